@@ -1,0 +1,62 @@
+// One x86 instruction as far as control flow is concerned.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <optional>
+
+#include "decoder/base/bytes.h"
+#include "decoder/base/types.h"
+
+namespace tailtrace {
+
+enum class InstructionClass : std::uint8_t {
+  kOther,         // falls through
+  kRepString,     // falls through; repeats itself: recorders may see each iteration
+  kConditional,   // Jcc, JrCXZ, LOOPcc
+  kJump,          // direct near JMP
+  kCall,          // direct near CALL
+  kIndirectJump,  // near, through a register or memory
+  kIndirectCall,
+  kReturn,  // near RET
+  kFarJump,
+  kFarCall,
+  kFarReturn,     // RETF, IRET, UIRET, ERETU, ERETS
+  kSystemCall,    // SYSCALL, SYSENTER, INT n, INT1, INT3, INTO
+  kSystemReturn,  // SYSRET, SYSEXIT
+  kVmEntry,       // VMLAUNCH, VMRESUME
+  kVmCall,        // VMCALL: falls through unless it exits
+  kMovCr3,        // falls through; PIP follows in a trace
+  kPtwrite,       // falls through; PTW may follow in a trace
+};
+
+enum class CodeMode : std::uint8_t { k16, k32, k64 };
+
+struct Instruction {
+  Address address;
+  Address target;  // of direct branches, else 0; cut to the mode's width
+  std::uint8_t size_bytes = 0;
+  InstructionClass kind = InstructionClass::kOther;
+
+  Address next() const { return address + size_bytes; }
+  // Never continues at next() by itself.
+  bool ends_run() const {
+    return kind >= InstructionClass::kJump && kind <= InstructionClass::kSystemReturn;
+  }
+  bool is_branch() const {
+    return kind >= InstructionClass::kConditional && kind <= InstructionClass::kSystemReturn;
+  }
+};
+
+// The longest instruction (SDM volume 2, section 2.3.11).
+constexpr std::size_t kMaxInstructionSize_bytes = 15;
+
+// Decodes the instruction that `bytes` begins with. Nothing when the bytes are no instruction or
+// end inside it.
+std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address,
+                                              CodeMode mode = CodeMode::k64);
+
+// Intel syntax, as "call 0x401136"; "(bad)" for what is no instruction.
+std::string disassemble(ByteSpan bytes, Address address, CodeMode mode = CodeMode::k64);
+
+}  // namespace tailtrace

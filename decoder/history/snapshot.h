@@ -1,0 +1,40 @@
+// Snapshot: what a stop yields. Records of one thread in order, oldest first, and the code they
+// ran.
+//
+// Everything to the right of a Snapshot is a pure function of it: tests, importers and benchmarks
+// enter here, and need neither a process nor a debugger.
+//
+// Threading: immutable once made; share it freely.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoder/code/code_image.h"
+#include "decoder/record/branch_record.h"
+#include "decoder/record/ring.h"
+
+namespace tailtrace {
+
+struct ThreadSnapshot {
+  ThreadId thread;
+  std::string engine;  // "qemu", "step", ...
+
+  // Positions are stable: the same record has the same position in every snapshot of its thread.
+  // The last record is a kDisable made by the reader (kFlagSynthetic) where the thread stands: its
+  // `from` is the instruction to be executed next.
+  Position first;
+  std::vector<BranchRecord> records;
+
+  // True when nothing older than `first` was ever written: the history begins where recording did.
+  bool complete = false;
+
+  // The code epoch of records before the first kCodeChange among `records`.
+  Epoch first_epoch;
+  std::shared_ptr<const CodeImage> code;
+
+  Position end() const { return {first.value + records.size()}; }
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,49 @@
+#include "decoder/code/code_image.h"
+
+#include <gtest/gtest.h>
+
+namespace tailtrace {
+namespace {
+
+Bytes filled(std::size_t size, std::uint8_t value) { return Bytes(size, value); }
+
+TEST(CodeImage, ALaterSectionHidesAnEarlierOneFromItsEpochOn) {
+  CodeImage image;
+  ASSERT_TRUE(image.add({0x1000}, filled(0x100, 1)));
+  ASSERT_TRUE(image.add({0x1040}, filled(0x10, 2), {3}));
+  EXPECT_EQ(image.at({0x1040}, 1, {2})[0], 1);
+  EXPECT_EQ(image.at({0x1040}, 1, {3})[0], 2);
+  EXPECT_EQ(image.at({0x1050}, 1, {3})[0], 1);
+  EXPECT_EQ(image.at({0x103f}, 100, {3}).size(), 1u);
+  Bytes out(0x100);
+  EXPECT_EQ(image.read({0x1000}, out, {3}), 0x100u);
+  EXPECT_EQ(out[0x3f], 1);
+  EXPECT_EQ(out[0x40], 2);
+  EXPECT_EQ(out[0x50], 1);
+}
+
+TEST(CodeImage, WhatIsForgottenIsNotKnownButItsPastIs) {
+  CodeImage image;
+  ASSERT_TRUE(image.add({0x1000}, filled(0x100, 1)));
+  ASSERT_TRUE(image.forget({0x1000}, 0x80, {1}));
+  EXPECT_FALSE(image.at({0x1000}, 1, {0}).empty());
+  EXPECT_TRUE(image.at({0x1000}, 1, {1}).empty());
+  EXPECT_FALSE(image.at({0x1080}, 1, {1}).empty());
+}
+
+TEST(CodeImage, NothingIsKnownBeforeASectionsFirstEpoch) {
+  CodeImage image;
+  ASSERT_TRUE(image.add({0x1000}, filled(0x10, 1), {5}));
+  EXPECT_TRUE(image.at({0x1000}, 1, {4}).empty());
+  EXPECT_TRUE(image.at({0xfff}, 1, {5}).empty());
+  EXPECT_TRUE(image.at({0x1010}, 1, {5}).empty());
+}
+
+TEST(CodeImage, RefusesWhatWrapsAround) {
+  CodeImage image;
+  EXPECT_EQ(image.add({~0ull - 3}, filled(8, 1)).error().code, ErrorCode::kUsage);
+  EXPECT_EQ(image.add({~0ull - 7}, filled(8, 1)).error().code, ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace tailtrace

@@ -1,0 +1,75 @@
+#include "decoder/code/instruction.h"
+
+#include <gtest/gtest.h>
+
+namespace tailtrace {
+namespace {
+
+struct Case {
+  const char* what;
+  const char* hex;
+  InstructionClass kind;
+  std::size_t size;
+  std::uint64_t target;
+  CodeMode mode = CodeMode::k64;
+};
+
+// Encodings and classes as in the SDM, volume 2.
+const Case kCases[] = {
+    {"nop", "90", InstructionClass::kOther, 1, 0},
+    {"jne", "7505", InstructionClass::kConditional, 2, 0x1007},
+    {"long je backwards", "0f84faffffff", InstructionClass::kConditional, 6, 0x1000},
+    {"loop", "e2fe", InstructionClass::kConditional, 2, 0x1000},
+    {"jrcxz", "e300", InstructionClass::kConditional, 2, 0x1002},
+    {"jmp", "eb10", InstructionClass::kJump, 2, 0x1012},
+    {"call", "e800000000", InstructionClass::kCall, 5, 0x1005},
+    {"call rax", "ffd0", InstructionClass::kIndirectCall, 2, 0},
+    {"notrack jmp rax", "3effe0", InstructionClass::kIndirectJump, 3, 0},
+    {"jmp [rip]", "ff2500000000", InstructionClass::kIndirectJump, 6, 0},
+    {"ret", "c3", InstructionClass::kReturn, 1, 0},
+    {"repz ret", "f3c3", InstructionClass::kReturn, 2, 0},
+    {"bnd ret 8", "f2c20800", InstructionClass::kReturn, 4, 0},
+    {"retf", "cb", InstructionClass::kFarReturn, 1, 0},
+    {"iretq", "48cf", InstructionClass::kFarReturn, 2, 0},
+    {"call far [rax]", "ff18", InstructionClass::kFarCall, 2, 0},
+    {"jmp far [rax]", "ff28", InstructionClass::kFarJump, 2, 0},
+    {"syscall", "0f05", InstructionClass::kSystemCall, 2, 0},
+    {"int 0x80", "cd80", InstructionClass::kSystemCall, 2, 0},
+    {"int3", "cc", InstructionClass::kSystemCall, 1, 0},
+    {"sysret", "480f07", InstructionClass::kSystemReturn, 3, 0},
+    {"rep movsb", "f3a4", InstructionClass::kRepString, 2, 0},
+    {"repne scasb", "f2ae", InstructionClass::kRepString, 2, 0},
+    {"endbr64", "f30f1efa", InstructionClass::kOther, 4, 0},
+    {"pause", "f390", InstructionClass::kOther, 2, 0},
+    {"addsd, whose f2 is no repeat", "f20f58c1", InstructionClass::kOther, 4, 0},
+    {"mov cr3, rax", "0f22d8", InstructionClass::kMovCr3, 3, 0},
+    {"mov cr0, rax", "0f22c0", InstructionClass::kOther, 3, 0},
+    {"ptwrite rax", "f3480faee0", InstructionClass::kPtwrite, 5, 0},
+    {"vmlaunch", "0f01c2", InstructionClass::kVmEntry, 3, 0},
+    {"vmresume", "0f01c3", InstructionClass::kVmEntry, 3, 0},
+    {"vmcall", "0f01c1", InstructionClass::kVmCall, 3, 0},
+    {"xbegin", "c7f800000000", InstructionClass::kOther, 6, 0},
+    {"xabort", "c6f801", InstructionClass::kOther, 3, 0},
+    {"32-bit far jmp", "ea000000002300", InstructionClass::kFarJump, 7, 0, CodeMode::k32},
+    {"32-bit jmp, operand size 16", "66e90000", InstructionClass::kJump, 4, 0x1004, CodeMode::k32},
+};
+
+TEST(Instruction, IsClassifiedAsTheManualSays) {
+  for (const Case& c : kCases) {
+    Bytes bytes = *from_hex(c.hex);
+    auto insn = decode_instruction(bytes, {0x1000}, c.mode);
+    ASSERT_TRUE(insn) << c.what;
+    EXPECT_EQ(static_cast<int>(insn->kind), static_cast<int>(c.kind)) << c.what;
+    EXPECT_EQ(insn->size_bytes, c.size) << c.what;
+    EXPECT_EQ(insn->target.value, c.target) << c.what;
+  }
+}
+
+TEST(Instruction, NeedsAllItsBytes) {
+  EXPECT_FALSE(decode_instruction(*from_hex("e80000"), {0x1000}));
+  EXPECT_FALSE(decode_instruction({}, {0x1000}));
+  EXPECT_FALSE(decode_instruction(*from_hex("06"), {0x1000}));
+}
+
+}  // namespace
+}  // namespace tailtrace

@@ -1,0 +1,63 @@
+#include "decoder/record/ring.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/temp_folder.h"
+
+namespace tailtrace {
+namespace {
+
+class RingTest : public testing::Test {
+ protected:
+  std::string path(const std::string& name) { return folder_.file(name); }
+
+ private:
+  TempFolder folder_;
+};
+
+BranchRecord numbered(std::uint64_t n) { return {{n}, {n + 1}, n, 1, RecordKind::kJump, 0, 0}; }
+
+TEST_F(RingTest, HoldsTheNewestRecordsAfterItWentRoundManyTimes) {
+  auto writer = RingWriter::create(path("r"), {1, 2}, 0, 64);
+  ASSERT_TRUE(writer) << writer.error().to_string();
+  for (std::uint64_t n = 0; n < 1000; ++n) writer->push(numbered(n));
+  auto ring = Ring::open(path("r"));
+  ASSERT_TRUE(ring) << ring.error().to_string();
+  EXPECT_EQ(ring->head().value, 1000u);
+  EXPECT_EQ(ring->oldest().value, 1000u - 63);
+  EXPECT_EQ(ring->at({999})->from.value, 999u);
+  EXPECT_EQ(ring->at({100}).error().code, ErrorCode::kGone);
+  EXPECT_EQ(ring->at({1000}).error().code, ErrorCode::kUsage);
+  RecordRange all = ring->newest(~0ull);
+  ASSERT_EQ(all.records.size(), 63u);
+  EXPECT_EQ(all.first.value, 937u);
+  for (std::size_t i = 0; i < all.records.size(); ++i)
+    EXPECT_EQ(all.records[i], numbered(all.first.value + i));
+  EXPECT_EQ(ring->newest(5).first.value, 995u);
+}
+
+TEST_F(RingTest, RefusesCapacitiesThatAreNoPowerOfTwo) {
+  EXPECT_TRUE(check_ring_capacity(64));
+  for (std::uint64_t bad : {0ull, 1ull, 63ull, 100ull, ~0ull, 1ull << 40}) {
+    auto result = check_ring_capacity(bad);
+    ASSERT_FALSE(result) << bad;
+    EXPECT_EQ(result.error().code, ErrorCode::kUsage);
+  }
+}
+
+TEST_F(RingTest, RefusesAFileThatIsCutShort) {
+  ASSERT_TRUE(RingWriter::create(path("r"), {1, 2}, 0, 64));
+  for (std::uintmax_t size : {1ull, 100ull, 4096ull, 4096ull + 63 * 32}) {
+    std::filesystem::resize_file(path("r"), size);
+    auto ring = Ring::open(path("r"));
+    ASSERT_FALSE(ring) << size;
+    EXPECT_EQ(ring.error().code, ErrorCode::kBadInput);
+    std::filesystem::remove(path("r"));
+    ASSERT_TRUE(RingWriter::create(path("r"), {1, 2}, 0, 64));
+  }
+}
+
+}  // namespace
+}  // namespace tailtrace
