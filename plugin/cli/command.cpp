@@ -1,0 +1,138 @@
+#include "plugin/cli/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <numeric>
+
+#include "plugin/cli/help.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kNear_edits = 2;
+
+// How many letters must be inserted, deleted or exchanged to make one word of the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      std::size_t exchanged = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, exchanged});
+    }
+  }
+  return row.back();
+}
+
+const Command* find(const std::vector<Command>& table, std::string_view name) {
+  auto found = std::find_if(table.begin(), table.end(),
+                            [&](const Command& command) { return command.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+Result<const Command*> find_or_suggest(const std::vector<Command>& table, const std::string& verb) {
+  if (const Command* command = find(table, verb)) return command;
+  std::string nearest = nearest_verb(table, verb);
+  return fail(ErrorCode::kUsage, fmt::format("`{}` is no verb of tailtrace", verb), "",
+              nearest.empty() ? "tailtrace help" : "tailtrace " + nearest);
+}
+
+Result<int> print(const std::string& text, std::FILE* out) {
+  fmt::print(out, "{}", text);
+  return kExitDone;
+}
+
+Result<int> show_help(const std::vector<Command>& table, const std::vector<std::string>& args,
+                      std::FILE* out) {
+  if (args.empty()) return print(overview_help(table), out);
+  auto command = find_or_suggest(table, args.front());
+  if (!command) return fail(command.error());
+  return print(command_help(**command), out);
+}
+
+Result<int> parse_and_run(const Command& command, std::vector<std::string> args, std::FILE* out,
+                          std::FILE* err) {
+  const std::string name = "tailtrace " + std::string(command.name);
+  Invocation invocation{{}, {}, out, err};
+  CLI::App app(std::string(command.summary), name);
+  app.set_help_flag("--help", "show this help");
+  RunCommand run = command.define(app);
+  if (command.take_program) {
+    auto program = command.take_program(args);
+    if (!program) return fail(program.error());
+    invocation.program = std::move(*program);
+  }
+  std::reverse(args.begin(), args.end());  // the parser wants its next word last
+  try {
+    app.parse(args);
+  } catch (const CLI::CallForHelp&) {
+    return print(command_help(command), out);
+  } catch (const CLI::ParseError& error) {
+    return fail(ErrorCode::kUsage, "cannot understand the arguments of " + name, error.what(),
+                fmt::format("tailtrace help {}", command.name));
+  }
+  invocation.extras = app.remaining();
+  return run(invocation);
+}
+
+Result<int> dispatch(const std::vector<Command>& table, std::vector<std::string> args,
+                     std::FILE* out, std::FILE* err) {
+  if (args.empty()) return fail(ErrorCode::kUsage, "tailtrace needs a verb", "", "tailtrace help");
+  std::string verb = args.front();
+  args.erase(args.begin());
+  if (verb == "--help" || verb == "-h" || verb == "help") return show_help(table, args, out);
+  if (verb == "--version") return print("tailtrace " TAILTRACE_VERSION "\n", out);
+  auto command = find_or_suggest(table, verb);
+  if (!command) return fail(command.error());
+  return parse_and_run(**command, std::move(args), out, err);
+}
+
+// A full disk must not pass for success.
+Result<int> flushed(Result<int> status, std::FILE* out) {
+  bool failed = std::ferror(out) != 0;
+  errno = 0;
+  failed |= std::fflush(out) != 0;
+  if (failed && status) return fail(system_error("cannot write the output"));
+  return status;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> take_behind_dashes(std::vector<std::string>& args) {
+  auto dashes = std::find(args.begin(), args.end(), "--");
+  if (dashes == args.end()) return std::vector<std::string>{};
+  std::vector<std::string> program(dashes + 1, args.end());
+  args.erase(dashes, args.end());
+  return program;
+}
+
+std::string nearest_verb(const std::vector<Command>& table, std::string_view typed) {
+  std::string_view nearest;
+  std::size_t smallest = kNear_edits + 1;
+  for (const auto& command : table) {
+    std::size_t distance = edit_distance(typed, command.name);
+    // An abbreviation counts as near, however short.
+    if (!typed.empty() && command.name.starts_with(typed)) distance = 0;
+    if (distance < std::min(smallest, command.name.size())) {
+      smallest = distance;
+      nearest = command.name;
+    }
+  }
+  return std::string(nearest);
+}
+
+int run_command_line(const std::vector<Command>& table, std::vector<std::string> args,
+                     std::FILE* out, std::FILE* err) {
+  Result<int> status = flushed(dispatch(table, std::move(args), out, err), out);
+  if (status) return *status;
+  std::fflush(out);
+  fmt::print(err, "{}\n", status.error().to_string());
+  return static_cast<int>(status.error().code);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,59 @@
+#include "plugin/cli/output_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "plugin/cli/help.h"
+
+namespace tailtrace {
+namespace {
+
+bool environment_forbids_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return (no_color != nullptr && *no_color != '\0') ||
+         (terminal != nullptr && std::string_view(terminal) == "dumb");
+}
+
+void parse_json_form(const std::string& text, JsonForm& form) {
+  if (text == "true")  // the switch without a value
+    form = JsonForm::kDocument;
+  else if (text == "lines")
+    form = JsonForm::kLines;
+  else
+    throw CLI::ValidationError("--json", "`" + text + "` is not `lines`");
+}
+
+}  // namespace
+
+bool OutputOptions::use_color(std::FILE* out) const {
+  if (json != JsonForm::kNone || color == "never") return false;
+  if (color == "always") return true;
+  return !environment_forbids_color() && ::isatty(::fileno(out)) != 0;
+}
+
+std::shared_ptr<OutputOptions> add_output_options(CLI::App& app) {
+  auto options = std::make_shared<OutputOptions>();
+  app.add_flag("--json", options->json_text, "print JSON; --json=lines: a document a line")
+      ->each([options](const std::string& text) { parse_json_form(text, options->json); });
+  const std::vector<std::string> whens = {"auto", "always", "never"};
+  app.add_option("--color", options->color, "colour the output")
+      ->check(CLI::IsMember(whens))
+      ->type_name(choice_type(whens));
+  return options;
+}
+
+void print_json(std::FILE* out, std::string_view schema, const nlohmann::ordered_json& document) {
+  nlohmann::ordered_json whole = {{"schema", schema}};
+  whole.update(document);
+  // Names of files and symbols need not be UTF-8; the document must.
+  fmt::print(out, "{}\n",
+             whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+std::string json_address(Address address) { return fmt::format("0x{:x}", address.value); }
+
+}  // namespace tailtrace
