@@ -1,0 +1,67 @@
+// `tailtrace serve`: a gdb-remote server that records.
+//
+// It stands between a debugger and the server that really holds the program (gdbserver, or qemu's
+// own stub), answers the branch trace packets itself and relays the rest. Its command line is
+// gdbserver's, so that it can be put wherever a gdbserver is expected.
+//
+// Threading: serve() runs its own loop on the calling thread until it is done; one at a time in a
+// process, for it handles SIGINT, SIGTERM and SIGCHLD meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decoder/base/result.h"
+
+namespace tailtrace {
+
+enum class EngineChoice { kAuto, kQemu, kStep };
+
+struct ServeOptions {
+  // Where the debugger connects: "HOST:PORT", ":PORT" (loopback; port 0 takes a free one and says
+  // which), "-" or "stdio", or "unix:PATH".
+  std::string comm;
+
+  // Exactly one of these says what is debugged; none of them needs `multi`.
+  std::vector<std::string> program;  // and its arguments
+  std::optional<int> attach_pid;
+
+  bool multi = false;  // stay without a program: the debugger starts one (extended-remote)
+  bool once = false;   // end with the first connection
+  std::vector<std::string> wrapper;
+  bool startup_with_shell = true;
+  bool disable_randomization = true;
+  bool allow_remote_hosts = false;  // listen on addresses other than loopback
+
+  EngineChoice engine = EngineChoice::kAuto;
+  bool since_start = false;  // show what the engine has since the program began, not since
+                             // `record btrace`; the qemu engine only
+
+  std::uint64_t ring_records = 1ull << 16;  // kept for each thread; a power of two
+  // What the debugger is given of it, at most: it decodes all of that before its prompt returns.
+  std::uint64_t handover_instructions_pt = 1'000'000;
+  std::uint64_t handover_instructions_bts = 300'000;
+
+  std::string gdbserver = "gdbserver";    // a name in PATH or a path
+  std::string qemu = "qemu-x86_64";       // the same
+  std::vector<std::string> pass_through;  // gdbserver's options that concern itself: --debug, ...
+};
+
+// The arguments after `serve`: gdbserver's own ([--once] [--multi] [--attach] [--wrapper W --] ...
+// COMM [PROGRAM [ARGS] | PID]) and tailtrace's (--engine=, --since-start, --ring=, --handover=,
+// --allow-remote, --gdbserver=, --qemu=). All options stand before COMM; what follows PROGRAM is
+// the program's. Errors: kUsage.
+Result<ServeOptions> parse_serve_arguments(std::span<const std::string> arguments);
+
+// What `tailtrace serve --help` says: one screen.
+std::string serve_help();
+
+// Serves until the debugger and the program are done with. Speaks on stderr, in gdbserver's words.
+// Returns the exit status. Errors: kUsage, kPermission, kSystem, kNoEngine, all before a debugger
+// is connected.
+Result<int> serve(const ServeOptions& options);
+
+}  // namespace tailtrace
