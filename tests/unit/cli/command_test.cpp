@@ -96,25 +96,23 @@ Command launch_command() {
 
 std::vector<Command> table() { return {greet_command(), launch_command()}; }
 
-TEST(CommandTest, runs_the_verb_with_its_options) {
+TEST(CommandTest, RunsTheVerbWithItsOptions) {
   Outcome outcome = run(table(), {"greet", "--times=2", "Ada"});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.out, "hello Ada 0\nhello Ada 0\n");
   EXPECT_EQ(outcome.err, "");
 }
 
-TEST(CommandTest, exit_status_is_the_commands_own) {
-  EXPECT_EQ(run(table(), {"launch"}).status, 42);
-}
+TEST(CommandTest, ExitStatusIsTheCommandsOwn) { EXPECT_EQ(run(table(), {"launch"}).status, 42); }
 
-TEST(CommandTest, error_is_shown_in_the_agreed_shape_and_its_code_is_the_exit_status) {
+TEST(CommandTest, ErrorIsShownInTheAgreedShapeAndItsCodeIsTheExitStatus) {
   Outcome outcome = run(table(), {"greet", "Ada", "--times=-1"});
   EXPECT_EQ(outcome.status, 5);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err, "error: cannot greet\n  why:  a time is negative\n  fix:  --times=1\n");
 }
 
-TEST(CommandTest, program_behind_dashes_keeps_its_own_options) {
+TEST(CommandTest, ProgramBehindDashesKeepsItsOwnOptions) {
   Outcome outcome =
       run(table(), {"launch", "-ex", "info record", "--", "prog", "--help", "--", "x"});
   EXPECT_EQ(outcome.out,
@@ -122,7 +120,7 @@ TEST(CommandTest, program_behind_dashes_keeps_its_own_options) {
             "program prog\nprogram --help\nprogram --\nprogram x\n");
 }
 
-TEST(CommandTest, arguments_that_cannot_be_parsed_are_usage_errors_with_a_fix) {
+TEST(CommandTest, ArgumentsThatCannotBeParsedAreUsageErrorsWithAFix) {
   for (const std::vector<std::string>& args : {std::vector<std::string>{"greet"},
                                                {"greet", "--nonsense", "x"},
                                                {"greet", "--times=x", "y"},
@@ -137,13 +135,13 @@ TEST(CommandTest, arguments_that_cannot_be_parsed_are_usage_errors_with_a_fix) {
   }
 }
 
-TEST(CommandTest, json_takes_a_form_only_behind_an_equals_sign) {
+TEST(CommandTest, JsonTakesAFormOnlyBehindAnEqualsSign) {
   EXPECT_EQ(run(table(), {"greet", "lines"}).out, "hello lines 0\n");
   EXPECT_EQ(run(table(), {"greet", "--json", "lines"}).out, "hello lines 1\n");
   EXPECT_EQ(run(table(), {"greet", "--json=lines", "Ada"}).out, "hello Ada 2\n");
 }
 
-TEST(CommandTest, unknown_verb_suggests_the_nearest) {
+TEST(CommandTest, UnknownVerbSuggestsTheNearest) {
   EXPECT_EQ(run(table(), {"gret"}).err,
             "error: `gret` is no verb of tailtrace\n  fix:  tailtrace greet\n");
   EXPECT_EQ(run(table(), {"la"}).err,
@@ -154,7 +152,7 @@ TEST(CommandTest, unknown_verb_suggests_the_nearest) {
   EXPECT_EQ(run(table(), {}).status, 2);
 }
 
-TEST(CommandTest, help_of_a_verb_shows_examples_before_options_by_either_spelling) {
+TEST(CommandTest, HelpOfAVerbShowsExamplesBeforeOptionsByEitherSpelling) {
   Outcome outcome = run(table(), {"help", "greet"});
   EXPECT_EQ(outcome.status, 0);
   std::size_t example = outcome.out.find("tailtrace greet Ada"),
@@ -166,18 +164,18 @@ TEST(CommandTest, help_of_a_verb_shows_examples_before_options_by_either_spellin
   EXPECT_EQ(run(table(), {"greet", "--help"}).out, outcome.out);
 }
 
-TEST(CommandTest, overview_names_every_verb) {
+TEST(CommandTest, OverviewNamesEveryVerb) {
   std::string overview = run(table(), {"--help"}).out;
   EXPECT_THAT(overview, HasSubstr("greet       Greet somebody\n"));
   EXPECT_THAT(overview, HasSubstr("launch"));
   EXPECT_EQ(run(table(), {"help"}).out, overview);
 }
 
-TEST(CommandTest, version_is_one_line) {
+TEST(CommandTest, VersionIsOneLine) {
   EXPECT_EQ(run(table(), {"--version"}).out, "tailtrace " TAILTRACE_VERSION "\n");
 }
 
-TEST(CommandTest, output_that_cannot_be_written_is_an_error) {
+TEST(CommandTest, OutputThatCannotBeWrittenIsAnError) {
   std::FILE* full = std::fopen("/dev/full", "w");
   ASSERT_NE(full, nullptr);
   Sink err;
@@ -186,7 +184,7 @@ TEST(CommandTest, output_that_cannot_be_written_is_an_error) {
   std::fclose(full);
 }
 
-TEST(OutputOptionsTest, color_follows_the_option_and_else_the_terminal) {
+TEST(OutputOptionsTest, ColorFollowsTheOptionAndElseTheTerminal) {
   OutputOptions options;
   std::FILE* no_terminal = std::fopen("/dev/null", "w");
   EXPECT_FALSE(options.use_color(no_terminal));
@@ -198,7 +196,7 @@ TEST(OutputOptionsTest, color_follows_the_option_and_else_the_terminal) {
 }
 
 // Holds for every verb there is: one screen of help, examples that name it, a one-line summary.
-TEST(AllCommandsTest, help_of_every_verb_fits_a_screen) {
+TEST(AllCommandsTest, HelpOfEveryVerbFitsAScreen) {
   for (const Command& command : all_commands()) {
     std::string help = command_help(command);
     EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 50) << command.name;
