@@ -1,4 +1,4 @@
-// The table of all verbs. See command.h for how to add one.
+// The table of all verbs, and the function behind each row. See command.h for how to add one.
 #pragma once
 
 #include <vector>
@@ -6,6 +6,8 @@
 #include "plugin/cli/command.h"
 
 namespace tailtrace {
+
+Command serve_command();
 
 // In the order in which help lists them.
 std::vector<Command> all_commands();

@@ -9,8 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -48,16 +48,14 @@ struct ServeOptions {
   std::string gdbserver = "gdbserver";    // a name in PATH or a path
   std::string qemu = "qemu-x86_64";       // the same
   std::vector<std::string> pass_through;  // gdbserver's options that concern itself: --debug, ...
+
+  // A folder that is made (0700) and left behind with the rings and the code image in it; empty:
+  // they live in a temporary folder that goes away.
+  std::string keep_folder;
+
+  // Called once, when a debugger can connect, with COMM as it turned out (the port that was taken).
+  std::function<Result<void>(const std::string& comm)> on_listening;
 };
-
-// The arguments after `serve`: gdbserver's own ([--once] [--multi] [--attach] [--wrapper W --] ...
-// COMM [PROGRAM [ARGS] | PID]) and tailtrace's (--engine=, --since-start, --ring=, --handover=,
-// --allow-remote, --gdbserver=, --qemu=). All options stand before COMM; what follows PROGRAM is
-// the program's. Errors: kUsage.
-Result<ServeOptions> parse_serve_arguments(std::span<const std::string> arguments);
-
-// What `tailtrace serve --help` says: one screen.
-std::string serve_help();
 
 // Serves until the debugger and the program are done with. Speaks on stderr, in gdbserver's words.
 // Returns the exit status. Errors: kUsage, kPermission, kSystem, kNoEngine, all before a debugger

@@ -1,0 +1,35 @@
+#include "plugin/cli/commands.h"
+#include "plugin/cli/serve_options.h"
+
+namespace tailtrace {
+
+Command serve_command() {
+  return {
+      .name = "serve",
+      .summary = "Stand in for gdbserver, and record",
+      .usage = "[OPTIONS] COMM PROGRAM [ARG...] | --attach COMM PID | --multi COMM",
+      .examples =
+          {
+              {"tailtrace serve --once :1234 ./program", "then in GDB: target remote :1234"},
+              {"gdb -ex 'target remote | tailtrace serve - ./program' ./program", "over a pipe"},
+              {"tailtrace serve --attach :1234 4711", "a running process"},
+              {"tailtrace serve --multi :1234", "target extended-remote :1234"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto words = std::make_shared<ServeWords>();
+        add_serve_options(app, *words);
+        return [words](const Invocation& invocation) -> Result<int> {
+          auto options = serve_options(*words, invocation.program, invocation.extras);
+          if (!options) return fail(std::move(options.error()));
+          return serve(*options);
+        };
+      },
+      .take_program = take_wrapper,
+      .details =
+          "COMM is HOST:PORT, :PORT (loopback; port 0 takes a free one and says which), `-` or "
+          "stdio, or unix:PATH. The command line is gdbserver's, so that tailtrace can be put "
+          "wherever a gdbserver is expected; what follows PROGRAM is the program's own.",
+  };
+}
+
+}  // namespace tailtrace
