@@ -130,6 +130,11 @@ std::string disassemble(ByteSpan bytes, Address address, CodeMode mode) {
   static const ZydisFormatter formatter = [] {
     ZydisFormatter f;
     ZydisFormatterInit(&f, ZYDIS_FORMATTER_STYLE_INTEL);
+    for (auto property :
+         {ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE, ZYDIS_FORMATTER_PROP_ADDR_PADDING_RELATIVE,
+          ZYDIS_FORMATTER_PROP_DISP_PADDING, ZYDIS_FORMATTER_PROP_IMM_PADDING})
+      ZydisFormatterSetProperty(&f, property, ZYDIS_PADDING_DISABLED);
+    ZydisFormatterSetProperty(&f, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
     return f;
   }();
   char text[256];

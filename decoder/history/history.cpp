@@ -133,6 +133,7 @@ void HistoryCursor::show_instruction(const Part& part, std::size_t record, std::
   assert(insn);  // this path was followed before
   item_.instruction = *insn;
   item_.epoch = part.step.epoch;
+  item_.begins_run = offset == 0;
   const BranchRecord& r = history_->snapshot_->records[record];
   bool ends = offset + 1 == part.step.shown && insn->address == r.from && !r.is_async();
   if (ends && insn->is_branch()) item_.branch = &r;

@@ -76,6 +76,8 @@ struct HistoryItem {
   Position record;          // the record that ends its run, or tells of the gap
   std::uint64_t time = 0;   // last known before it, in the thread's clock units; 0 unknown
 
+  bool begins_run = false;  // what led here is a record, not the instruction before
+
   // The record when this instruction is its `from`: it transferred control. A conditional branch
   // without one was not taken.
   const BranchRecord* branch = nullptr;

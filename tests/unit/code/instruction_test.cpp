@@ -71,5 +71,11 @@ TEST(Instruction, NeedsAllItsBytes) {
   EXPECT_FALSE(decode_instruction(*from_hex("06"), {0x1000}));
 }
 
+TEST(Instruction, IsWrittenWithoutPadding) {
+  EXPECT_EQ(disassemble(*from_hex("7402"), {0x1001}), "jz 0x1005");
+  EXPECT_EQ(disassemble(*from_hex("488b05efbe0000"), {0x400000}), "mov rax, [0x40bef6]");
+  EXPECT_EQ(disassemble(*from_hex("06"), {0x1000}), "(bad)");
+}
+
 }  // namespace
 }  // namespace tailtrace

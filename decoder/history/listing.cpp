@@ -1,0 +1,227 @@
+#include "decoder/history/listing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::int64_t back_from_newest(std::uint64_t number, std::uint64_t size) {
+  return static_cast<std::int64_t>(number - size) - 1;
+}
+
+// Where control went when that is not in the instruction's own text.
+bool target_is_told(const Instruction& insn) { return !insn.target.is_null(); }
+
+// Events that took the flow away before the instruction an item shows, oldest first.
+std::vector<const BranchRecord*> events_before(const History& history, const HistoryItem& item) {
+  constexpr std::size_t kMaxEvents = 16;
+  std::vector<const BranchRecord*> events;
+  if (!item.begins_run) return events;
+  const ThreadSnapshot& snapshot = history.snapshot();
+  for (std::size_t i = item.record.value - snapshot.first.value; i != 0; --i) {
+    const BranchRecord& record = snapshot.records[i - 1];
+    if (!record.is_async() || events.size() == kMaxEvents) break;
+    if (record.kind >= RecordKind::kInterrupt && record.kind <= RecordKind::kDiscontinuity)
+      events.push_back(&record);
+    if (record.insns != 0) break;
+  }
+  std::reverse(events.begin(), events.end());
+  return events;
+}
+
+class TextLister {
+ public:
+  TextLister(const History& history, Symbolizer& symbols, const ListingOptions& options,
+             const LineSink& sink)
+      : history_(history), symbols_(symbols), options_(options), sink_(sink) {}
+
+  void list(Range range) {
+    HistoryCursor cursor(history_);
+    width_ = std::max(position(range.first).size(), position(range.last).size());
+    cursor.seek(range.first);
+    while (more_ && cursor.valid() && cursor.item().number <= range.last) {
+      show(cursor);
+      cursor.next();
+    }
+  }
+
+ private:
+  std::string position(std::uint64_t number) const {
+    if (!options_.from_newest) return fmt::format("[{}]", number);
+    return fmt::format("[{}]", back_from_newest(number, history_.size()));
+  }
+
+  void put(const std::string& line) { more_ = more_ && sink_(line); }
+
+  void show(HistoryCursor& cursor) {
+    const HistoryItem& item = cursor.item();
+    for (const BranchRecord* event : events_before(history_, item)) put(event_line(*event));
+    if (item.is_gap) {
+      put(fmt::format("  -- gap {}: {} --", position(item.number), gap_text(item.gap)));
+      function_ = nullptr;
+      return;
+    }
+    show_header(item.instruction.address);
+    put(instruction_line(cursor));
+  }
+
+  std::string event_line(const BranchRecord& event) const {
+    std::string number = event.extra == 0 ? "" : fmt::format(" {}", event.extra);
+    return fmt::format("  -- {}{} at {} --", kind_name(event.kind), number,
+                       address_text(event.from));
+  }
+
+  void show_header(Address address) {
+    const Function& function = symbols_.function_at(address);
+    std::optional<SourceLine> line;
+    bool same = function_ != nullptr && function_->name == function.name &&
+                function_->module == function.module;
+    if (options_.lines || !same) line = symbols_.line_at(address);
+    std::string where = line ? fmt::format("{}:{}", base_name(line->file), line->line)
+                             : std::string(base_name(function.module));
+    if (same && (!options_.lines || where == where_)) return;
+    function_ = &function;
+    where_ = where;
+    std::string name = function.name.empty() ? "(no symbol)" : function.name;
+    put(where.empty() ? "  " + name : fmt::format("  {}  {}", where, name));
+  }
+
+  std::string address_text(Address address) const {
+    std::string place = place_text(symbols_, address);
+    std::string number = fmt::format("{:#x}", address.value);
+    return place.empty() ? number : fmt::format("{} <{}>", number, place);
+  }
+
+  std::string instruction_line(HistoryCursor& cursor) const {
+    const HistoryItem& item = cursor.item();
+    Bytes bytes = cursor.bytes();
+    std::string text = disassemble(bytes, item.instruction.address);
+    std::size_t space = std::min(text.find(' '), text.size());
+    std::string operands = space == text.size() ? "" : text.substr(space + 1);
+    if (target_is_told(item.instruction)) operands = address_text(item.instruction.target);
+    std::string line = fmt::format("    {:<{}}  ", position(item.number), width_);
+    if (options_.addresses) line += fmt::format("{:#x}  ", item.instruction.address.value);
+    if (options_.bytes) line += fmt::format("{:<21}  ", to_hex(bytes));
+    line += fmt::format("{:<5} {}", text.substr(0, space), operands);
+    std::string outcome = outcome_text(item);
+    if (!outcome.empty()) line = fmt::format("{:<{}}  {}", line, width_ + 41, outcome);
+    while (line.back() == ' ') line.pop_back();
+    return line;
+  }
+
+  std::string outcome_text(const HistoryItem& item) const {
+    if (item.instruction.kind == InstructionClass::kConditional)
+      return item.branch != nullptr ? "taken" : "not taken";
+    if (item.branch == nullptr || target_is_told(item.instruction) || item.branch->to.is_null() ||
+        item.branch->to == item.instruction.next())
+      return {};
+    return "-> " + address_text(item.branch->to);
+  }
+
+  const History& history_;
+  Symbolizer& symbols_;
+  const ListingOptions& options_;
+  const LineSink& sink_;
+  std::size_t width_ = 0;
+  bool more_ = true;
+  const Function* function_ = nullptr;  // of the last header
+  std::string where_;
+};
+
+std::string hex(Address address) { return fmt::format("{:#x}", address.value); }
+
+Json gap_json(const Gap& gap) {
+  Json json = {{"gap", reason_name(gap.reason)}, {"text", gap_text(gap)}};
+  if (!gap.at.is_null()) json["address"] = hex(gap.at);
+  if (gap.lost != 0) json["lost"] = gap.lost;
+  if (gap.lost_more) json["lost_more"] = true;
+  return json;
+}
+
+Json place_json(Symbolizer& symbols, Address address) {
+  Json json;
+  const Function& function = symbols.function_at(address);
+  if (!function.name.empty()) json["function"] = function.name;
+  if (!function.name.empty() && !function.entry.is_null() && function.entry <= address)
+    json["offset"] = fmt::format("{:#x}", address - function.entry);
+  if (!function.module.empty()) json["module"] = function.module;
+  if (std::optional<SourceLine> line = symbols.line_at(address)) {
+    json["file"] = line->file;
+    json["line"] = line->line;
+  }
+  return json;
+}
+
+Json instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
+  const HistoryItem& item = cursor.item();
+  Bytes bytes = cursor.bytes();
+  Address address = item.instruction.address;
+  Json json = {
+      {"address", hex(address)}, {"bytes", to_hex(bytes)}, {"text", disassemble(bytes, address)}};
+  json.update(place_json(symbols, address));
+  if (item.instruction.kind == InstructionClass::kConditional)
+    json["taken"] = item.branch != nullptr;
+  if (item.branch != nullptr) {
+    json["branch"] = kind_name(item.branch->kind);
+    if (!item.branch->to.is_null()) json["to"] = hex(item.branch->to);
+  }
+  return json;
+}
+
+Json events_json(const std::vector<const BranchRecord*>& events) {
+  Json json = Json::array();
+  for (const BranchRecord* event : events) {
+    Json one = {{"event", kind_name(event->kind)}, {"at", hex(event->from)}};
+    if (event->extra != 0) one["code"] = event->extra;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace
+
+void list_instructions(const History& history, Symbolizer& symbols, Range range,
+                       const ListingOptions& options, const LineSink& sink) {
+  TextLister(history, symbols, options, sink).list(range);
+}
+
+void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
+                            const LineSink& sink) {
+  HistoryCursor cursor(history);
+  bool more = true;
+  for (cursor.seek(range.first); more && cursor.valid() && cursor.item().number <= range.last;
+       cursor.next()) {
+    const HistoryItem& item = cursor.item();
+    Json json = {{"number", item.number},
+                 {"position", back_from_newest(item.number, history.size())}};
+    json.update(item.is_gap ? gap_json(item.gap) : instruction_json(cursor, symbols));
+    if (item.time != 0) json["time"] = item.time;
+    std::vector<const BranchRecord*> events = events_before(history, item);
+    if (!events.empty()) json["events"] = events_json(events);
+    // Names of files and symbols need not be UTF-8; the document must.
+    more = sink(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+}
+
+std::string instructions_text(const History& history, Symbolizer& symbols, Range range,
+                              const ListingOptions& options, std::size_t limit_bytes) {
+  std::string text;
+  list_instructions(history, symbols, range, options, [&](std::string_view line) {
+    if (text.size() + line.size() >= limit_bytes) {
+      text += "  -- the listing is cut here: ask for a smaller range --\n";
+      return false;
+    }
+    text.append(line).push_back('\n');
+    return true;
+  });
+  return text;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,54 @@
+// Listings: a stretch of a history as text for people or as JSON.
+//
+// Newest last, positions in brackets, a function header only where it changes, gaps and events on
+// lines of their own that cannot be overlooked:
+//
+//     worker.cc:88  Worker::step
+//       [-14]  cmp   ebx, [rdi+0x10]
+//       [-13]  jge   0x401022 <Worker::step+0x22>   not taken
+//     -- gap [-12]: 40 instructions not shown: the code at 0x7f0000001000 is not known --
+//
+// Pure functions: whatever shows the text (a command, a debugger, Python) makes the same of it.
+//
+// Threading: one thread at a time for a cursor and a symbolizer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "decoder/history/history.h"
+#include "decoder/history/range.h"
+#include "decoder/history/symbolizer.h"
+
+namespace tailtrace {
+
+// Takes a line without its line feed; false: enough.
+using LineSink = std::function<bool(std::string_view)>;
+
+struct ListingOptions {
+  bool from_newest = true;  // positions count back from -1, else forward from 1
+  bool lines = false;       // a header wherever the source line changes too
+  bool addresses = false;
+  bool bytes = false;
+};
+
+// REQUIRES: a range of the cursor's history.
+void list_instructions(const History& history, Symbolizer& symbols, Range range,
+                       const ListingOptions& options, const LineSink& sink);
+
+// One JSON object a line for each item, fit for a document's array or for JSON lines:
+//   {"number":7,"position":-3,"address":"0x401022","bytes":"7402","text":"jz 0x401026",
+//    "function":"Worker::step","offset":"0x22","module":"/usr/bin/x","file":"worker.cc","line":88,
+//    "taken":false,"to":"0x401026","time":12}
+//   {"number":8,"position":-2,"gap":"no-code","text":"...","lost":40,"lost_more":false}
+// What is not known is left out.
+void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
+                            const LineSink& sink);
+
+// Everything of a range as one text, each line with its line feed; cut, and said so, at
+// `limit_bytes`.
+std::string instructions_text(const History& history, Symbolizer& symbols, Range range,
+                              const ListingOptions& options, std::size_t limit_bytes);
+
+}  // namespace tailtrace

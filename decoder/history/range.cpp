@@ -1,0 +1,101 @@
+#include "decoder/history/range.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+namespace tailtrace {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Large enough to be beyond any history, small enough that sums of a few do not overflow.
+constexpr std::int64_t kFar = std::int64_t{1} << 60;
+
+// A number with an optional sign, all of the text; at most kFar.
+struct Number {
+  std::int64_t value = 0;
+  char sign = 0;  // '+', '-' or 0
+};
+
+std::optional<Number> parse_number(std::string_view text) {
+  Number number;
+  if (!text.empty() && (text.front() == '+' || text.front() == '-')) {
+    number.sign = text.front();
+    text.remove_prefix(1);
+  }
+  std::uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
+  bool far = error != std::errc() || value > static_cast<std::uint64_t>(kFar);
+  number.value = far ? kFar : static_cast<std::int64_t>(value);
+  if (number.value == 0) return std::nullopt;
+  return number;
+}
+
+tl::unexpected<Error> unreadable(std::string_view text) {
+  return fail(ErrorCode::kUsage, fmt::format("cannot read the range `{}`", text),
+              "it is not N, N,M, N,+K, N,-K or -", "write for example 1,20 or -50,-1");
+}
+
+tl::unexpected<Error> nothing_there(std::string_view text, std::uint64_t size) {
+  std::string why = size == 0 ? "the history is empty" : fmt::format("there are 1 to {}", size);
+  return fail(ErrorCode::kNegative, fmt::format("there is nothing in the range `{}`", text), why);
+}
+
+Result<Range> page_without_numbers(std::string_view text, const RangeContext& c) {
+  bool back = text == "-";
+  if (c.size == 0) return nothing_there(text, c.size);
+  if (!c.previous) return Range{c.size - std::min(c.size, c.page) + 1, c.size};
+  if (back && c.previous->first <= 1)
+    return fail(ErrorCode::kNegative, "there is nothing before this", "the history begins here");
+  if (!back && c.previous->last >= c.size)
+    return fail(ErrorCode::kNegative, "there is nothing after this", "the history ends here");
+  if (!back) {
+    std::uint64_t first = c.previous->last + 1;
+    return Range{first, first + std::min(c.size - first, c.page - 1)};
+  }
+  std::uint64_t last = std::min(c.previous->first - 1, c.size);
+  return Range{last - std::min(last, c.page) + 1, last};
+}
+
+}  // namespace
+
+Result<Range> parse_range(std::string_view text, const RangeContext& context) {
+  RangeContext c = context;
+  c.page = std::clamp<std::uint64_t>(c.page, 1, kFar);
+  text = trim(text);
+  if (text.empty() || text == "-") return page_without_numbers(text, c);
+  const auto size = static_cast<std::int64_t>(std::min<std::uint64_t>(c.size, kFar));
+  std::size_t comma = text.find(',');
+  std::optional<Number> begin = parse_number(trim(text.substr(0, comma)));
+  if (!begin || begin->sign == '+') return unreadable(text);
+  const bool from_newest = begin->sign == '-';
+  std::int64_t first = from_newest ? size + 1 - begin->value : begin->value;
+  std::int64_t last = first + static_cast<std::int64_t>(c.page) - 1;
+  if (comma != std::string_view::npos) {
+    std::optional<Number> end = parse_number(trim(text.substr(comma + 1)));
+    if (!end) return unreadable(text);
+    if (end->sign == '+') {
+      last = first + end->value - 1;
+    } else if (end->sign == '-' && !from_newest) {
+      last = first;
+      first -= end->value - 1;
+    } else {
+      last = end->sign == '-' ? size + 1 - end->value : end->value;
+    }
+  }
+  first = std::max<std::int64_t>(first, 1);
+  last = std::min(last, size);
+  if (last < first) return nothing_there(text, c.size);
+  return Range{static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(last)};
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,61 @@
+// Symbolizer: names and source lines of code addresses, wherever they come from.
+//
+// The history needs names for calls and listings but does not read ELF files; whoever does hands it
+// one of these. A name that is not known is empty, never made up.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "decoder/base/types.h"
+
+namespace tailtrace {
+
+// What holds for every address of [begin, end), a stretch around the one asked for.
+struct Function {
+  Address begin;
+  Address end;
+  Address entry;            // the function's first instruction; 0: not known
+  std::string name;         // for people: demangled; empty: not known
+  std::string symbol_name;  // in the symbol table; empty: not there
+  std::string debug_name;   // in the debug information, as the linker knows it; empty: not there
+  std::string source_file;  // in the debug information; empty: not there
+  std::string module;       // path of the file it was loaded from; empty: not known
+
+  bool known() const { return !symbol_name.empty() || !debug_name.empty(); }
+};
+
+struct SourceLine {
+  std::string_view file;  // as the compiler noted it; lives as long as the symbolizer
+  unsigned line = 0;
+};
+
+class Symbolizer {
+ public:
+  virtual ~Symbolizer() = default;
+
+  // Always answers; the reference lives as long as the symbolizer.
+  virtual const Function& function_at(Address address) = 0;
+  virtual std::optional<SourceLine> line_at(Address address) = 0;
+};
+
+// Knows nothing.
+class NoSymbols : public Symbolizer {
+ public:
+  const Function& function_at(Address) override { return everywhere_; }
+  std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+
+ private:
+  Function everywhere_{{}, {~0ull}, {}, {}, {}, {}, {}, {}};
+};
+
+// "name+0x12", "name" at its entry, "" when it is not known.
+std::string place_text(Symbolizer& symbols, Address address);
+
+// The last component of a path.
+std::string_view base_name(std::string_view path);
+
+}  // namespace tailtrace
