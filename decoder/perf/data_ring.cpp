@@ -1,0 +1,139 @@
+#include "decoder/perf/data_ring.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace tailtrace::perf {
+namespace {
+
+constexpr std::size_t kHeaderSize_bytes = sizeof(RecordHeader);
+
+// Copies [from, from + out.size()) of a ring; offsets only grow, the ring goes round.
+void copy_out(ByteSpan ring, std::uint64_t from, std::span<std::uint8_t> out) {
+  if (out.empty()) return;
+  std::size_t begin = from & (ring.size() - 1);
+  std::size_t before_seam = std::min(out.size(), ring.size() - begin);
+  std::memcpy(out.data(), ring.data() + begin, before_seam);
+  if (before_seam < out.size())
+    std::memcpy(out.data() + before_seam, ring.data(), out.size() - before_seam);
+}
+
+Result<void> check_ring(ByteSpan ring) {
+  if (std::has_single_bit(ring.size())) return {};
+  return fail(ErrorCode::kBadInput, fmt::format("cannot read a ring of {} bytes", ring.size()),
+              "a ring's size is a power of two");
+}
+
+tl::unexpected<Error> bad_record(RecordHeader header, std::size_t offset) {
+  return fail(ErrorCode::kBadInput, "cannot read a ring of perf records",
+              fmt::format("the record at offset {} says that it has {} bytes (type {})", offset,
+                          header.size_bytes, header.type));
+}
+
+bool possible_size(RecordHeader header, std::size_t left) {
+  return header.size_bytes >= kHeaderSize_bytes && header.size_bytes <= left &&
+         header.size_bytes % 8 == 0;
+}
+
+}  // namespace
+
+ByteSpan RecordList::operator[](std::size_t i) const {
+  assert(i < offsets_.size());
+  return ByteSpan(bytes_).subspan(offsets_[i], load<RecordHeader>(bytes_, offsets_[i]).size_bytes);
+}
+
+struct RecordListBuilder {
+  RecordList list;
+
+  // Walks records in the order of memory. Returns where the walk ended: at the end of the bytes, or
+  // at a header that cannot be right.
+  std::size_t walk() {
+    std::size_t at = 0;
+    while (at + kHeaderSize_bytes <= size() && possible_size(header_at(at), size() - at)) {
+      list.offsets_.push_back(at);
+      at += header_at(at).size_bytes;
+    }
+    return at;
+  }
+
+  std::size_t size() const { return list.bytes_.size(); }
+  RecordHeader header_at(std::size_t at) const { return load<RecordHeader>(list.bytes_, at); }
+
+  // From the order of memory of a backward ring (newest first) into that of time. The kernel puts
+  // LOST and the record after the loss into memory together, LOST in front: the order of the two
+  // is right in memory, and turning all round puts it wrong.
+  void turn_round() {
+    std::reverse(list.offsets_.begin(), list.offsets_.end());
+    for (std::size_t i = 1; i < list.offsets_.size(); ++i)
+      if (header_at(list.offsets_[i]).type == kRecordLost)
+        std::swap(list.offsets_[i - 1], list.offsets_[i]);
+  }
+
+  void fill(ByteSpan ring, std::uint64_t from, std::size_t size_bytes) {
+    list.bytes_.resize(size_bytes);
+    copy_out(ring, from, list.bytes_);
+  }
+};
+
+Result<FixedRecords> read_fixed_records(ByteSpan ring, std::uint64_t head, RecordHeader like,
+                                        std::uint64_t limit) {
+  if (auto ok = check_ring(ring); !ok) return fail(std::move(ok.error()));
+  if (like.size_bytes < kHeaderSize_bytes)
+    return fail(ErrorCode::kBadInput, "cannot read records without a size");
+  const std::uint64_t size = like.size_bytes;
+  const std::uint64_t held = std::min<std::uint64_t>(head, ring.size()) / size;
+  const std::uint64_t wanted = std::min(held, limit);
+  FixedRecords result;
+  result.size_bytes = like.size_bytes;
+  std::uint64_t good = 0;
+  for (; good < wanted; ++good) {
+    RecordHeader header;
+    copy_out(ring, head - (good + 1) * size,
+             {reinterpret_cast<std::uint8_t*>(&header), sizeof header});
+    if (header.type != like.type || header.size_bytes != like.size_bytes) {
+      result.stranger = header;
+      break;
+    }
+  }
+  result.count = good;
+  result.bytes.resize(good * size);
+  copy_out(ring, head - good * size, result.bytes);
+  result.first = head / size - good;
+  return result;
+}
+
+Result<RecordList> read_backward_ring(ByteSpan ring, std::uint64_t head) {
+  if (auto ok = check_ring(ring); !ok) return fail(std::move(ok.error()));
+  const std::uint64_t written = 0 - head;
+  RecordListBuilder builder;
+  builder.fill(ring, head, std::min<std::uint64_t>(written, ring.size()));
+  std::size_t end = builder.walk();
+  // Only in a ring that went round may the oldest record be without its end.
+  if (end != builder.size() && written <= ring.size()) {
+    RecordHeader header;
+    std::size_t left = builder.size() - end;
+    if (left >= kHeaderSize_bytes) header = builder.header_at(end);
+    return bad_record(header, end);
+  }
+  builder.turn_round();
+  return std::move(builder.list);
+}
+
+Result<RecordList> read_forward_ring(ByteSpan ring, std::uint64_t tail, std::uint64_t head) {
+  if (auto ok = check_ring(ring); !ok) return fail(std::move(ok.error()));
+  if (head - tail > ring.size())
+    return fail(ErrorCode::kBadInput, "cannot read a ring of perf records",
+                fmt::format("its head {} and tail {} are further apart than its {} bytes", head,
+                            tail, ring.size()));
+  RecordListBuilder builder;
+  builder.fill(ring, tail, head - tail);
+  std::size_t end = builder.walk();
+  if (end == builder.size()) return std::move(builder.list);
+  std::size_t left = builder.size() - end;
+  return bad_record(left >= kHeaderSize_bytes ? builder.header_at(end) : RecordHeader{}, end);
+}
+
+}  // namespace tailtrace::perf
