@@ -22,6 +22,7 @@ namespace tailtrace {
 // of its ErrorCode.
 constexpr int kExitDone = 0;
 constexpr int kExitNegative = static_cast<int>(ErrorCode::kNegative);
+constexpr int kExitNoEngine = static_cast<int>(ErrorCode::kNoEngine);
 
 // What a command is run with, beside the options that its `define` bound to variables of its own.
 struct Invocation {

@@ -2,6 +2,6 @@
 
 namespace tailtrace {
 
-std::vector<Command> all_commands() { return {}; }
+std::vector<Command> all_commands() { return {doctor_command()}; }
 
 }  // namespace tailtrace

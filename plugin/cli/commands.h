@@ -7,6 +7,7 @@
 
 namespace tailtrace {
 
+Command doctor_command();
 Command serve_command();
 
 // In the order in which help lists them.

@@ -46,12 +46,14 @@ std::shared_ptr<OutputOptions> add_output_options(CLI::App& app) {
   return options;
 }
 
-void print_json(std::FILE* out, std::string_view schema, const nlohmann::ordered_json& document) {
+void print_json(std::FILE* out, std::string_view schema, const nlohmann::ordered_json& document,
+                JsonForm form) {
   nlohmann::ordered_json whole = {{"schema", schema}};
   whole.update(document);
   // Names of files and symbols need not be UTF-8; the document must.
   fmt::print(out, "{}\n",
-             whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+             whole.dump(form == JsonForm::kLines ? -1 : 2, ' ', false,
+                        nlohmann::ordered_json::error_handler_t::replace));
 }
 
 std::string json_address(Address address) { return fmt::format("0x{:x}", address.value); }

@@ -28,8 +28,10 @@ struct OutputOptions {
 // Adds --json and --color; the options live as long as the pointer or the App.
 std::shared_ptr<OutputOptions> add_output_options(CLI::App& app);
 
-// A JSON document begins with its schema, "tailtrace.NAME/VERSION". Indented, with a line feed.
-void print_json(std::FILE* out, std::string_view schema, const nlohmann::ordered_json& document);
+// A JSON document begins with its schema, "tailtrace.NAME/VERSION". It ends with a line feed, its
+// only one in the form kLines. REQUIRES: a form other than kNone.
+void print_json(std::FILE* out, std::string_view schema, const nlohmann::ordered_json& document,
+                JsonForm form);
 
 // An address as JSON carries it: "0x401136".
 std::string json_address(Address address);

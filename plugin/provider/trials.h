@@ -1,0 +1,51 @@
+// Trials: what this machine really lets us do, found out by doing it once: opening perf events,
+// stepping a child, running the tools.
+//
+// Threading: try_machine() forks; call it while the process has one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/provider/machine.h"
+
+namespace tailtrace {
+
+// A system call that was tried. `error_number` 0: it worked.
+struct Trial {
+  int error_number = 0;
+  bool ok() const { return error_number == 0; }
+};
+
+struct Tool {
+  std::string name;     // "gdb"
+  std::string path;     // empty: not found
+  std::string version;  // "13.1"; empty: unknown
+};
+
+struct Trials {
+  Trial perf_software;  // an event that needs no hardware: whether perf events are allowed at all
+  std::optional<Trial> pt, bts, lbr;      // nothing: no such PMU, so nothing to try
+  std::optional<Trial> pt_map;            // mapping the buffer, once the event is open
+  Trial ptrace_step;                      // stepping a child of ours once
+  std::int64_t memlock_limit_bytes = -1;  // RLIMIT_MEMLOCK; -1: none
+
+  Tool gdb, gdbserver, lldb, qemu;
+  bool qemu_has_plugins = false;
+  std::string qemu_records;  // why a program could not be recorded in it; empty: it could
+};
+
+// REQUIRES: the machine was read from this one's own files.
+Trials try_machine(const Machine& machine);
+
+// What the processor says of the hypervisor under it (CPUID leaf 0x40000000): "KVM", "Xen", ...;
+// empty when it says nothing.
+std::string hypervisor_signature();
+
+// The first number with a point in what a tool says of its version: "GNU gdb (Debian 13.1-3) 13.1"
+// is 13.1, "qemu-x86_64 version 7.2.22 (Debian ...)" is 7.2.22.
+std::string version_in(const std::string& text);
+
+}  // namespace tailtrace

@@ -1,0 +1,48 @@
+"""What the tests of the `tailtrace` command share.
+
+A test file ends with `cases.main()`: it runs the file's unittest cases, and exits with 77, which
+ctest counts as skipped, when none of them could run here.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+TAILTRACE = os.environ["TAILTRACE"]
+BINARY_DIR = os.environ["TAILTRACE_BINARY_DIR"]
+
+# Long enough for any machine; only a hang takes longer.
+HANG_S = 300
+
+
+def tailtrace(*arguments, **options):
+    """Runs the command to its end; stdout and stderr are text."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([TAILTRACE, *arguments], capture_output=True, text=True,
+                          timeout=HANG_S, check=False, **options)
+
+
+class CommandCase(unittest.TestCase):
+    def assert_error(self, outcome, status, what, why="", fix=""):
+        """The outcome is one error in the agreed shape, with these words in its parts."""
+        self.assertEqual(outcome.returncode, status, outcome.stderr)
+        self.assertEqual(outcome.stdout, "")
+        shape = re.compile(
+            r"error: (?P<what>[^\n]+)\n(?:  why:  (?P<why>[^\n]+)\n)?(?:  fix:  (?P<fix>[^\n]+)\n)?"
+            r"(?:  now:  (?P<now>[^\n]+)\n)?")
+        match = shape.fullmatch(outcome.stderr)
+        self.assertIsNotNone(match, "not the shape of an error:\n" + outcome.stderr)
+        self.assertIn(what, match["what"])
+        self.assertIn(why, match["why"] or "")
+        self.assertIn(fix, match["fix"] or "")
+
+
+def main():
+    result = unittest.main(exit=False, verbosity=2).result
+    for case, reason in result.skipped:
+        print(f"skip: {case.id()}: {reason}")
+    if not result.wasSuccessful() or result.testsRun == 0:
+        sys.exit(1)
+    sys.exit(77 if len(result.skipped) == result.testsRun else 0)
