@@ -1,0 +1,165 @@
+#include "decoder/bts/branch_flow.h"
+
+#include <gtest/gtest.h>
+
+#include "decoder/history/history.h"
+#include "tests/unit/bts/walker.h"
+
+namespace tailtrace::bts {
+namespace {
+
+// What a history shows of records: executed instructions, and its gaps apart.
+struct Shown {
+  std::vector<Address> executed;
+  std::vector<GapReason> gaps;
+};
+
+Shown show(std::vector<BranchRecord> records, std::shared_ptr<const CodeImage> code) {
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->records = std::move(records);
+  snapshot->code = std::move(code);
+  History history(snapshot);
+  Shown shown;
+  HistoryCursor cursor(history);
+  for (cursor.seek_to_oldest(); cursor.valid(); cursor.next()) {
+    if (cursor.item().is_gap)
+      shown.gaps.push_back(cursor.item().gap.reason);
+    else
+      shown.executed.push_back(cursor.item().instruction.address);
+  }
+  return shown;
+}
+
+TEST(BranchFlow, ShowsExactlyWhatWasExecuted) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Walker walker(seed, 60);
+    for (int i = 0; i < 500; ++i) walker.step();
+    CodeReader code(*walker.code());
+    BranchFlow flow(code);
+    flow.begin_at({walker.first_pc()});
+    for (const Branch& branch : walker.branches()) flow.add(branch);
+    Shown shown = show(flow.finish({walker.pc()}), walker.code());
+    ASSERT_EQ(shown.executed, walker.executed()) << "seed " << seed;
+    ASSERT_TRUE(shown.gaps.empty()) << "seed " << seed;
+  }
+}
+
+TEST(BranchFlow, NeedsNoRecordsOfTheKernelForSystemCallsThatGoOn) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Walker walker(seed, 60);
+    for (int i = 0; i < 500; ++i) walker.step();
+    CodeReader code(*walker.code());
+    BranchFlow flow(code);
+    flow.begin_at({walker.first_pc()});
+    for (const Branch& branch : walker.branches())
+      if (!branch.from_kernel()) flow.add(branch);
+    Shown shown = show(flow.finish({walker.pc()}), walker.code());
+    ASSERT_EQ(shown.executed, walker.executed()) << "seed " << seed;
+    ASSERT_TRUE(shown.gaps.empty()) << "seed " << seed;
+  }
+}
+
+TEST(BranchFlow, ShowsSignalsWhoseHandlersReturned) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Walker walker(seed, 60);
+    std::mt19937 random(seed);
+    for (int i = 0; i < 300; ++i) {
+      walker.step();
+      if (random() % 20 == 0) walker.signal();
+      if (random() % 20 == 0) walker.interrupt();
+    }
+    CodeReader code(*walker.code());
+    BranchFlow flow(code);
+    flow.begin_at({walker.first_pc()});
+    for (const Branch& branch : walker.branches()) flow.add(branch);
+    Shown shown = show(flow.finish({walker.pc()}), walker.code());
+    ASSERT_EQ(shown.executed, walker.executed()) << "seed " << seed;
+    ASSERT_TRUE(shown.gaps.empty()) << "seed " << seed;
+  }
+}
+
+TEST(BranchFlow, ATailOfARingShowsATailOfTheExecution) {
+  Walker walker(7, 60);
+  for (int i = 0; i < 2000; ++i) walker.step();
+  const auto& all = walker.branches();
+  for (std::size_t held = 0; held <= all.size(); held += 13) {
+    CodeReader code(*walker.code());
+    BranchFlow flow(code);
+    for (std::size_t i = all.size() - held; i < all.size(); ++i) flow.add(all[i]);
+    Shown shown = show(flow.finish({walker.pc()}), walker.code());
+    ASSERT_TRUE(shown.gaps.empty());
+    ASSERT_LE(shown.executed.size(), walker.executed().size());
+    ASSERT_GE(shown.executed.size(), held == 0 ? 0 : 1u);
+    ASSERT_TRUE(
+        std::equal(shown.executed.rbegin(), shown.executed.rend(), walker.executed().rbegin()))
+        << held << " branches";
+  }
+}
+
+TEST(BranchFlow, ALossInTheMiddleIsAGapAndNothingIsInvented) {
+  Walker walker(8, 60);
+  for (int i = 0; i < 2000; ++i) walker.step();
+  const auto& all = walker.branches();
+  CodeReader code(*walker.code());
+  BranchFlow flow(code);
+  flow.begin_at({walker.first_pc()});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i == 300) flow.lost(GapCause::kLost);
+    if (i < 300 || i >= 350) flow.add(all[i]);
+  }
+  Shown shown = show(flow.finish({walker.pc()}), walker.code());
+  EXPECT_EQ(shown.gaps, std::vector<GapReason>{GapReason::kLost});
+  EXPECT_LT(shown.executed.size(), walker.executed().size());
+}
+
+TEST(BranchFlow, WithoutCodeEveryBranchIsPartOfAGap) {
+  auto nothing = std::make_shared<CodeImage>();
+  CodeReader code(*nothing);
+  BranchFlow flow(code);
+  for (std::uint64_t i = 1; i < 10; ++i) flow.add({{i * 100}, {i * 100 + 50}, 0});
+  Shown shown = show(flow.finish({5000}), nothing);
+  EXPECT_TRUE(shown.executed.empty());
+  EXPECT_EQ(shown.gaps, std::vector<GapReason>{GapReason::kNoCode});
+}
+
+TEST(BranchFlow, ABranchThatContradictsTheCodeIsAGap) {
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({0x1000}, *from_hex("9090eb10")));
+  CodeReader code(*image);
+  BranchFlow flow(code);
+  flow.begin_at({0x1000});
+  flow.add({{0x1002}, {0x1020}, 0});  // the code says 0x1014
+  std::vector<BranchRecord> records = flow.finish({0x1020});
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[1].kind, RecordKind::kGap);
+  EXPECT_EQ(records[1].extra, static_cast<std::uint16_t>(GapCause::kBadTrace));
+  EXPECT_EQ(records[1].insns, 2u);
+  EXPECT_EQ(records[1].to.value, 0x1020u);
+}
+
+TEST(BranchFlow, AnUnfinishedHandlerBeginsWithAGap) {
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({0x1000}, *from_hex("90909090ebfa")));
+  ASSERT_TRUE(image->add({0x2000}, *from_hex("9090c3")));
+  CodeReader code(*image);
+  BranchFlow flow(code);
+  flow.begin_at({0x1000});
+  flow.add({{Walker::kKernel}, {0x2000}, 0});
+  Shown shown = show(flow.finish({0x2002}), image);
+  EXPECT_EQ(shown.gaps, std::vector<GapReason>{GapReason::kUnknown});
+  EXPECT_EQ(shown.executed, (std::vector<Address>{{0x2000}, {0x2001}}));
+}
+
+TEST(BranchFlow, NothingAddedIsAThreadThatStands) {
+  CodeImage image;
+  CodeReader code(image);
+  BranchFlow flow(code);
+  std::vector<BranchRecord> records = flow.finish({0x1234});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].kind, RecordKind::kEnable);
+  EXPECT_EQ(records[1].kind, RecordKind::kDisable);
+  EXPECT_EQ(records[1].from.value, 0x1234u);
+}
+
+}  // namespace
+}  // namespace tailtrace::bts
