@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/provider/machine.h"
+#include "plugin/engines/machine.h"
 #include "plugin/provider/trials.h"
 #include "plugin/provider/verdict.h"
 

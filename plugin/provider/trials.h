@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/provider/machine.h"
+#include "plugin/engines/machine.h"
 
 namespace tailtrace {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/provider/machine.h"
+#include "plugin/engines/machine.h"
 #include "plugin/provider/trials.h"
 
 namespace tailtrace {

@@ -1,4 +1,4 @@
-#include "plugin/provider/machine.h"
+#include "plugin/engines/machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "plugin/provider/machine.h"
+#include "plugin/engines/machine.h"
 
 #include <algorithm>
 #include <charconv>
