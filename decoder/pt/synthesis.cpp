@@ -5,7 +5,7 @@
 
 #include "decoder/pt/loop_guard.h"
 #include "decoder/pt/packet_writer.h"
-#include "decoder/pt/return_stack.h"
+#include "decoder/pt/return_memory.h"
 #include "decoder/pt/run_planner.h"
 
 namespace tailtrace::pt {
@@ -86,7 +86,7 @@ class Synthesizer {
   const SynthesisOptions& options_;
   PacketWriter out_;
   RunPlanner planner_;
-  ReturnStack returns_;
+  ReturnMemory returns_;
   LoopGuard loops_;
   Address at_;         // executed next; 0: not known
   Address run_begin_;  // where the part of the run begins that no packet steers

@@ -1,4 +1,4 @@
-// ReturnStack: the return addresses that a processor remembers for return compression (SDM volume
+// ReturnMemory: the return addresses that a processor remembers for return compression (SDM volume
 // 3, "Return Compression"): 64 of them, the oldest falls off.
 //
 // Threading: one thread at a time.
@@ -11,7 +11,7 @@
 
 namespace tailtrace::pt {
 
-class ReturnStack {
+class ReturnMemory {
  public:
   static constexpr unsigned kEntries = 64;
 
