@@ -1,0 +1,211 @@
+#include "decoder/bundle/lldb_bundle.h"
+
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "decoder/base/file.h"
+
+namespace tailtrace {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxBundle_bytes = 64 << 20;
+
+// Walks the document and remembers the first thing that is wrong with it.
+class BundleReader {
+ public:
+  explicit BundleReader(std::string folder) : folder_(std::move(folder)) {}
+
+  Result<LldbBundle> read(const json& root);
+
+ private:
+  // A member that must be there; null and an error when it is not.
+  const json& member(const json& object, const char* name, const std::string& where);
+  const json* optional_array(const json& object, const char* name, const std::string& where);
+  std::uint64_t number(const json& value, const std::string& where, std::uint64_t max);
+  std::string text(const json& value, const std::string& where);
+  std::string file(const json& value, const std::string& where);
+  void wrong(const std::string& where, const char* what);
+
+  LldbProcess process(const json& value, const std::string& where);
+  LldbThread thread(const json& value, std::int32_t pid, const std::string& where);
+  LldbModule module(const json& value, const std::string& where);
+  LldbCpu cpu(const json& value, const std::string& where);
+  void header(const json& root, LldbBundle& bundle);
+
+  std::string folder_;
+  std::string error_;
+};
+
+const json kNull;
+
+void BundleReader::wrong(const std::string& where, const char* what) {
+  if (error_.empty()) error_ = where + " " + what;
+}
+
+const json& BundleReader::member(const json& object, const char* name, const std::string& where) {
+  if (!object.is_object()) {
+    wrong(where, "is no object");
+    return kNull;
+  }
+  auto found = object.find(name);
+  if (found == object.end()) {
+    wrong(where + "." + name, "is missing");
+    return kNull;
+  }
+  return *found;
+}
+
+const json* BundleReader::optional_array(const json& object, const char* name,
+                                         const std::string& where) {
+  auto found = object.is_object() ? object.find(name) : object.end();
+  if (found == object.end() || found->is_null()) return nullptr;
+  if (!found->is_array()) {
+    wrong(where + "." + name, "is no array");
+    return nullptr;
+  }
+  return &*found;
+}
+
+// Numbers may be written as strings, decimal or with 0x: JSON numbers lose bits in many readers.
+std::uint64_t BundleReader::number(const json& value, const std::string& where, std::uint64_t max) {
+  std::uint64_t result = 0;
+  if (value.is_number_unsigned()) {
+    result = value.get<std::uint64_t>();
+  } else if (value.is_string()) {
+    const auto& digits = value.get_ref<const std::string&>();
+    bool hex = digits.starts_with("0x");
+    const char* first = digits.data() + (hex ? 2 : 0);
+    const char* last = digits.data() + digits.size();
+    auto [end, code] = std::from_chars(first, last, result, hex ? 16 : 10);
+    if (code != std::errc() || end != last || first == last) wrong(where, "is no number");
+  } else if (!value.is_null() || error_.empty()) {
+    wrong(where, "is no number");
+  }
+  if (result > max) wrong(where, "is too large");
+  return result;
+}
+
+std::string BundleReader::text(const json& value, const std::string& where) {
+  if (value.is_string()) return value.get<std::string>();
+  wrong(where, "is no string");
+  return {};
+}
+
+std::string BundleReader::file(const json& value, const std::string& where) {
+  std::filesystem::path path = text(value, where);
+  return path.is_absolute() ? path.string() : (std::filesystem::path(folder_) / path).string();
+}
+
+LldbThread BundleReader::thread(const json& value, std::int32_t pid, const std::string& where) {
+  LldbThread thread;
+  constexpr auto kMaxTid = std::numeric_limits<std::int32_t>::max();
+  thread.thread = {
+      pid, static_cast<std::int32_t>(number(member(value, "tid", where), where + ".tid", kMaxTid))};
+  if (value.is_object() && value.contains("iptTrace"))
+    thread.trace_path = file(value["iptTrace"], where + ".iptTrace");
+  return thread;
+}
+
+LldbModule BundleReader::module(const json& value, const std::string& where) {
+  LldbModule module;
+  module.system_path = text(member(value, "systemPath", where), where + ".systemPath");
+  module.load_address = {
+      number(member(value, "loadAddress", where), where + ".loadAddress", ~0ull)};
+  bool has_file = value.is_object() && value.contains("file");
+  module.path = has_file ? file(value["file"], where + ".file") : module.system_path;
+  return module;
+}
+
+LldbProcess BundleReader::process(const json& value, const std::string& where) {
+  LldbProcess process;
+  constexpr auto kMaxPid = std::numeric_limits<std::int32_t>::max();
+  process.pid =
+      static_cast<std::int32_t>(number(member(value, "pid", where), where + ".pid", kMaxPid));
+  if (value.is_object() && value.contains("triple") && value["triple"].is_string())
+    process.triple = value["triple"].get<std::string>();
+  if (const json* threads = optional_array(value, "threads", where))
+    for (std::size_t i = 0; i < threads->size(); ++i)
+      process.threads.push_back(
+          thread((*threads)[i], process.pid, where + ".threads[" + std::to_string(i) + "]"));
+  if (const json* modules = optional_array(value, "modules", where))
+    for (std::size_t i = 0; i < modules->size(); ++i)
+      process.modules.push_back(
+          module((*modules)[i], where + ".modules[" + std::to_string(i) + "]"));
+  return process;
+}
+
+LldbCpu BundleReader::cpu(const json& value, const std::string& where) {
+  LldbCpu cpu;
+  cpu.id = static_cast<std::uint32_t>(number(member(value, "id", where), where + ".id", ~0u));
+  cpu.trace_path = file(member(value, "iptTrace", where), where + ".iptTrace");
+  cpu.context_switch_path =
+      file(member(value, "contextSwitchTrace", where), where + ".contextSwitchTrace");
+  return cpu;
+}
+
+void BundleReader::header(const json& root, LldbBundle& bundle) {
+  if (text(member(root, "type", "the bundle"), "type") != "intel-pt")
+    wrong("type", "is not intel-pt");
+  const json& cpu = member(root, "cpuInfo", "the bundle");
+  if (text(member(cpu, "vendor", "cpuInfo"), "cpuInfo.vendor") == "GenuineIntel") {
+    bundle.cpu.family = static_cast<std::uint16_t>(
+        number(member(cpu, "family", "cpuInfo"), "cpuInfo.family", 0xffff));
+    bundle.cpu.model =
+        static_cast<std::uint8_t>(number(member(cpu, "model", "cpuInfo"), "cpuInfo.model", 0xff));
+    bundle.cpu.stepping = static_cast<std::uint8_t>(
+        number(member(cpu, "stepping", "cpuInfo"), "cpuInfo.stepping", 0xff));
+  }
+  auto clock = root.is_object() ? root.find("tscPerfZeroConversion") : root.end();
+  if (clock == root.end() || clock->is_null()) return;
+  const std::string where = "tscPerfZeroConversion";
+  bundle.clock.emplace();
+  bundle.clock->time_mult = static_cast<std::uint32_t>(
+      number(member(*clock, "timeMult", where), where + ".timeMult", ~0u));
+  bundle.clock->time_shift = static_cast<std::uint16_t>(
+      number(member(*clock, "timeShift", where), where + ".timeShift", 63));
+  bundle.clock->time_zero = number(member(*clock, "timeZero", where), where + ".timeZero", ~0ull);
+}
+
+Result<LldbBundle> BundleReader::read(const json& root) {
+  LldbBundle bundle;
+  header(root, bundle);
+  if (const json* processes = optional_array(root, "processes", "the bundle"))
+    for (std::size_t i = 0; i < processes->size(); ++i)
+      bundle.processes.push_back(process((*processes)[i], "processes[" + std::to_string(i) + "]"));
+  if (const json* cpus = optional_array(root, "cpus", "the bundle"))
+    for (std::size_t i = 0; i < cpus->size(); ++i)
+      bundle.cpus.push_back(cpu((*cpus)[i], "cpus[" + std::to_string(i) + "]"));
+  if (root.is_object() && root.contains("kernel") && root["kernel"].is_object()) {
+    LldbModule kernel;
+    kernel.path = file(member(root["kernel"], "file", "kernel"), "kernel.file");
+    if (root["kernel"].contains("loadAddress"))
+      kernel.load_address = {number(root["kernel"]["loadAddress"], "kernel.loadAddress", ~0ull)};
+    bundle.kernel.push_back(std::move(kernel));
+  }
+  if (error_.empty()) return bundle;
+  return fail(ErrorCode::kBadInput, "cannot use the trace bundle", error_);
+}
+
+}  // namespace
+
+Result<LldbBundle> parse_lldb_bundle(std::string_view text, const std::string& folder) {
+  json root = json::parse(text, nullptr, false);
+  if (root.is_discarded())
+    return fail(ErrorCode::kBadInput, "cannot use the trace bundle", "it is no JSON document");
+  return BundleReader(folder).read(root);
+}
+
+Result<LldbBundle> read_lldb_bundle(const std::string& path) {
+  auto bytes = read_file(path, kMaxBundle_bytes);
+  if (!bytes) return fail(bytes.error());
+  auto bundle =
+      parse_lldb_bundle(as_text(*bytes), std::filesystem::path(path).parent_path().string());
+  if (!bundle) bundle.error().what += " " + path;
+  return bundle;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,63 @@
+// LLDB's trace bundles: a trace.json that names the raw traces, modules and threads, as LLDB's
+// `trace save` writes it and `trace load` reads it (LLDB manual, "Intel PT trace", "Trace bundle").
+//
+// Threading: pure functions; values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decoder/base/result.h"
+#include "decoder/base/types.h"
+#include "decoder/pt/decoder.h"
+
+namespace tailtrace {
+
+struct LldbModule {
+  std::string path;         // of the file to read: absolute, or made so from the bundle's folder
+  std::string system_path;  // where it was on the machine that recorded
+  Address load_address;
+};
+
+struct LldbThread {
+  ThreadId thread;
+  std::string trace_path;  // empty when the trace is per processor
+};
+
+struct LldbProcess {
+  std::int32_t pid = 0;
+  std::string triple;
+  std::vector<LldbThread> threads;
+  std::vector<LldbModule> modules;
+};
+
+struct LldbCpu {
+  std::uint32_t id = 0;
+  std::string trace_path;
+  std::string context_switch_path;
+};
+
+// From TSC ticks to nanoseconds, as perf has it: time_zero + ticks * time_mult >> time_shift.
+struct PerfZeroConversion {
+  std::uint32_t time_mult = 0;
+  std::uint16_t time_shift = 0;
+  std::uint64_t time_zero = 0;
+};
+
+struct LldbBundle {
+  pt::Cpu cpu;
+  std::vector<LldbProcess> processes;
+  std::vector<LldbCpu> cpus;
+  std::vector<LldbModule> kernel;  // one at most
+  std::optional<PerfZeroConversion> clock;
+};
+
+// Errors: kSystem or kPermission when the file cannot be read; kBadInput when it is no JSON or
+// lacks what a bundle must have, with the place in `why`. The files it names are not opened.
+Result<LldbBundle> read_lldb_bundle(const std::string& path);
+
+// The same for the text of a trace.json that lies in `folder`.
+Result<LldbBundle> parse_lldb_bundle(std::string_view text, const std::string& folder);
+
+}  // namespace tailtrace

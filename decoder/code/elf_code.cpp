@@ -1,0 +1,88 @@
+#include "decoder/code/elf_code.h"
+
+#include <elf.h>
+#include <gelf.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "decoder/base/file.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::uint64_t kPageSize_bytes = 4096;
+
+struct ElfEnd {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+using ElfPtr = std::unique_ptr<Elf, ElfEnd>;
+
+tl::unexpected<Error> bad_elf(const std::string& path, std::string why) {
+  return fail(ErrorCode::kBadInput, "cannot read the code of " + path, std::move(why));
+}
+
+Result<std::vector<GElf_Phdr>> loaded_segments(Elf* elf, const std::string& path) {
+  std::size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0) return bad_elf(path, elf_errmsg(-1));
+  std::vector<GElf_Phdr> segments;
+  for (std::size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr)
+      return bad_elf(path, elf_errmsg(-1));
+    if (segment.p_type == PT_LOAD) segments.push_back(segment);
+  }
+  return segments;
+}
+
+Result<std::shared_ptr<MappedFile>> map_file(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (!file) return fail(file.error());
+  return std::make_shared<MappedFile>(std::move(*file));
+}
+
+}  // namespace
+
+bool is_elf(ByteSpan bytes) {
+  return bytes.size() >= SELFMAG && std::equal(ELFMAG, ELFMAG + SELFMAG, bytes.begin());
+}
+
+Result<void> add_elf_code(CodeImage& image, const std::string& path, std::optional<Address> base) {
+  auto file = map_file(path);
+  if (!file) return fail(file.error());
+  ByteSpan bytes = (*file)->bytes();
+  elf_version(EV_CURRENT);
+  // elf_memory takes no pointer to const, but does not write into a file that it only reads.
+  ElfPtr elf(elf_memory(const_cast<char*>(as_text(bytes).data()), bytes.size()));
+  GElf_Ehdr header;
+  if (!is_elf(bytes) || !elf || gelf_getehdr(elf.get(), &header) == nullptr)
+    return bad_elf(path, "it is no ELF file");
+  if (header.e_machine != EM_X86_64 && header.e_machine != EM_386)
+    return bad_elf(path, "it is for another processor than x86");
+  auto segments = loaded_segments(elf.get(), path);
+  if (!segments) return fail(segments.error());
+  std::uint64_t lowest = ~0ull;
+  for (const GElf_Phdr& segment : *segments) lowest = std::min(lowest, segment.p_vaddr);
+  std::uint64_t bias = base ? base->value - (lowest & ~(kPageSize_bytes - 1)) : 0;
+  bool any = false;
+  for (const GElf_Phdr& segment : *segments) {
+    if ((segment.p_flags & PF_X) == 0 || segment.p_filesz == 0) continue;
+    if (segment.p_offset > bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset)
+      return bad_elf(path, "it is cut short");
+    auto added = image.add({segment.p_vaddr + bias},
+                           bytes.subspan(segment.p_offset, segment.p_filesz), *file);
+    if (!added) return added;
+    any = true;
+  }
+  if (!any) return bad_elf(path, "it has no executable segment");
+  return {};
+}
+
+Result<void> add_raw_code(CodeImage& image, const std::string& path, Address at) {
+  auto file = map_file(path);
+  if (!file) return fail(file.error());
+  return image.add(at, (*file)->bytes(), *file);
+}
+
+}  // namespace tailtrace

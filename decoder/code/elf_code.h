@@ -1,0 +1,26 @@
+// The code of ELF files: their executable segments as sections of a CodeImage.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "decoder/base/result.h"
+#include "decoder/code/code_image.h"
+
+namespace tailtrace {
+
+// Whether the bytes begin as an ELF file does.
+bool is_elf(ByteSpan bytes);
+
+// Adds all executable segments of a file; 32- and 64-bit. `base` is the address at which its lowest
+// segment was loaded; without it the segments are where the file says.
+// Errors: kSystem or kPermission when it cannot be read; kBadInput when it is no x86 ELF file, or
+// cut short, or has no executable segment, or does not fit the address space.
+Result<void> add_elf_code(CodeImage& image, const std::string& path, std::optional<Address> base);
+
+// Adds a whole file as it is. Errors: as above, but for its contents.
+Result<void> add_raw_code(CodeImage& image, const std::string& path, Address at);
+
+}  // namespace tailtrace
