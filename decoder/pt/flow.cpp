@@ -1,0 +1,309 @@
+#include "decoder/pt/flow.h"
+
+#include <algorithm>
+
+namespace tailtrace::pt {
+namespace {
+
+// Where code is expected to go on when tracing is switched off by an instruction.
+Address expected_after(const Instruction& insn) {
+  switch (insn.kind) {
+    case InstructionClass::kJump:
+    case InstructionClass::kCall:
+      return insn.target;
+    case InstructionClass::kOther:
+    case InstructionClass::kRepString:
+    case InstructionClass::kMovCr3:
+    case InstructionClass::kPtwrite:
+    case InstructionClass::kIndirectCall:
+    case InstructionClass::kFarCall:
+    case InstructionClass::kSystemCall:
+    case InstructionClass::kVmCall:
+      return insn.next();
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+FlowWalker::FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfig& config,
+                       Sink& sink)
+    : code_(code), config_(config), sink_(sink), trace_(trace), items_(trace, config) {
+  run_.reserve(kMaxRun);
+}
+
+void FlowWalker::run(std::size_t begin, std::size_t end) {
+  end_ = end;
+  items_.set_boundary(end < trace_.size() ? end : ~std::size_t{0});
+  std::optional<std::size_t> psb = find_psb(trace_, begin);
+  if (!psb || *psb >= end) return;
+  while (psb && *psb < end) {
+    if (walk(*psb) == Next::kDone) break;
+    std::size_t from = std::max(consumed_offset_, sync_offset_ + kPsbSize_bytes);
+    psb = find_psb(trace_, from);
+    std::size_t resync = std::min(psb.value_or(end), end);
+    gap_.size_bytes = resync - std::min<std::size_t>(gap_.offset_bytes, resync);
+    sink_.gap(gap_);
+  }
+}
+
+FlowWalker::Next FlowWalker::walk(std::size_t psb) {
+  sync_offset_ = consumed_offset_ = psb;
+  held_.reset();
+  outcome_count_ = 0;
+  returns_.clear();
+  in_transaction_ = mode_known_ = anchored_ = false;
+  items_.start(psb);
+  enabled_ = items_.start_ip().has_value();
+  ip_ = items_.start_ip().value_or(Address{});
+  time_ = items_.peek().time;
+  time_exact_ = false;
+  use_mode(CodeMode::k64);
+  epoch_ = config_.first_epoch;
+  next_change_ = 0;
+  use_changes(psb, time_);
+  straight_on(ip_);
+  Next next = deliver_events(nullptr);
+  while (next == Next::kGoOn) next = step();
+  flush();
+  return next;
+}
+
+// One instruction and what belongs to it.
+FlowWalker::Next FlowWalker::step() {
+  if (!held_ && outcome_count_ == 0 && ends_stream(items_.peek().kind)) {
+    const Item& item = items_.peek();
+    if (item.kind == ItemKind::kEnd) {
+      flush();
+      if (enabled_) {
+        Event event;
+        event.kind = EventKind::kEndOfTrace;
+        event.ip = ip_;
+        sink_.event(event);
+      }
+      return Next::kDone;
+    }
+    if (item.kind == ItemKind::kBoundary) {
+      if (!enabled_) return Next::kDone;
+      if (item.suppressed) return error(DecodeError::kBadStatusUpdate);
+      if (item.payload == ip_.value) return Next::kDone;
+    }
+  }
+  if (!enabled_)
+    return items_.peek().kind == ItemKind::kError ? missing() : error(DecodeError::kNoEnable);
+  std::optional<Instruction> insn = reader_->at(ip_);
+  if (!insn)
+    return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);
+  emit(*insn);
+  bound_paging_ = bound_vmcs_ = bound_ptwrite_ = bound_flow_ = false;
+  hold_event();
+  if (held_) {
+    Next next = deliver_bound_events(*insn);
+    if (next != Next::kGoOn) return next;
+    if (!enabled_) return deliver_events(nullptr);
+  }
+  ++since_anchor_;
+  proceeding_ = true;
+  Next next = proceed(*insn);
+  proceeding_ = false;
+  if (next != Next::kGoOn) return next;
+  return deliver_events(&*insn);
+}
+
+FlowWalker::Next FlowWalker::deliver_bound_events(const Instruction& insn) {
+  while (held_ && is_bound(insn)) {
+    if (held_->kind == EventKind::kDisabled) ip_ = expected_after(insn);
+    Next next = deliver();
+    if (next != Next::kGoOn || !enabled_) return next;
+    hold_event();
+  }
+  return Next::kGoOn;
+}
+
+FlowWalker::Next FlowWalker::deliver_events(const Instruction* behind) {
+  next_ = Next::kGoOn;
+  for (;;) {
+    hold_event();
+    if (!held_) return Next::kGoOn;
+    bool due = is_due(behind);
+    if (next_ != Next::kGoOn) return next_;
+    if (!due) return Next::kGoOn;
+    Next next = deliver();
+    if (next != Next::kGoOn) return next;
+    behind = nullptr;
+  }
+}
+
+FlowWalker::Next FlowWalker::straight_on(Address to) {
+  ip_ = to;
+  straight_ = 0;
+  loop_mark_ = to;
+  loop_mark_in_ = 1;
+  return Next::kGoOn;
+}
+
+FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
+  if (++straight_ > kMaxStraight) return error(DecodeError::kEndlessLoop);
+  switch (insn.kind) {
+    case InstructionClass::kOther:
+    case InstructionClass::kRepString:
+    case InstructionClass::kMovCr3:
+    case InstructionClass::kPtwrite:
+      ip_ = insn.next();
+      return Next::kGoOn;
+    case InstructionClass::kCall:
+      // A call of the next instruction only reads the instruction pointer; it is not counted on to
+      // return (SDM, "RET compression").
+      if (insn.target != insn.next()) returns_.push(insn.next().value);
+      [[fallthrough]];
+    case InstructionClass::kJump:
+      ip_ = insn.target;
+      if (ip_ == loop_mark_) return error(DecodeError::kEndlessLoop);
+      if (--loop_mark_in_ == 0) {
+        // Brent: the mark moves at distances that double, so it comes to lie in any loop.
+        loop_mark_ = ip_;
+        loop_mark_in_ = straight_ + 1;
+      }
+      return Next::kGoOn;
+    case InstructionClass::kConditional:
+      switch (take_outcome()) {
+        case Outcome::kTaken:
+          return straight_on(insn.target);
+        case Outcome::kNotTaken:
+          return straight_on(insn.next());
+        case Outcome::kNone:
+          return missing();
+      }
+      return missing();
+    case InstructionClass::kReturn:
+      switch (take_outcome()) {
+        case Outcome::kTaken: {
+          std::uint64_t to = 0;
+          if (!returns_.pop(to)) return error(DecodeError::kReturnStackEmpty);
+          return straight_on({to});
+        }
+        case Outcome::kNotTaken:
+          return error(DecodeError::kBadReturn);
+        case Outcome::kNone: {
+          // The processor compares with the newest entry and drops it whether or not it fits.
+          std::uint64_t predicted = 0;
+          returns_.pop(predicted);
+          return take_target();
+        }
+      }
+      return missing();
+    case InstructionClass::kIndirectCall:
+      returns_.push(insn.next().value);
+      return take_target();
+    default:
+      return take_target();
+  }
+}
+
+// --- Outcomes and targets --------------------------------------------------------------------
+
+void FlowWalker::consumed(const Item& item) {
+  consumed_offset_ = std::max<std::size_t>(consumed_offset_, item.offset_bytes + 1);
+  // An estimate that ran ahead of the next packet must not make time go back. A larger step back is
+  // no estimate.
+  constexpr std::uint64_t kMaxOvershoot = 1u << 24;
+  bool overshot = item.time < time_ && time_ - item.time < kMaxOvershoot;
+  std::uint64_t time = overshot ? time_ : item.time;
+  // The branch that needed the item has its time, what ran before it the time before.
+  if (proceeding_ && !run_.empty() && time != time_) {
+    Instruction branch = run_.back();
+    run_.pop_back();
+    flush();
+    run_state_ = {mode_, in_transaction_, item.time_exact, time};
+    run_.push_back(branch);
+  }
+  time_ = time;
+  time_exact_ = item.time_exact;
+  if (next_change_ < config_.code_changes.size()) use_changes(item.offset_bytes, item.time);
+}
+
+FlowWalker::Outcome FlowWalker::take_outcome() {
+  while (outcome_count_ == 0) {
+    const Item& item = items_.peek();
+    if (item.kind != ItemKind::kTnt) return Outcome::kNone;
+    outcomes_ = item.payload;
+    outcome_count_ = item.bits;
+    consumed(item);
+    items_.take();
+  }
+  --outcome_count_;
+  return (outcomes_ >> outcome_count_ & 1) != 0 ? Outcome::kTaken : Outcome::kNotTaken;
+}
+
+FlowWalker::Next FlowWalker::take_target() {
+  // The TIP may be deferred: outcomes of later branches came first.
+  while (outcome_count_ == 0 && items_.peek().kind == ItemKind::kTnt) {
+    const Item& item = items_.peek();
+    outcomes_ = item.payload;
+    outcome_count_ = item.bits;
+    consumed(item);
+    items_.take();
+  }
+  const Item& item = items_.peek();
+  if (item.kind != ItemKind::kTip) return missing();
+  consumed(item);
+  if (item.suppressed) return error(DecodeError::kNoIp);
+  Address to{item.payload};
+  items_.take();
+  return straight_on(to);
+}
+
+// The code needs an outcome or a target, and the next item is neither.
+FlowWalker::Next FlowWalker::missing() {
+  const Item& item = items_.peek();
+  switch (item.kind) {
+    case ItemKind::kEnd:
+      // The address of an event was never reached.
+      return error(DecodeError::kEventIgnored);
+    case ItemKind::kError:
+      return error(item.error);
+    default:
+      return error(DecodeError::kBadQuery);
+  }
+}
+
+FlowWalker::Next FlowWalker::error(DecodeError error) {
+  flush();
+  gap_ = {error, ip_, items_.peek().offset_bytes, 0};
+  return Next::kResync;
+}
+
+// --- Output ----------------------------------------------------------------------------------
+
+void FlowWalker::emit(const Instruction& insn) {
+  if (run_.size() == kMaxRun || run_state_.time != time_) flush();
+  if (run_.empty()) run_state_ = {mode_, in_transaction_, time_exact_, time_};
+  run_.push_back(insn);
+}
+
+void FlowWalker::flush() {
+  if (!run_.empty()) sink_.instructions(run_, run_state_);
+  run_.clear();
+}
+
+// --- Code ------------------------------------------------------------------------------------
+
+void FlowWalker::use_mode(CodeMode mode) {
+  if (mode != mode_) flush();
+  mode_ = mode;
+  std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
+  if (!reader) reader.emplace(code_, mode);
+  reader->set_epoch(epoch_);
+  reader_ = &*reader;
+}
+
+void FlowWalker::use_changes(std::uint64_t offset, std::uint64_t time) {
+  const auto& changes = config_.code_changes;
+  while (next_change_ < changes.size() && changes[next_change_].offset_bytes <= offset &&
+         changes[next_change_].time <= time)
+    epoch_ = changes[next_change_++].epoch;
+  reader_->set_epoch(epoch_);
+}
+
+}  // namespace tailtrace::pt

@@ -1,0 +1,138 @@
+// FlowWalker: follows the code of a program along the items of its trace, instruction by
+// instruction. It is the complete decoder: it knows every item, and is what the fast path
+// (flow_fast.h) hands everything uncommon to.
+//
+// It keeps the order of an instruction flow decoder: an instruction, the events bound to it, the
+// events bound to the address behind it, the next instruction. See FLOW.md.
+//
+// Threading: one thread at a time; trace, code and sink must outlive the walker.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "decoder/code/code_reader.h"
+#include "decoder/pt/decoder.h"
+#include "decoder/pt/flow_items.h"
+
+namespace tailtrace::pt {
+
+// The processor's stack of return addresses for return compression: 64 entries, the oldest falls
+// off (SDM, "RET compression").
+class ReturnStack {
+ public:
+  static constexpr std::size_t kCapacity = 64;
+
+  void push(std::uint64_t address) {
+    entries_[top_++ % kCapacity] = address;
+    if (size_ < kCapacity) ++size_;
+  }
+  bool pop(std::uint64_t& address) {
+    if (size_ == 0) return false;
+    address = entries_[--top_ % kCapacity];
+    --size_;
+    return true;
+  }
+  void clear() { size_ = 0; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::array<std::uint64_t, kCapacity> entries_{};
+  std::size_t top_ = 0;
+  std::size_t size_ = 0;
+};
+
+class FlowWalker {
+ public:
+  FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfig& config, Sink& sink);
+
+  // Decodes from the first PSB at or behind `begin` until the packets at or behind `end` would have
+  // to be read. `end` is a PSB or the end of the trace.
+  void run(std::size_t begin, std::size_t end);
+
+ private:
+  // What goes on after a step.
+  enum class Next : std::uint8_t { kGoOn, kDone, kResync };
+  static constexpr std::size_t kMaxRun = 1024;
+  // Instructions without a packet: no real code has that many, and loops are found earlier.
+  static constexpr std::uint32_t kMaxStraight = 1u << 20;
+
+  Next walk(std::size_t psb);
+  Next step();
+  Next deliver_events(const Instruction* behind);
+  Next deliver_bound_events(const Instruction& insn);
+  Next proceed(const Instruction& insn);
+  Next straight_on(Address to);
+
+  void use_mode(CodeMode mode);
+  void use_changes(std::uint64_t offset, std::uint64_t time);
+  void hold_event();
+  bool is_due(const Instruction* behind);
+  bool is_bound(const Instruction& insn);
+  bool is_bound_disable(const Instruction& insn);
+  bool is_bound_control_flow(const Instruction& insn);
+  bool trigger_is_due();
+  bool can_reach(Address to);
+  Next deliver();
+  Next apply(Event& event);
+  Next apply_enabled(Event& event);
+  Next apply_mode(const Event& event);
+  bool outside_filters(Address address) const;
+  void anchor() {
+    anchored_ = true;
+    since_anchor_ = 0;
+  }
+
+  enum class Outcome : std::uint8_t { kTaken, kNotTaken, kNone };
+  Outcome take_outcome();
+  Next take_target();
+  Next missing();
+  void consumed(const Item& item);
+
+  void emit(const Instruction& insn);
+  void flush();
+  Next error(DecodeError error);
+
+  const CodeImage& code_;
+  const DecoderConfig& config_;
+  Sink& sink_;
+  ByteSpan trace_;
+  ItemReader items_;
+
+  std::array<std::optional<CodeReader>, 3> readers_;  // by CodeMode
+  CodeReader* reader_ = nullptr;
+  Epoch epoch_;
+  std::size_t next_change_ = 0;  // index into config_.code_changes
+
+  Address ip_;
+  bool enabled_ = false;
+  Next next_ = Next::kGoOn;  // what an error decided where a bool is returned
+  CodeMode mode_ = CodeMode::k64;
+  bool mode_known_ = false;
+  bool in_transaction_ = false;
+  std::uint64_t outcomes_ = 0;
+  unsigned outcome_count_ = 0;
+  ReturnStack returns_;
+
+  bool proceeding_ = false;  // behind the last instruction of run_
+  std::optional<Event> held_;
+  bool bound_paging_ = false, bound_vmcs_ = false, bound_ptwrite_ = false, bound_flow_ = false;
+  bool anchored_ = false;
+  std::uint64_t since_anchor_ = 0;
+
+  std::uint32_t straight_ = 0;      // instructions since the last item
+  Address loop_mark_;               // finds loops without packets
+  std::uint32_t loop_mark_in_ = 0;  // branches until the mark moves
+
+  std::size_t end_ = 0;
+  std::size_t consumed_offset_ = 0;  // of the last item that was used up
+  std::uint64_t time_ = 0;
+  bool time_exact_ = false;
+  std::size_t sync_offset_ = 0;
+  Gap gap_;
+  std::vector<Instruction> run_;
+  RunState run_state_;
+};
+
+}  // namespace tailtrace::pt

@@ -1,0 +1,631 @@
+#include "decoder/pt/flow_items.h"
+
+namespace tailtrace::pt {
+namespace {
+
+// CFE types (SDM, "CFE packet").
+enum CfeType : std::uint8_t {
+  kCfeInterrupt = 1,
+  kCfeIret = 2,
+  kCfeSmi = 3,
+  kCfeRsm = 4,
+  kCfeSipi = 5,
+  kCfeInit = 6,
+  kCfeVmEntry = 7,
+  kCfeVmExit = 8,
+  kCfeVmExitInterrupt = 9,
+  kCfeShutdown = 10,
+  kCfeUserInterrupt = 12,
+  kCfeUiret = 13,
+};
+
+// Control flow whose FUP, when CFE does not ask for one, is that of the branch it causes.
+bool shares_fup(std::uint8_t type) {
+  switch (type) {
+    case kCfeInterrupt:
+    case kCfeSmi:
+    case kCfeRsm:
+    case kCfeSipi:
+    case kCfeInit:
+    case kCfeVmExit:
+    case kCfeVmExitInterrupt:
+    case kCfeUserInterrupt:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::optional<CodeMode> mode_of(std::uint64_t exec_bits) {
+  switch (exec_bits & 3) {
+    case 0:
+      return CodeMode::k16;
+    case 1:
+      return CodeMode::k64;
+    case 2:
+      return CodeMode::k32;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+ItemReader::ItemReader(ByteSpan trace, const DecoderConfig& config)
+    : config_(config),
+      packets_(trace, config.errata.skz84),
+      clock_(config.timing, config.errata.skl168) {}
+
+void ItemReader::start(std::size_t psb_offset) {
+  packets_.seek(psb_offset);
+  clock_.reset();
+  fresh_time_ = false;
+  enabled_ = false;
+  exec_bits_ = ~0ull;
+  start_ip_.reset();
+  at_fup_.clear();
+  at_tip_.clear();
+  mwait_.reset();
+  out_begin_ = out_end_ = 0;
+  have_current_ = false;
+  read_and_take();
+}
+
+void ItemReader::fetch() {
+  while (out_begin_ == out_end_) {
+    out_begin_ = out_end_ = 0;
+    if (!read_and_take()) break;
+  }
+  current_ = out_[out_begin_++];
+  have_current_ = true;
+}
+
+// False: an item ends the stream.
+bool ItemReader::read_and_take() {
+  packet_offset_ = packets_.offset();
+  Packet packet;
+  switch (packets_.next(packet)) {
+    case ReadStatus::kOk:
+      return take_packet(packet);
+    case ReadStatus::kEnd:
+    case ReadStatus::kCut:  // a buffer may end anywhere
+      return end();
+    case ReadStatus::kBadPacket:
+      return fail(DecodeError::kBadPacket);
+    case ReadStatus::kBadOpcode:
+      return fail(DecodeError::kBadOpcode);
+  }
+  return fail(DecodeError::kBadOpcode);
+}
+
+bool ItemReader::take_packet(const Packet& packet) {
+  switch (packet.kind) {
+    case PacketKind::kPad:
+      return true;
+    case PacketKind::kTnt:
+      return take_tnt(packet);
+    case PacketKind::kTip:
+    case PacketKind::kTipPge:
+    case PacketKind::kTipPgd:
+    case PacketKind::kFup:
+      return take_ip(packet);
+    case PacketKind::kCyc:
+      return take_cyc(packet);
+    case PacketKind::kTsc:
+      fresh_time_ = true;
+      [[fallthrough]];
+    case PacketKind::kTma:
+    case PacketKind::kMtc:
+      clock_.take(packet, false);
+      return true;
+    case PacketKind::kCbr:
+      clock_.take(packet, false);
+      return emit_standalone(EventKind::kCbr, packet.payload);
+    case PacketKind::kPsb:
+      return take_psb(packet_offset_);
+    case PacketKind::kOvf:
+      return take_ovf();
+    default:
+      return take_other(packet);
+  }
+}
+
+bool ItemReader::take_other(const Packet& packet) {
+  switch (packet.kind) {
+    case PacketKind::kModeExec:
+      return take_mode_exec(packet);
+    case PacketKind::kModeTsx:
+      return take_mode_tsx(packet);
+    case PacketKind::kPip:
+      return take_pip(packet);
+    case PacketKind::kVmcs:
+      return take_vmcs(packet);
+    case PacketKind::kStop:
+      return emit_standalone(EventKind::kStop);
+    case PacketKind::kMnt:
+      return emit_standalone(EventKind::kMnt, packet.payload);
+    case PacketKind::kPwre:
+      return emit_standalone(EventKind::kPwre, packet.payload,
+                             packet.bits != 0 ? kEventHardware : 0);
+    case PacketKind::kPwrx:
+      return emit_standalone(EventKind::kPwrx, packet.payload,
+                             ((packet.bits & 1) != 0 ? kEventInterrupt : 0) |
+                                 ((packet.bits & 4) != 0 ? kEventStore : 0) |
+                                 ((packet.bits & 8) != 0 ? kEventAutonomous : 0));
+    case PacketKind::kExstop:
+      return take_exstop(packet);
+    case PacketKind::kMwait: {
+      Event event = make(EventKind::kMwait);
+      event.payload = packet.payload;
+      mwait_ = event;
+      return true;
+    }
+    case PacketKind::kPtw:
+      return take_ptw(packet);
+    case PacketKind::kCfe:
+      return take_cfe(packet);
+    case PacketKind::kEvd:
+      return take_evd(packet);
+    case PacketKind::kTrig:
+      return take_trig(packet);
+    case PacketKind::kBip:
+      return emit_standalone(EventKind::kBlockItem, packet.payload, kEventIpSuppressed,
+                             packet.bits);
+    case PacketKind::kBep:
+      // The FUP of a block says where it was made and nothing about the flow.
+      return !packet.has_ip || bind_to_fup(make(EventKind::kBlockItem), true, true);
+    case PacketKind::kBbp:
+      return true;
+    default:
+      return true;  // PSBEND outside PSB+ says nothing
+  }
+}
+
+// --- PSB+ ------------------------------------------------------------------------------------
+
+bool ItemReader::take_psb(std::size_t offset) {
+  last_ip_ = 0;
+  have_ip_ = false;
+  in_psb_.clear();
+  clock_.psb();
+  for (;;) {
+    packet_offset_ = packets_.offset();
+    Packet packet;
+    ReadStatus status = packets_.next(packet);
+    if (status == ReadStatus::kEnd || status == ReadStatus::kCut) return end();
+    if (status != ReadStatus::kOk)
+      return fail_at(
+          status == ReadStatus::kBadPacket ? DecodeError::kBadPacket : DecodeError::kBadOpcode,
+          offset);
+    if (packet.kind == PacketKind::kPsbEnd || packet.kind == PacketKind::kOvf) {
+      std::size_t end = packet_offset_;
+      packet_offset_ = offset;
+      if (offset == boundary_) return stop_at_boundary();
+      end_header();
+      packet_offset_ = end;
+      return packet.kind == PacketKind::kPsbEnd || take_ovf();
+    }
+    if (!take_header_packet(packet)) return fail_at(DecodeError::kBadContext, offset);
+  }
+}
+
+// False: the packet cannot be in PSB+.
+bool ItemReader::take_header_packet(const Packet& packet) {
+  Pending pending;
+  Event& event = pending.event;
+  event = make(EventKind::kMnt);
+  event.payload = packet.payload;
+  event.flags |= kEventStatusUpdate;
+  switch (packet.kind) {
+    case PacketKind::kPad:
+      return true;
+    case PacketKind::kTsc:
+      fresh_time_ = true;
+      [[fallthrough]];
+    case PacketKind::kTma:
+    case PacketKind::kMtc:
+    case PacketKind::kCyc:
+      clock_.take(packet, true);
+      return true;
+    case PacketKind::kCbr:
+      clock_.take(packet, true);
+      event.kind = EventKind::kCbr;
+      return in_psb_.push(pending);
+    case PacketKind::kFup:
+      if (packet.bits == kIpSuppressed) {
+        have_ip_ = false;
+        return true;
+      }
+      if (config_.errata.bdm70 && !enabled_ && header_fup_is_bdm70()) return true;
+      last_ip_ = apply_ip(last_ip_, packet);
+      have_ip_ = enabled_ = true;
+      return true;
+    case PacketKind::kMnt:
+      // Maintenance packets come anywhere: it repeats nothing.
+      event.flags &= static_cast<std::uint16_t>(~kEventStatusUpdate);
+      return in_psb_.push(pending);
+    case PacketKind::kModeExec: {
+      std::optional<CodeMode> mode = mode_of(packet.payload);
+      if (!mode) return false;
+      exec_bits_ = packet.payload;
+      event.kind = EventKind::kExecMode;
+      event.mode = *mode;
+      event.payload = 0;
+      return in_psb_.push(pending);
+    }
+    case PacketKind::kModeTsx:
+      event.kind = EventKind::kTransaction;
+      if ((packet.payload & 1) != 0) event.flags |= kEventSpeculative;
+      if ((packet.payload & 2) != 0) event.flags |= kEventAborted;
+      event.payload = 0;
+      return in_psb_.push(pending);
+    case PacketKind::kPip:
+      event.kind = EventKind::kAsyncPaging;
+      if (packet.bits != 0) event.flags |= kEventNonRoot;
+      return in_psb_.push(pending);
+    case PacketKind::kVmcs:
+      event.kind = EventKind::kAsyncVmcs;
+      return in_psb_.push(pending);
+    default:
+      return false;
+  }
+}
+
+// BDM70: a PSB+ before TIP.PGE may say that tracing is enabled while it is not.
+bool ItemReader::header_fup_is_bdm70() const {
+  PacketReader ahead = packets_;
+  for (Packet packet; ahead.next(packet) == ReadStatus::kOk;) {
+    switch (packet.kind) {
+      case PacketKind::kTipPge:
+        return true;
+      case PacketKind::kPad:
+      case PacketKind::kTsc:
+      case PacketKind::kCbr:
+      case PacketKind::kPsbEnd:
+      case PacketKind::kPip:
+      case PacketKind::kModeExec:
+      case PacketKind::kModeTsx:
+      case PacketKind::kVmcs:
+      case PacketKind::kTma:
+      case PacketKind::kMtc:
+      case PacketKind::kCyc:
+      case PacketKind::kMnt:
+        break;
+      default:
+        return false;
+    }
+  }
+  return false;
+}
+
+// What PSB+ said holds at its FUP's address; without one, at once.
+void ItemReader::end_header() {
+  start_ip_.reset();
+  if (enabled_ && have_ip_) start_ip_ = Address{last_ip_};
+  for (Pending& pending : in_psb_) {
+    Event& event = pending.event;
+    if (event.kind != EventKind::kMnt) put_ip(event);
+    Event stamped = make(event.kind);
+    event.time = stamped.time;
+    event.flags |= stamped.flags;
+    emit(event);
+  }
+  in_psb_.clear();
+}
+
+// --- IP packets ------------------------------------------------------------------------------
+
+bool ItemReader::take_ip(const Packet& packet) {
+  have_ip_ = packet.bits != kIpSuppressed;
+  if (have_ip_) last_ip_ = apply_ip(last_ip_, packet);
+  switch (packet.kind) {
+    case PacketKind::kTip:
+      return take_tip(packet);
+    case PacketKind::kTipPge:
+      return take_pge(packet);
+    case PacketKind::kTipPgd:
+      return take_pgd(packet);
+    default:
+      return take_fup(packet);
+  }
+}
+
+// The branch comes first, then what holds at its target.
+bool ItemReader::take_tip(const Packet&) {
+  if (Pending* branch = at_tip_.find(EventKind::kAsyncBranch)) {
+    Event event = branch->event;
+    put_ip(event, true);
+    if (!emit(event)) return false;
+  } else {
+    Item& item = out_[out_end_++] = Item{};
+    item.kind = ItemKind::kTip;
+    item.payload = last_ip_;
+    item.suppressed = !have_ip_;
+    stamp(item);
+  }
+  for (Pending& pending : at_tip_) {
+    if (pending.event.kind == EventKind::kAsyncBranch) continue;
+    put_ip(pending.event);
+    if (!emit(pending.event)) return false;
+  }
+  at_tip_.clear();
+  return true;
+}
+
+bool ItemReader::take_pge(const Packet&) {
+  if (!have_ip_) return fail(DecodeError::kBadPacket);
+  Event event = make(EventKind::kEnabled);
+  event.ip = {last_ip_};
+  enabled_ = true;
+  if (!emit(event)) return false;
+  for (Pending& pending : at_tip_) {
+    if (pending.event.kind != EventKind::kExecMode) return fail(DecodeError::kBadContext);
+    put_ip(pending.event);
+    if (!emit(pending.event)) return false;
+  }
+  at_tip_.clear();
+  return true;
+}
+
+// What changes with the branch that leaves the traced code holds where nothing is traced.
+bool ItemReader::take_pgd(const Packet&) {
+  Event event = make(EventKind::kDisabled);
+  if (Pending* branch = at_tip_.find(EventKind::kAsyncBranch)) {
+    event = branch->event;
+    event.kind = EventKind::kAsyncDisabled;
+    put_ip(event, true);
+  } else {
+    put_ip(event);
+  }
+  enabled_ = false;
+  if (!emit(event)) return false;
+  for (Pending& pending : at_tip_) {
+    if (pending.event.kind == EventKind::kAsyncBranch) continue;
+    pending.event.flags |= kEventIpSuppressed;
+    if (!emit(pending.event)) return false;
+  }
+  at_tip_.clear();
+  return true;
+}
+
+bool ItemReader::take_fup(const Packet&) {
+  bool consumed = false;
+  for (Pending& pending : at_fup_) {
+    consumed |= pending.consumes;
+    if (pending.silent) continue;
+    Event& event = pending.event;
+    // An overflow without an address resolved while tracing was disabled.
+    if (event.kind == EventKind::kOverflow) enabled_ = have_ip_;
+    if (!event.has(kEventIpSuppressed)) put_ip(event);
+    if (!emit(event)) return false;
+  }
+  at_fup_.clear();
+  if (at_tip_.size == 1 && at_tip_.items[0].event.kind == EventKind::kExecMode) {
+    consumed = true;
+    if (!take_mode_at_fup()) return false;
+  }
+  if (consumed) return true;
+  if (!have_ip_) return fail(DecodeError::kNoIp);
+  Event event = make(EventKind::kAsyncBranch);
+  event.ip = {last_ip_};
+  return bind_to_tip(event);
+}
+
+// A branch's MODE.Exec comes behind its FUP. One that comes before a FUP was caused by an
+// instruction like STI, for event tracing: it tells RFLAGS.IF and repeats the mode.
+bool ItemReader::take_mode_at_fup() {
+  Event event = at_tip_.items[0].event;
+  at_tip_.clear();
+  put_ip(event);
+  if (((exec_bits_ ^ exec_bits_before_) & 3) != 0 && !emit(event)) return false;
+  if (((exec_bits_ ^ exec_bits_before_) & 4) == 0) return true;
+  event.kind = EventKind::kInterruptFlag;
+  event.payload = exec_bits_ >> 2 & 1;
+  return emit(event);
+}
+
+bool ItemReader::take_tnt(const Packet& packet) {
+  Item& item = out_[out_end_++] = Item{};
+  item.kind = ItemKind::kTnt;
+  item.bits = packet.bits;
+  item.payload = packet.payload;
+  stamp(item);
+  return true;
+}
+
+// --- Modes and address spaces ----------------------------------------------------------------
+
+bool ItemReader::take_mode_exec(const Packet& packet) {
+  std::optional<CodeMode> mode = mode_of(packet.payload);
+  if (!mode) return fail(DecodeError::kBadPacket);
+  Event event = make(EventKind::kExecMode);
+  event.mode = *mode;
+  exec_bits_before_ = exec_bits_;
+  exec_bits_ = packet.payload;
+  return bind_to_tip(event);
+}
+
+bool ItemReader::take_mode_tsx(const Packet& packet) {
+  Event event = make(EventKind::kTransaction);
+  if ((packet.payload & 1) != 0) event.flags |= kEventSpeculative;
+  if ((packet.payload & 2) != 0) event.flags |= kEventAborted;
+  if (!enabled_) {
+    event.flags |= kEventIpSuppressed;
+    return emit(event);
+  }
+  // An abort goes on as an asynchronous branch from the same FUP.
+  return bind_to_fup(event, !event.has(kEventAborted));
+}
+
+bool ItemReader::take_pip(const Packet& packet) {
+  bool async = at_tip_.find(EventKind::kAsyncBranch) != nullptr;
+  Event event = make(async ? EventKind::kAsyncPaging : EventKind::kPaging);
+  event.payload = packet.payload;
+  if (packet.bits != 0) event.flags |= kEventNonRoot;
+  return async ? bind_to_tip(event) : emit(event);
+}
+
+bool ItemReader::take_vmcs(const Packet& packet) {
+  bool async = at_tip_.find(EventKind::kAsyncBranch) != nullptr;
+  Event event = make(async ? EventKind::kAsyncVmcs : EventKind::kVmcs);
+  event.payload = packet.payload;
+  if (!async) return emit(event);
+  // The VMCS is changed before the address space.
+  if (!bind_to_tip(event)) return false;
+  if (Pending* paging = at_tip_.find(EventKind::kAsyncPaging))
+    std::swap(paging->event, at_tip_.items[at_tip_.size - 1].event);
+  return true;
+}
+
+// --- Power, PTWRITE, event trace, triggers, time ---------------------------------------------
+
+bool ItemReader::take_exstop(const Packet& packet) {
+  Event event = make(EventKind::kExstop);
+  if (mwait_) {
+    Event mwait = *mwait_;
+    mwait_.reset();
+    if (!packet.has_ip) mwait.flags |= kEventIpSuppressed;
+    if (!(packet.has_ip ? bind_to_fup(mwait) : emit(mwait))) return false;
+  }
+  if (packet.has_ip) return bind_to_fup(event);
+  event.flags |= kEventIpSuppressed;
+  return emit(event);
+}
+
+bool ItemReader::take_ptw(const Packet& packet) {
+  Event event = make(EventKind::kPtwrite);
+  event.payload = packet.payload;
+  event.size_bytes = packet.bits;
+  if (packet.has_ip) return bind_to_fup(event);
+  event.flags |= kEventIpSuppressed;
+  return emit(event);
+}
+
+bool ItemReader::take_cfe(const Packet& packet) {
+  Event event = make(EventKind::kControlFlow);
+  event.payload = packet.bits | packet.payload << 8;
+  if (packet.has_ip) return bind_to_fup(event);
+  // RSM and SIPI come from where no code is traced: their FUP belongs to the branch alone.
+  if (packet.bits == kCfeRsm || packet.bits == kCfeSipi) event.flags |= kEventIpSuppressed;
+  if (enabled_ && shares_fup(packet.bits)) return bind_to_fup(event, false);
+  event.flags |= kEventIpSuppressed;
+  return emit(event);
+}
+
+bool ItemReader::take_evd(const Packet& packet) {
+  return emit_standalone(EventKind::kEventData, packet.payload, kEventIpSuppressed, packet.bits);
+}
+
+bool ItemReader::take_trig(const Packet& packet) {
+  Event event = make(EventKind::kTrigger);
+  bool counted = (packet.bits & 1) != 0;
+  event.payload = packet.payload;
+  if (packet.has_ip) {
+    // The FUP is exact, so there is nothing to count.
+    if (!counted || packet.payload >> 8 != 0) return fail(DecodeError::kBadPacket);
+    return bind_to_fup(event);
+  }
+  if (counted && packet.payload >> 8 != 0 && !enabled_) return fail(DecodeError::kBadPacket);
+  if (counted)
+    event.payload |= kTriggerCounted;
+  else
+    event.flags |= kEventIpSuppressed;
+  return emit(event);
+}
+
+bool ItemReader::take_cyc(const Packet& packet) {
+  // SKD007: an OVF may come after the first byte of a CYC, in place of its rest. CYCs come back to
+  // back only when the counter wraps, with a full payload.
+  if (config_.errata.skd007 && packet.size_bytes == 2 && (packet.payload & ~0x1full) == 0x20 &&
+      packets_.offset() < packets_.size_bytes() && packets_.bytes()[packets_.offset()] == 0xf3) {
+    packets_.seek(packet_offset_ + 1);
+    return true;
+  }
+  clock_.take(packet, false);
+  fresh_time_ = true;
+  return true;
+}
+
+// --- Making items ----------------------------------------------------------------------------
+
+Event ItemReader::make(EventKind kind) const {
+  Event event;
+  event.kind = kind;
+  if (clock_.known()) {
+    event.flags |= kEventHasTime;
+    event.time = clock_.ticks();
+  }
+  return event;
+}
+
+void ItemReader::stamp(Item& item) {
+  item.offset_bytes = packet_offset_;
+  item.time = clock_.known() ? clock_.ticks() : 0;
+  item.time_exact = fresh_time_;
+  fresh_time_ = false;
+}
+
+bool ItemReader::emit(const Event& event) {
+  if (out_end_ + 1 >= out_.size()) return fail(DecodeError::kTooMuch);
+  Item& item = out_[out_end_++] = Item{};
+  item.kind = ItemKind::kEvent;
+  item.event = event;
+  stamp(item);
+  return true;
+}
+
+bool ItemReader::emit_standalone(EventKind kind, std::uint64_t payload, std::uint16_t flags,
+                                 std::uint8_t size_bytes) {
+  Event event = make(kind);
+  event.payload = payload;
+  event.flags |= flags;
+  event.size_bytes = size_bytes;
+  return emit(event);
+}
+
+bool ItemReader::bind_to_fup(const Event& event, bool consumes, bool silent) {
+  return at_fup_.push({event, consumes, silent}) || fail(DecodeError::kTooMuch);
+}
+
+bool ItemReader::bind_to_tip(const Event& event) {
+  return at_tip_.push({event, true, false}) || fail(DecodeError::kTooMuch);
+}
+
+// The address of the last IP packet, or that there was none.
+bool ItemReader::put_ip(Event& event, bool to) const {
+  if (!have_ip_)
+    event.flags |= kEventIpSuppressed;
+  else
+    (to ? event.to : event.ip) = Address{last_ip_};
+  return have_ip_;
+}
+
+bool ItemReader::end() {
+  Item& item = out_[out_end_++] = Item{};
+  item.kind = ItemKind::kEnd;
+  stamp(item);
+  return false;
+}
+
+bool ItemReader::stop_at_boundary() {
+  Item& item = out_[out_end_++] = Item{};
+  item.kind = ItemKind::kBoundary;
+  item.payload = last_ip_;
+  item.suppressed = !have_ip_;
+  stamp(item);
+  return false;
+}
+
+bool ItemReader::fail(DecodeError error) { return fail_at(error, packet_offset_); }
+
+bool ItemReader::fail_at(DecodeError error, std::size_t offset) {
+  if (out_end_ == out_.size()) --out_end_;
+  Item& item = out_[out_end_++] = Item{};
+  item.kind = ItemKind::kError;
+  item.error = error;
+  packet_offset_ = offset;
+  stamp(item);
+  return false;
+}
+
+}  // namespace tailtrace::pt

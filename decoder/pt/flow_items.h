@@ -1,0 +1,185 @@
+// ItemReader: what an Intel PT packet stream says, with packets that belong together put together.
+//
+// A FUP and the TIP behind it are an interrupt; a PTW with IP needs its FUP; PSB+ is a set of
+// statements about one point; an OVF needs a look at what follows. The reader turns packets into
+// items - branch outcomes, branch targets and events - in the order in which they take effect, and
+// works around the processors' errata on the way. It knows nothing of code.
+//
+// Threading: one thread at a time; the bytes must outlive the reader.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "decoder/pt/decoder.h"
+#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/timing.h"
+
+namespace tailtrace::pt {
+
+enum class ItemKind : std::uint8_t {
+  kTnt,  // `bits` outcomes in `payload`, the oldest in the highest of them
+  kTip,  // a branch target in `payload`, unless suppressed
+  kEvent,
+  kBoundary,  // the PSB at which to stop; its address is in `payload`, unless suppressed
+  kEnd,
+  kError,  // the packet at `offset_bytes` cannot be used; there is no next item
+};
+
+struct Item {
+  ItemKind kind = ItemKind::kEnd;
+  DecodeError error = DecodeError::kNoSync;
+  std::uint8_t bits = 0;
+  bool suppressed = false;
+  bool time_exact = false;  // a time of its own came right before it
+  std::uint64_t payload = 0;
+  std::uint64_t time = 0;          // TSC; 0 unknown
+  std::uint64_t offset_bytes = 0;  // of the packet; of the PSB for what PSB+ says
+  Event event;
+};
+
+// A Trigger event's payload: TRBV | ICNT << 8 | kTriggerCounted when it lies ICNT instructions
+// behind the last event with an address.
+constexpr std::uint64_t kTriggerCounted = 1ull << 32;
+
+constexpr bool ends_stream(ItemKind kind) { return kind >= ItemKind::kBoundary; }
+
+class ItemReader {
+ public:
+  ItemReader(ByteSpan trace, const DecoderConfig& config);
+
+  // Where the flow begins: what the first PSB+ says. No value: tracing is disabled there.
+  std::optional<Address> start_ip() const { return start_ip_; }
+
+  // Begins at a PSB; start_ip() is known then, and its status events are the first items. An error
+  // in PSB+ is the first item.
+  void start(std::size_t psb_offset);
+
+  // The PSB that is a kBoundary when it is read: where another reader begins.
+  void set_boundary(std::size_t psb_offset) { boundary_ = psb_offset; }
+
+  // The next item, which stays it until it is taken.
+  const Item& peek() {
+    if (!have_current_) fetch();
+    return current_;
+  }
+  void take() { have_current_ = ends_stream(current_.kind); }
+
+  // Behind the last packet that was read.
+  std::size_t offset() const { return packets_.offset(); }
+  const Clock& clock() const { return clock_; }
+
+ private:
+  // An event that waits for the IP packet it binds to.
+  struct Pending {
+    Event event;
+    bool consumes = true;  // the FUP says no more than this event's address
+    bool silent = false;   // not to be reported: a FUP that has to be skipped
+  };
+  template <std::size_t kCapacity>
+  struct Queue {
+    std::array<Pending, kCapacity> items;
+    std::size_t size = 0;
+
+    bool push(const Pending& p) {
+      if (size == kCapacity) return false;
+      items[size++] = p;
+      return true;
+    }
+    bool empty() const { return size == 0; }
+    void clear() { size = 0; }
+    const Pending* begin() const { return items.data(); }
+    const Pending* end() const { return items.data() + size; }
+    Pending* begin() { return items.data(); }
+    Pending* end() { return items.data() + size; }
+    Pending* find(EventKind kind) {
+      for (Pending& p : *this)
+        if (p.event.kind == kind) return &p;
+      return nullptr;
+    }
+  };
+  static constexpr std::size_t kMaxPending = 16;
+
+  void fetch();
+  bool read_and_take();
+  bool take_packet(const Packet& packet);
+  bool take_other(const Packet& packet);
+
+  bool take_psb(std::size_t offset);
+  bool take_header_packet(const Packet& packet);
+  bool header_fup_is_bdm70() const;
+  void end_header();
+
+  bool take_ip(const Packet& packet);
+  bool take_tip(const Packet& packet);
+  bool take_pge(const Packet& packet);
+  bool take_pgd(const Packet& packet);
+  bool take_fup(const Packet& packet);
+  bool take_mode_at_fup();
+  bool take_tnt(const Packet& packet);
+  bool take_mode_exec(const Packet& packet);
+  bool take_mode_tsx(const Packet& packet);
+  bool take_pip(const Packet& packet);
+  bool take_vmcs(const Packet& packet);
+  bool take_exstop(const Packet& packet);
+  bool take_ptw(const Packet& packet);
+  bool take_cfe(const Packet& packet);
+  bool take_evd(const Packet& packet);
+  bool take_trig(const Packet& packet);
+  bool take_cyc(const Packet& packet);
+
+  // flow_overflow.cpp
+  bool take_ovf();
+  enum class AfterOvf : std::uint8_t { kFup, kDisabled, kOutOfPlace };
+  AfterOvf look_behind_ovf(std::size_t& fup_end) const;
+  struct Resumption {
+    std::size_t offset = 0;    // go on here
+    Clock clock;               // with this time
+    std::optional<Packet> ip;  // at the address of this packet; none: disabled
+  };
+  std::optional<Resumption> find_skd010() const;
+  std::optional<Resumption> find_apl11() const;
+  std::optional<Resumption> find_apl12(std::size_t fup_end) const;
+  bool resume(const Resumption& resumption);
+
+  Event make(EventKind kind) const;
+  bool emit(const Event& event);
+  bool emit_standalone(EventKind kind, std::uint64_t payload = 0, std::uint16_t flags = 0,
+                       std::uint8_t size_bytes = 0);
+  bool bind_to_fup(const Event& event, bool consumes = true, bool silent = false);
+  bool bind_to_tip(const Event& event);
+  bool end();
+  bool stop_at_boundary();
+  bool fail(DecodeError error);
+  bool fail_at(DecodeError error, std::size_t offset);
+  void stamp(Item& item);
+  bool put_ip(Event& event, bool to = false) const;
+
+  const DecoderConfig& config_;
+  PacketReader packets_;
+  Clock clock_;
+  bool fresh_time_ = false;
+
+  std::uint64_t last_ip_ = 0;
+  bool have_ip_ = false;  // the last IP packet carried one
+  bool enabled_ = false;
+  bool in_header_ = false;
+  std::uint64_t exec_bits_ = ~0ull;         // the last MODE.Exec
+  std::uint64_t exec_bits_before_ = ~0ull;  // and the one before it
+  std::optional<Address> start_ip_;
+  std::size_t packet_offset_ = 0;
+  std::size_t boundary_ = ~std::size_t{0};
+
+  Queue<kMaxPending> at_fup_;
+  Queue<kMaxPending> at_tip_;
+  Queue<kMaxPending> in_psb_;
+  std::optional<Event> mwait_;  // waits for its EXSTOP
+
+  // Items that one packet made, beyond the current one.
+  std::array<Item, 2 * kMaxPending + 2> out_;
+  std::size_t out_begin_ = 0, out_end_ = 0;
+  Item current_;
+  bool have_current_ = false;
+};
+
+}  // namespace tailtrace::pt

@@ -1,0 +1,59 @@
+// Reads Intel PT packets out of a buffer, one after the other, and finds PSBs.
+//
+// The reader is strict: what the SDM does not define is an error, and it stays where it is until
+// it is moved. It knows of one context only, the blocks of BBP, in which BIP packets have headers
+// that are TNT packets elsewhere.
+//
+// Threading: one thread at a time; the bytes must outlive the reader.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "decoder/base/bytes.h"
+#include "decoder/pt/packet.h"
+
+namespace tailtrace::pt {
+
+enum class ReadStatus : std::uint8_t {
+  kOk,
+  kEnd,        // no byte is left
+  kCut,        // the bytes end inside the packet
+  kBadOpcode,  // no packet begins like this
+  kBadPacket,  // the payload is impossible
+};
+
+// The packet that `bytes` begins with. `block_item_size_bytes` is 4 or 8 inside a block, else 0.
+// REQUIRES: `bytes` is not empty.
+ReadStatus read_packet(ByteSpan bytes, std::uint8_t block_item_size_bytes, Packet& packet);
+
+class PacketReader {
+ public:
+  PacketReader() = default;
+  // `skz84`: a corrupt TMA is followed by a byte that is no packet; both are read as padding.
+  explicit PacketReader(ByteSpan bytes, bool skz84 = false) : bytes_(bytes), skz84_(skz84) {}
+
+  std::size_t offset() const { return offset_; }
+  std::size_t size_bytes() const { return bytes_.size(); }
+  ByteSpan bytes() const { return bytes_; }
+
+  // Moves there; forgets any block.
+  void seek(std::size_t offset) {
+    offset_ = offset;
+    block_item_size_bytes_ = 0;
+  }
+
+  // Reads a packet and moves behind it. Stays in place unless kOk.
+  ReadStatus next(Packet& packet);
+
+ private:
+  ByteSpan bytes_;
+  std::size_t offset_ = 0;
+  std::uint8_t block_item_size_bytes_ = 0;
+  bool skz84_ = false;
+};
+
+// The first PSB that begins at or behind `offset`.
+std::optional<std::size_t> find_psb(ByteSpan bytes, std::size_t offset);
+
+}  // namespace tailtrace::pt

@@ -1,0 +1,99 @@
+// Clock: the time of a trace, from its TSC, TMA, MTC, CYC and CBR packets.
+//
+// TSC packets are rare and exact; MTC packets are frequent and give a few bits of the crystal
+// clock; CYC packets count core cycles. The clock joins them: TSC + TMA anchor the crystal clock,
+// MTC moves it on, and CYC is scaled by the ratio of TSC ticks to core cycles, which CBR gives at
+// once and MTC and TSC give by measuring. (SDM volume 3, "Intel Processor Trace", "Timing
+// packets".)
+//
+// Where a packet cannot be used - no TSC yet, no configuration, lost packets - the clock stands
+// still and says so; it never guesses.
+//
+// Threading: a value.
+#pragma once
+
+#include <cstdint>
+
+#include "decoder/pt/decoder.h"
+#include "decoder/pt/packet.h"
+
+namespace tailtrace::pt {
+
+class Clock {
+ public:
+  Clock() = default;
+  explicit Clock(const TimingConfig& config, bool skl168 = false)
+      : config_(config), skl168_(skl168) {}
+
+  // Takes a packet of a timing kind. `in_psb`: it is part of PSB+.
+  void take(const Packet& packet, bool in_psb);
+
+  // A PSB was met: its erratum SKL168 concerns the next MTC.
+  void psb() { check_skl168_ = skl168_; }
+
+  // Data was lost: what was measured for calibration is void, the time stays.
+  void overflow() { calibration_ = Calibration{}; }
+
+  // All is forgotten, as at the beginning of a trace.
+  void reset() { *this = Clock(config_, skl168_); }
+
+  // TSC ticks. Before the first TSC packet: ticks since the first timing packet.
+  std::uint64_t ticks() const { return tsc_; }
+  bool known() const { return have_tsc_; }
+
+  // Packets that could not be used since the last TSC: how far `ticks` may lag.
+  std::uint32_t lost_mtc() const { return lost_mtc_; }
+  std::uint32_t lost_cyc() const { return lost_cyc_; }
+
+  // TSC ticks per core cycle in 1/256; 0 unknown.
+  std::uint64_t ticks_per_cycle_256() const {
+    return calibration_.known() ? calibration_.ratio : 0;
+  }
+
+ private:
+  // Ratio of TSC ticks to core cycles, 8 fraction bits.
+  static constexpr unsigned kRatioBits = 8;
+  struct Calibration {
+    std::uint64_t ratio = 0;
+    bool set = false;
+    std::uint64_t tsc = 0;  // at the last TSC packet
+    std::uint64_t cycles_since_tsc = 0;
+    std::uint64_t cycles_since_mtc = 0;
+    std::uint32_t crystal = 0;  // at the last MTC that was used
+    bool have_mtc = false;
+
+    bool known() const { return set; }
+    void put(std::uint64_t value) {
+      ratio = value;
+      set = true;
+    }
+  };
+
+  void take_tsc(std::uint64_t tsc, bool in_psb);
+  void take_tma(std::uint32_t crystal, std::uint64_t fast);
+  void take_mtc(std::uint32_t bits);
+  void take_cyc(std::uint64_t cycles);
+  void take_cbr(std::uint64_t ratio, bool in_psb);
+  void calibrate_at_mtc(std::uint32_t crystal);
+  bool crystal_distance(std::uint32_t now, std::uint32_t before, std::uint32_t& distance) const;
+  bool crystal_to_tsc(std::uint64_t crystal, std::uint64_t& ticks) const;
+  bool cycles_of_this_period(std::uint64_t& cycles, std::uint64_t ratio) const;
+
+  TimingConfig config_;
+  bool skl168_ = false;
+  bool check_skl168_ = false;
+
+  bool have_tsc_ = false;
+  bool have_tma_ = false;
+  bool have_mtc_ = false;
+  std::uint64_t tsc_ = 0;             // the estimate
+  std::uint64_t base_ = 0;            // the TSC at the last TSC or MTC
+  std::uint64_t since_base_ = 0;      // TSC ticks since then, from CYC
+  std::uint32_t crystal_ = 0;         // crystal clock at the last MTC or TMA
+  std::uint32_t crystal_at_cyc_ = 0;  // the same at the last CYC
+  std::uint32_t lost_mtc_ = 0;
+  std::uint32_t lost_cyc_ = 0;
+  Calibration calibration_;
+};
+
+}  // namespace tailtrace::pt

@@ -1,0 +1,36 @@
+// Traces to decode: real ones (TAILTRACE_REAL_PT names their folder) and generated ones.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decoder/pt/decoder.h"
+
+namespace tailtrace::pt {
+
+struct PtInput {
+  std::string name;
+  std::shared_ptr<const CodeImage> code;
+  Bytes trace;
+  DecoderConfig config;
+};
+
+// A trace bundle as LLDB writes it (trace.json): its first thread, its modules.
+Result<PtInput> load_trace_json(const std::string& path);
+
+// What a trace generator wrote: PREFIX.pt, PREFIX.img and PREFIX.sections, text lines
+// "address size image_offset" (hexadecimal). The versions of changed code pages
+// (PREFIX.versions) are not loaded.
+Result<PtInput> load_generated(const std::string& prefix);
+
+// The folder of real traces; nothing when there is none.
+std::optional<std::string> real_pt_folder();
+
+// An xz-compressed list of little-endian 64-bit addresses.
+Result<std::vector<std::uint64_t>> read_addresses_xz(const std::string& path);
+
+}  // namespace tailtrace::pt
