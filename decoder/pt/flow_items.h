@@ -42,6 +42,20 @@ struct Item {
 // behind the last event with an address.
 constexpr std::uint64_t kTriggerCounted = 1ull << 32;
 
+// What CS.L and CS.D of MODE.Exec mean; both together mean nothing.
+inline std::optional<CodeMode> mode_of(std::uint64_t exec_bits) {
+  switch (exec_bits & 3) {
+    case 0:
+      return CodeMode::k16;
+    case 1:
+      return CodeMode::k64;
+    case 2:
+      return CodeMode::k32;
+    default:
+      return std::nullopt;
+  }
+}
+
 constexpr bool ends_stream(ItemKind kind) { return kind >= ItemKind::kBoundary; }
 
 class ItemReader {
