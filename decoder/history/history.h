@@ -47,6 +47,7 @@ class History {
 
  private:
   friend class HistoryCursor;
+  friend class HistoryRuns;
 
   // Where a group of records is entered.
   static constexpr std::size_t kGroupRecords = 64;

@@ -210,10 +210,9 @@ void list_instructions_json(const History& history, Symbolizer& symbols, Range r
   }
 }
 
-std::string instructions_text(const History& history, Symbolizer& symbols, Range range,
-                              const ListingOptions& options, std::size_t limit_bytes) {
+std::string text_of(std::size_t limit_bytes, const std::function<void(const LineSink&)>& lister) {
   std::string text;
-  list_instructions(history, symbols, range, options, [&](std::string_view line) {
+  lister([&](std::string_view line) {
     if (text.size() + line.size() >= limit_bytes) {
       text += "  -- the listing is cut here: ask for a smaller range --\n";
       return false;
@@ -222,6 +221,13 @@ std::string instructions_text(const History& history, Symbolizer& symbols, Range
     return true;
   });
   return text;
+}
+
+std::string instructions_text(const History& history, Symbolizer& symbols, Range range,
+                              const ListingOptions& options, std::size_t limit_bytes) {
+  return text_of(limit_bytes, [&](const LineSink& sink) {
+    list_instructions(history, symbols, range, options, sink);
+  });
 }
 
 }  // namespace tailtrace

@@ -46,8 +46,11 @@ void list_instructions(const History& history, Symbolizer& symbols, Range range,
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
                             const LineSink& sink);
 
-// Everything of a range as one text, each line with its line feed; cut, and said so, at
+// What a lister gives as one text, each line with its line feed; cut, and said so, at
 // `limit_bytes`.
+std::string text_of(std::size_t limit_bytes, const std::function<void(const LineSink&)>& lister);
+
+// list_instructions as one text.
 std::string instructions_text(const History& history, Symbolizer& symbols, Range range,
                               const ListingOptions& options, std::size_t limit_bytes);
 

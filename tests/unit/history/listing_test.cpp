@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decoder/history/call_listing.h"
+
 namespace tailtrace {
 namespace {
 
@@ -141,6 +143,53 @@ TEST(Listing, StopsWhenItsReaderHasEnough) {
   lines = 0;
   list_instructions_json(history, symbols, {1, 12}, one);
   EXPECT_EQ(lines, 3);
+}
+
+std::string calls_listed(const CallListingOptions& options) {
+  History history = small_history();
+  TwoFunctions symbols;
+  auto calls = CallHistory::make(history, symbols, {1, history.size()});
+  EXPECT_TRUE(calls);
+  return calls_text(history, *calls, symbols, {1, calls->size()}, options, 1 << 20);
+}
+
+TEST(CallListing, IndentsByLevelAndShowsLinesAndItems) {
+  EXPECT_EQ(calls_listed({}),
+            "    [-5]  main()                          main.cc:7-8     [-12,-9]\n"
+            "    [-4]    leaf                                          [-8,-7]\n"
+            "    [-3]  main()                          main.cc:7       [-6,-3]\n"
+            "    [-2]  -- gap: 4 instructions not shown: the code at 0x9000 is not known --\n"
+            "    [-1]  leaf                                            [-1,-1]\n");
+}
+
+TEST(CallListing, ShowsLessWhenLessIsAskedFor) {
+  EXPECT_EQ(calls_listed({false, false, false, false}),
+            "    [1]  main()\n"
+            "    [2]  leaf\n"
+            "    [3]  main()\n"
+            "    [4]  -- gap: 4 instructions not shown: the code at 0x9000 is not known --\n"
+            "    [5]  leaf\n");
+}
+
+TEST(CallListing, AsJsonCarriesTheSame) {
+  History history = small_history();
+  TwoFunctions symbols;
+  auto calls = CallHistory::make(history, symbols, {1, history.size()});
+  ASSERT_TRUE(calls);
+  std::vector<std::string> lines;
+  list_calls_json(history, *calls, symbols, {1, calls->size()}, [&](std::string_view line) {
+    lines.emplace_back(line);
+    return true;
+  });
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[0],
+            "{\"number\":1,\"position\":-5,\"function\":\"main()\",\"module\":\"/bin/program\","
+            "\"file\":\"/src/main.cc\",\"first_line\":7,\"last_line\":8,\"level\":0,\"first\":1,"
+            "\"last\":4,\"later\":3}");
+  EXPECT_EQ(lines[1],
+            "{\"number\":2,\"position\":-4,\"function\":\"leaf\",\"module\":\"/bin/program\","
+            "\"level\":1,\"first\":5,\"last\":6,\"caller\":1}");
+  EXPECT_EQ(nlohmann::json::parse(lines[3])["gap"], "no-code");
 }
 
 }  // namespace

@@ -1,0 +1,161 @@
+#include "decoder/history/call_listing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Segments are read through for their source lines up to here; a loop may run for ever.
+constexpr std::uint64_t kMaxLineItems = 1 << 16;
+constexpr int kMaxIndentLevels = 40;
+
+struct LineSpan {
+  std::string_view file;
+  unsigned first = 0;
+  unsigned last = 0;
+  bool more = false;  // not all of the segment was looked at
+
+  bool known() const { return first != 0; }
+};
+
+// The lines of its own source file that a segment touched.
+LineSpan lines_of(const CallSegment& segment, HistoryCursor& cursor, Symbolizer& symbols) {
+  LineSpan span;
+  std::uint64_t end = std::min(segment.items.last, segment.items.first + kMaxLineItems - 1);
+  span.more = end != segment.items.last;
+  for (std::uint64_t n = segment.items.first; n <= end; ++n) {
+    cursor.seek(n);
+    std::optional<SourceLine> line = symbols.line_at(cursor.item().instruction.address);
+    if (!line || line->line == 0) continue;
+    if (!span.known()) span = {line->file, line->line, line->line, span.more};
+    if (line->file != span.file) continue;
+    span.first = std::min(span.first, line->line);
+    span.last = std::max(span.last, line->line);
+  }
+  return span;
+}
+
+std::string lines_text(const LineSpan& span) {
+  if (!span.known()) return {};
+  std::string last = span.last == span.first ? "" : fmt::format("-{}", span.last);
+  return fmt::format("{}:{}{}{}", base_name(span.file), span.first, last, span.more ? "+" : "");
+}
+
+std::string name_of(const Function& function) {
+  if (!function.name.empty()) return function.name;
+  if (function.module.empty()) return "??";
+  return fmt::format("?? ({})", base_name(function.module));
+}
+
+std::int64_t back_from_newest(std::uint64_t number, std::uint64_t size) {
+  return static_cast<std::int64_t>(number - size) - 1;
+}
+
+class CallLister {
+ public:
+  CallLister(const History& history, const CallHistory& calls, Symbolizer& symbols,
+             const CallListingOptions& options)
+      : history_(history), calls_(calls), symbols_(symbols), options_(options), cursor_(history) {}
+
+  void list(Range range, const LineSink& sink) {
+    std::size_t width = std::max(position(range.first).size(), position(range.last).size());
+    for (std::uint64_t n = range.first; n <= range.last; ++n)
+      if (!sink(fmt::format("    {:<{}}  {}", position(n), width, line(calls_.at(n))))) return;
+  }
+
+ private:
+  std::string position(std::uint64_t number) const {
+    if (!options_.from_newest) return fmt::format("[{}]", number);
+    return fmt::format("[{}]", back_from_newest(number, calls_.size()));
+  }
+
+  std::string items(const Range& range) const {
+    if (!options_.from_newest) return fmt::format("[{},{}]", range.first, range.last);
+    return fmt::format("[{},{}]", back_from_newest(range.first, history_.size()),
+                       back_from_newest(range.last, history_.size()));
+  }
+
+  std::string line(const CallSegment& segment) {
+    if (segment.function == nullptr) {
+      cursor_.seek(segment.items.first);
+      return fmt::format("-- gap: {} --", gap_text(cursor_.item().gap));
+    }
+    int levels = options_.indent ? std::min(segment.level, kMaxIndentLevels) : 0;
+    std::string text(static_cast<std::size_t>(levels) * 2, ' ');
+    text += name_of(*segment.function);
+    std::string lines;
+    if (options_.lines) lines = lines_text(lines_of(segment, cursor_, symbols_));
+    if (!lines.empty()) text = fmt::format("{:<31} {}", text, lines);
+    if (options_.items) text = fmt::format("{:<47} {}", text, items(segment.items));
+    return text;
+  }
+
+  const History& history_;
+  const CallHistory& calls_;
+  Symbolizer& symbols_;
+  const CallListingOptions& options_;
+  HistoryCursor cursor_;
+};
+
+void put_function(Json& json, const CallSegment& segment, HistoryCursor& cursor,
+                  Symbolizer& symbols) {
+  if (!segment.function->name.empty()) json["function"] = segment.function->name;
+  if (!segment.function->module.empty()) json["module"] = segment.function->module;
+  LineSpan lines = lines_of(segment, cursor, symbols);
+  if (!lines.known()) return;
+  json["file"] = lines.file;
+  json["first_line"] = lines.first;
+  json["last_line"] = lines.last;
+  if (lines.more) json["more_lines"] = true;
+}
+
+Json segment_json(const CallHistory& calls, const CallSegment& segment, HistoryCursor& cursor,
+                  Symbolizer& symbols) {
+  Json json = {{"number", segment.number},
+               {"position", back_from_newest(segment.number, calls.size())}};
+  if (segment.function == nullptr) {
+    cursor.seek(segment.items.first);
+    json["gap"] = reason_name(cursor.item().gap.reason);
+    json["text"] = gap_text(cursor.item().gap);
+  } else {
+    put_function(json, segment, cursor, symbols);
+  }
+  json["level"] = segment.level;
+  json["first"] = segment.items.first;
+  json["last"] = segment.items.last;
+  if (segment.caller != 0) json["caller"] = segment.caller;
+  if (segment.earlier != 0) json["earlier"] = segment.earlier;
+  if (segment.later != 0) json["later"] = segment.later;
+  if (segment.tail_called) json["tail_called"] = true;
+  return json;
+}
+
+}  // namespace
+
+void list_calls(const History& history, const CallHistory& calls, Symbolizer& symbols, Range range,
+                const CallListingOptions& options, const LineSink& sink) {
+  CallLister(history, calls, symbols, options).list(range, sink);
+}
+
+void list_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
+                     Range range, const LineSink& sink) {
+  HistoryCursor cursor(history);
+  for (std::uint64_t n = range.first; n <= range.last; ++n) {
+    Json json = segment_json(calls, calls.at(n), cursor, symbols);
+    if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
+  }
+}
+
+std::string calls_text(const History& history, const CallHistory& calls, Symbolizer& symbols,
+                       Range range, const CallListingOptions& options, std::size_t limit_bytes) {
+  return text_of(limit_bytes, [&](const LineSink& sink) {
+    list_calls(history, calls, symbols, range, options, sink);
+  });
+}
+
+}  // namespace tailtrace

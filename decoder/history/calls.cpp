@@ -1,0 +1,37 @@
+#include "decoder/history/calls.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "decoder/history/call_builder.h"
+
+namespace tailtrace {
+
+Result<CallHistory> CallHistory::make(const History& history, Symbolizer& symbols, Range range) {
+  assert(range.first >= 1 && range.last <= history.size());
+  return CallBuilder(history, symbols, range).build();
+}
+
+CallSegment CallHistory::at(std::uint64_t number) const {
+  assert(number >= 1 && number <= size());
+  const KeptSegment& kept = segments_[number - 1];
+  CallSegment segment;
+  segment.number = number;
+  segment.items = {kept.first, (number == size() ? end_ : segments_[number].first) - 1};
+  segment.function = functions_[kept.function];
+  segment.level = kept.level;
+  segment.caller = kept.caller;
+  segment.earlier = kept.earlier;
+  segment.later = kept.later;
+  segment.tail_called = kept.tail_called;
+  return segment;
+}
+
+std::optional<std::uint64_t> CallHistory::holding(std::uint64_t item) const {
+  if (segments_.empty() || item < segments_.front().first || item >= end_) return std::nullopt;
+  auto after = std::upper_bound(segments_.begin(), segments_.end(), item,
+                                [](std::uint64_t n, const KeptSegment& s) { return n < s.first; });
+  return static_cast<std::uint64_t>(after - segments_.begin());
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,85 @@
+// CallHistory: a history as segments of functions, numbered as GDB numbers them.
+//
+// A segment is a stretch of instructions inside one function; calling, returning and jumping into
+// another function begin a new one, and a gap is one by itself. Segments count from 1, the oldest.
+// The rules are those of GDB's `record function-call-history` (manual, "Process Record and
+// Replay"), so that its numbers can be used here and ours there:
+//
+//   * A return, a call but to the next instruction, a jump to a function's entry or to another
+//     function whose entry is not known (a tail call), and any other change of the function's name
+//     begin a segment.
+//   * `_dl_runtime_resolve` that returns into the function it found makes a tail call; a jump out
+//   of
+//     `_Unwind_...` into a function that is being called returns to it.
+//   * A return goes back to the innermost caller of that name; where none was recorded, it makes
+//     one a level further out. Levels are shifted so that the lowest is 0.
+//   * Across a gap, stacks are connected where the functions on them match, longest match first.
+//
+// Threading: immutable once made. The symbolizer must outlive it.
+#pragma once
+
+#include <vector>
+
+#include "decoder/history/history.h"
+#include "decoder/history/range.h"
+#include "decoder/history/symbolizer.h"
+
+namespace tailtrace {
+
+struct CallSegment {
+  std::uint64_t number = 0;            // from 1
+  Range items;                         // of the history; a gap has one
+  const Function* function = nullptr;  // of its first instruction; null: a gap
+  std::int32_t level = 0;              // 0 or more
+  // Numbers of other segments, 0: none. The segment that called it, and the earlier and later parts
+  // of the same call, with what it called in between.
+  std::uint64_t caller = 0;
+  std::uint64_t earlier = 0;
+  std::uint64_t later = 0;
+  bool tail_called = false;  // the caller jumped here
+};
+
+// How a segment is kept. Links are numbers of segments, 0: none.
+struct KeptSegment {
+  std::uint64_t first = 0;  // item
+  std::uint32_t caller = 0;
+  std::uint32_t earlier = 0;
+  std::uint32_t later = 0;
+  std::int32_t level = 0;
+  std::uint32_t function = 0;                        // index; 0: a gap
+  InstructionClass last = InstructionClass::kOther;  // its last instruction
+  bool tail_called = false;
+
+  bool is_gap() const { return function == 0; }
+};
+static_assert(sizeof(KeptSegment) == 32);
+
+class CallHistory {
+ public:
+  // Segments of at most this many are kept, 32 bytes each.
+  static constexpr std::size_t kMaxSegments = std::size_t{1} << 24;
+
+  // Of a stretch of a history; numbers begin there. Errors: kUsage when the stretch has more
+  // segments than can be kept; kBadInput when its calls are too entangled to be followed.
+  // REQUIRES: a range of the history.
+  static Result<CallHistory> make(const History& history, Symbolizer& symbols, Range range);
+
+  std::uint64_t size() const { return segments_.size(); }
+  std::uint64_t gaps() const { return gaps_; }
+
+  // REQUIRES: 1 <= number <= size().
+  CallSegment at(std::uint64_t number) const;
+
+  // The segment that holds an item of the history; nothing when none does.
+  std::optional<std::uint64_t> holding(std::uint64_t item) const;
+
+ private:
+  friend class CallBuilder;
+
+  std::vector<KeptSegment> segments_;
+  std::vector<const Function*> functions_;  // functions_[0] is null
+  std::uint64_t end_ = 1;                   // one past the last item
+  std::uint64_t gaps_ = 0;
+};
+
+}  // namespace tailtrace
