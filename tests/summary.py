@@ -42,6 +42,10 @@ def main(paths):
             count[result] += 1
             if result == "failed":
                 print(f"failed: {name}")
+            if result == "passed":
+                for line in (case.findtext("system-out") or "").splitlines():
+                    if line.startswith("skip: "):
+                        print(f"skipped in {name}: {line.removeprefix('skip: ')}")
             if result == "skipped":
                 print(f"skipped: {name}: {reason(case)}")
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")

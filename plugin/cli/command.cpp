@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "plugin/cli/help.h"
+#include "plugin/cli/manual.h"
 
 namespace tailtrace {
 namespace {
@@ -50,6 +51,13 @@ Result<int> print(const std::string& text, std::FILE* out) {
 Result<int> show_help(const std::vector<Command>& table, const std::vector<std::string>& args,
                       std::FILE* out) {
   if (args.empty()) return print(overview_help(table), out);
+  constexpr std::pair<std::string_view, std::string (*)(const std::vector<Command>&)> kFiles[] = {
+      {"--man", man_page},
+      {"--bash", bash_completion},
+      {"--zsh", zsh_completion},
+      {"--fish", fish_completion}};
+  for (auto [name, make] : kFiles)
+    if (args.front() == name) return print(make(table), out);
   auto command = find_or_suggest(table, args.front());
   if (!command) return fail(command.error());
   return print(command_help(**command), out);

@@ -43,6 +43,8 @@ OptionHelp describe(const CLI::Option& option) {
   for (const auto& name : option.get_lnames()) help.names.push_back("--" + name);
   if (option.get_items_expected_max() == 0) return help;
   help.value = option.get_type_name();
+  help.value.resize(
+      std::min(help.value.size(), help.value.find(':')));  // a check adds its own name
   if (help.value.find('|') != std::string::npos) help.choices = split(help.value, '|');
   return help;
 }

@@ -1,0 +1,21 @@
+// Files made from the table of commands and installed beside the program: the man page and the
+// shells' completions. `tailtrace help --man|--bash|--zsh|--fish` prints them.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugin/cli/command.h"
+
+namespace tailtrace {
+
+// In roff with the man macros; section 1.
+std::string man_page(const std::vector<Command>& table);
+
+std::string bash_completion(const std::vector<Command>& table);
+std::string zsh_completion(const std::vector<Command>& table);
+std::string fish_completion(const std::vector<Command>& table);
+
+}  // namespace tailtrace
