@@ -1,0 +1,103 @@
+// The compiled half of the package; tailtrace/*.py is what users see.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "decoder/history/listing.h"
+#include "python/core/buffer.h"
+#include "python/core/errors.h"
+#include "python/core/walk.h"
+
+namespace tailtrace::python {
+namespace {
+
+namespace py = pybind11;
+
+// A record as PEP 3118 says it; RECORD.md has the fields.
+constexpr char kRecordFormat[] = "T{<Q:from:<Q:to:<Q:time:<I:insns:B:kind:B:flags:<H:extra:}";
+
+// Text that is asked for at once is for people.
+constexpr std::size_t kMaxListing_bytes = 16 << 20;
+
+using ThreadHistories = std::vector<std::shared_ptr<ThreadHistory>>;
+
+ThreadHistories open_path(const std::string& path,
+                          const std::vector<std::pair<std::uint64_t, py::bytes>>& code) {
+  GivenCode given;
+  for (const auto& [address, bytes] : code) {
+    ByteSpan span = as_bytes(static_cast<std::string_view>(bytes));
+    given.emplace_back(Address{address}, Bytes(span.begin(), span.end()));
+  }
+  Result<std::vector<ThreadSource>> sources;
+  {
+    py::gil_scoped_release release;
+    sources = open_sources(path, given);
+  }
+  ThreadHistories threads;
+  for (ThreadSource& source : unwrap(std::move(sources)))
+    threads.push_back(std::make_shared<ThreadHistory>(std::move(source)));
+  return threads;
+}
+
+py::object item_at(py::object self, std::uint64_t number) {
+  auto& thread = py::cast<ThreadHistory&>(self);
+  Item item = thread.with_cursor([number](HistoryCursor& cursor, Symbolizer&) {
+    cursor.seek(number);
+    return Item::of(cursor.item());
+  });
+  return make_item(item, self);
+}
+
+py::str listing(ThreadHistory& thread, std::uint64_t first, std::uint64_t last, bool from_newest,
+                bool lines, bool addresses, bool bytes) {
+  ListingOptions options{from_newest, lines, addresses, bytes};
+  std::string text = thread.with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
+    return instructions_text(thread.made(), symbols, {first, last}, options, kMaxListing_bytes);
+  });
+  return to_str(text);
+}
+
+py::object stop_of(ThreadHistory& thread) {
+  std::optional<Address> stop = thread.history().stop();
+  return stop ? py::object(py::int_(stop->value)) : py::none();
+}
+
+void bind_history(py::module_& module) {
+  py::class_<ThreadHistory, std::shared_ptr<ThreadHistory>>(module, "History")
+      .def_property_readonly("pid", [](ThreadHistory& h) { return h.source().thread.pid; })
+      .def_property_readonly("tid", [](ThreadHistory& h) { return h.source().thread.tid; })
+      .def_property_readonly("engine", [](ThreadHistory& h) { return h.source().engine; })
+      .def_property_readonly("live", [](ThreadHistory& h) { return h.source().live; })
+      .def_property_readonly("closed", &ThreadHistory::closed)
+      .def_property_readonly("size", [](ThreadHistory& h) { return h.history().size(); })
+      .def_property_readonly("gaps", [](ThreadHistory& h) { return h.history().gaps(); })
+      .def_property_readonly("complete", [](ThreadHistory& h) { return h.history().complete(); })
+      .def_property_readonly("stop", &stop_of)
+      .def_property_readonly("first_record",
+                             [](ThreadHistory& h) { return h.records().first.value; })
+      .def("records",
+           [](ThreadHistory& h) {
+             const RecordSpan& span = h.records();
+             return Buffer(span.owner, span.records, kRecordFormat);
+           })
+      .def("at", &item_at)
+      .def("listing", &listing)
+      .def("close", &ThreadHistory::close);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "The compiled half of tailtrace.";
+  module.attr("version") = TAILTRACE_VERSION;
+  module.attr("record_format") = kRecordFormat;
+  module.def("open", &open_path);
+  module.def("kind_name", [](int kind) {
+    return std::string(kind_name(static_cast<RecordKind>(static_cast<std::uint8_t>(kind))));
+  });
+  bind_buffer(module);
+  bind_items(module);
+  bind_history(module);
+  bind_walk(module);
+}
+
+}  // namespace tailtrace::python

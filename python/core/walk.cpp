@@ -1,0 +1,201 @@
+#include "python/core/walk.h"
+
+#include <algorithm>
+
+#include "python/core/buffer.h"
+
+namespace tailtrace::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// How often a long walk looks whether Ctrl-C was pressed.
+constexpr std::uint64_t kSignalPeriod_items = 1 << 18;
+
+// One array per field of the items.
+struct Columns {
+  std::vector<std::uint64_t> number, address, to, record, time;
+  std::vector<std::uint8_t> size, kind, branch, gap;
+  std::vector<std::int8_t> taken;
+
+  explicit Columns(std::uint64_t count) {
+    for (auto* column : {&number, &address, &to, &record, &time}) column->reserve(count);
+    for (auto* column : {&size, &kind, &branch, &gap}) column->reserve(count);
+    taken.reserve(count);
+  }
+
+  void add(const Item& item) {
+    number.push_back(item.number);
+    address.push_back(item.address.value);
+    to.push_back(item.to.value);
+    record.push_back(item.record);
+    time.push_back(item.time);
+    size.push_back(item.size_bytes);
+    kind.push_back(static_cast<std::uint8_t>(item.kind));
+    branch.push_back(static_cast<std::uint8_t>(item.branch));
+    gap.push_back(static_cast<std::uint8_t>(item.reason));
+    bool conditional = item.kind == InstructionClass::kConditional;
+    bool is_taken = item.branch != RecordKind::kNone;
+    taken.push_back(static_cast<std::int8_t>(!conditional ? -1 : is_taken ? 1 : 0));
+  }
+
+  py::dict to_dict() && {
+    py::dict dict;
+    dict["number"] = own_buffer(std::move(number), "Q");
+    dict["address"] = own_buffer(std::move(address), "Q");
+    dict["size"] = own_buffer(std::move(size), "B");
+    dict["kind"] = own_buffer(std::move(kind), "B");
+    dict["taken"] = own_buffer(std::move(taken), "b");
+    dict["branch"] = own_buffer(std::move(branch), "B");
+    dict["to"] = own_buffer(std::move(to), "Q");
+    dict["record"] = own_buffer(std::move(record), "Q");
+    dict["time"] = own_buffer(std::move(time), "Q");
+    dict["gap"] = own_buffer(std::move(gap), "B");
+    return dict;
+  }
+};
+
+py::dict item_columns(ThreadHistory& thread, Stretch stretch) {
+  const History& history = thread.history();
+  Columns columns(stretch.count);
+  {
+    py::gil_scoped_release release;
+    HistoryCursor cursor(history);
+    for (std::uint64_t i = 0; i < stretch.count; ++i) {
+      if (i % kSignalPeriod_items == kSignalPeriod_items - 1) check_signals();
+      cursor.seek(stretch.at(i));
+      columns.add(Item::of(cursor.item()));
+    }
+  }
+  return std::move(columns).to_dict();
+}
+
+template <class T, class Get>
+Buffer record_column(std::span<const BranchRecord> records, const char* format, Get get) {
+  std::vector<T> column;
+  {
+    py::gil_scoped_release release;
+    column.reserve(records.size());
+    for (const BranchRecord& record : records) column.push_back(static_cast<T>(get(record)));
+  }
+  return own_buffer(std::move(column), format);
+}
+
+py::dict record_columns(ThreadHistory& thread) {
+  using R = const BranchRecord&;
+  std::span<const BranchRecord> records = thread.records().records;
+  py::dict dict;
+  dict["from"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.from.value; });
+  dict["to"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.to.value; });
+  dict["time"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.time; });
+  dict["insns"] = record_column<std::uint32_t>(records, "I", [](R r) { return r.insns; });
+  dict["kind"] = record_column<std::uint8_t>(records, "B", [](R r) { return r.kind; });
+  dict["flags"] = record_column<std::uint8_t>(records, "B", [](R r) { return r.flags; });
+  dict["extra"] = record_column<std::uint16_t>(records, "H", [](R r) { return r.extra; });
+  return dict;
+}
+
+// Python's iterator: of the interpreter's own kind, for it is called for each item.
+struct IteratorObject {
+  PyObject_HEAD Walker* walker;
+};
+
+PyTypeObject* g_iterator_type = nullptr;
+
+PyObject* iterator_next(PyObject* self) {
+  try {
+    return reinterpret_cast<IteratorObject*>(self)->walker->next().release().ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+PyObject* iterator_left(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(reinterpret_cast<IteratorObject*>(self)->walker->left());
+}
+
+void iterator_destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  delete reinterpret_cast<IteratorObject*>(self)->walker;
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef iterator_methods[] = {
+    {"__length_hint__", iterator_left, METH_NOARGS, "Items that are left."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject* make_iterator_type() {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(iterator_destroy)},
+                         {Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
+                         {Py_tp_iternext, reinterpret_cast<void*>(iterator_next)},
+                         {Py_tp_methods, iterator_methods},
+                         {0, nullptr}};
+  PyType_Spec spec = {"tailtrace.ItemIterator", sizeof(IteratorObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  if (type == nullptr) throw py::error_already_set();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+py::object make_iterator(py::object history, Stretch stretch) {
+  auto walker = std::make_unique<Walker>(std::move(history), stretch);
+  auto* object = PyObject_New(IteratorObject, g_iterator_type);
+  if (object == nullptr) throw py::error_already_set();
+  object->walker = walker.release();
+  return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(object));
+}
+
+}  // namespace
+
+Walker::Walker(py::object history, Stretch stretch)
+    : object_(std::move(history)),
+      cursor_(py::cast<ThreadHistory&>(object_).history()),
+      stretch_(stretch) {}
+
+void Walker::fill() {
+  // The first ones come at once.
+  std::uint64_t size = done_ == 0 ? 16 : kBatch_items;
+  std::uint64_t end = done_ + std::min(size, left());
+  batch_.clear();
+  at_ = 0;
+  busy_ = true;
+  {
+    py::gil_scoped_release release;
+    for (std::uint64_t i = done_; i < end; ++i) {
+      cursor_.seek(stretch_.at(i));
+      batch_.push_back(Item::of(cursor_.item()));
+    }
+  }
+  busy_ = false;
+}
+
+py::object Walker::next() {
+  if (busy_) throw py::value_error("another thread is using this iterator");
+  if (left() == 0) return {};
+  if (at_ == batch_.size()) fill();
+  ++done_;
+  return make_item(batch_[at_++], object_);
+}
+
+void bind_walk(py::module_& module) {
+  g_iterator_type = make_iterator_type();
+  module.add_object("ItemIterator", reinterpret_cast<PyObject*>(g_iterator_type));
+  module.def("iterate",
+             [](py::object history, std::uint64_t first, std::uint64_t count, std::int64_t step) {
+               return make_iterator(std::move(history), Stretch{first, count, step});
+             });
+  module.def("item_columns", [](ThreadHistory& history, std::uint64_t first, std::uint64_t count,
+                                std::int64_t step) {
+    return item_columns(history, Stretch{first, count, step});
+  });
+  module.def("record_columns", &record_columns);
+}
+
+}  // namespace tailtrace::python

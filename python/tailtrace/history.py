@@ -1,0 +1,258 @@
+"""A thread's history: its records as arrays, its instructions as a sequence."""
+
+import html
+from typing import Any, Dict, Iterator, Optional, Sequence, Union, overload
+
+from . import _core
+from ._core import Gap, Instruction
+from .arrays import as_array, as_arrays
+from .cursor import Cursor
+from .errors import PositionError
+
+Item = Union[Instruction, Gap]
+
+# What a notebook shows of a long stretch.
+_HTML_ITEMS = 1000
+
+
+class History:
+    """One thread's instructions and gaps, oldest first, reached at random.
+
+    Items have numbers from 1, the oldest held, and positions from -1, the newest, backwards.
+    `h.at()` takes either; so do slices, where 0 is nothing:
+
+    >>> h = example_history()
+    >>> len(h)
+    6
+    >>> h.at(-1)
+    <Instruction 6 0x1011 ret>
+    >>> h.at(1)
+    <Instruction 1 0x1000 nop>
+    >>> h[-2:]
+    <2 items of thread 43: 5 to 6>
+
+    Making it is free: records are mapped when they are asked for, and instructions are found out
+    when the first of them is.
+    """
+
+    def __init__(self, core: "_core.History") -> None:
+        self._core = core
+
+    @property
+    def pid(self) -> int:
+        """The process it is of."""
+        return self._core.pid
+
+    @property
+    def tid(self) -> int:
+        """The thread it is of."""
+        return self._core.tid
+
+    @property
+    def engine(self) -> str:
+        """What recorded it: "qemu", "step", ...; empty when that is not known."""
+        return self._core.engine
+
+    @property
+    def live(self) -> bool:
+        """Whether the thread may still be running, as of when it was opened."""
+        return self._core.live
+
+    @property
+    def complete(self) -> bool:
+        """Whether its oldest item is the first instruction that was ever recorded."""
+        return self._core.complete
+
+    @property
+    def gaps(self) -> int:
+        """How many of the items are gaps."""
+        return self._core.gaps
+
+    @property
+    def stop(self) -> Optional[int]:
+        """Address of the instruction to be executed next, or None where that is not known."""
+        return self._core.stop
+
+    def __len__(self) -> int:
+        """Instructions and gaps."""
+        return self._core.size
+
+    def __bool__(self) -> bool:
+        return True
+
+    def number(self, position: int) -> int:
+        """The item's number, counted from 1, of a number or a position from the newest.
+
+        >>> example_history().number(-1)
+        6
+        """
+        size = len(self)
+        number = size + 1 + position if position < 0 else position
+        if 1 <= number <= size:
+            return number
+        raise PositionError(f"there is no position {position}", f"the history has {size} items",
+                            f"use 1 to {size}, or -1 to -{size}" if size else "")
+
+    def at(self, position: int) -> Item:
+        """The item of a number (from 1) or a position from the newest (-1).
+
+        >>> example_history().at(-3).text
+        'call 0x1010'
+        """
+        return self._core.at(self.number(position))
+
+    def goto(self, position: int = -1) -> Cursor:
+        """A cursor that stands on the item and walks from there, in both directions.
+
+        >>> cursor = example_history().goto(-1)
+        >>> cursor.step_back()
+        <Instruction 5 0x1010 nop>
+        """
+        return Cursor(self, self.number(position))
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "View": ...
+
+    def __getitem__(self, index: Union[int, slice]) -> "Union[Item, View]":
+        """An item, counted from 0 as in any sequence, or a view of a slice; nothing is copied."""
+        if isinstance(index, slice):
+            return View(self, range(1, len(self) + 1)[index])
+        size = len(self)
+        if not -size <= index < size:
+            raise PositionError(f"there is no item {index}", f"the history has {size} items")
+        return self._core.at(index % size + 1)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self[:])
+
+    def instructions(self, start: Optional[int] = None, stop: Optional[int] = None) -> "View":
+        """The items of a slice; `h.instructions(-20)` are the newest 20.
+
+        >>> [insn.text for insn in example_history().instructions(-2)]
+        ['nop', 'ret']
+        """
+        return self[start:stop]
+
+    @property
+    def records(self) -> Any:
+        """The branch records in place: a read-only NumPy structured array, nothing copied.
+
+        Its fields are from, to, time, insns, kind, flags and extra. It keeps what it shows, also
+        when the trace is closed. Only of a thread that may still be running it is a copy. Without
+        NumPy it is a memoryview; see `tailtrace.RECORD_STRUCT`.
+
+        >>> h = example_history()
+        >>> calls = h.records[h.records["kind"] == tailtrace.RecordKind.CALL]
+        >>> [hex(call) for call in calls["from"]]
+        ['0x1008']
+        >>> h.records["to"][0] = 0
+        Traceback (most recent call last):
+            ...
+        ValueError: assignment destination is read-only
+        """
+        return as_array(self._core.records())
+
+    @property
+    def first_record(self) -> int:
+        """Position of records[0]: 0 is the first ever written."""
+        return self._core.first_record
+
+    def columns(self) -> Dict[str, Any]:
+        """The records as one contiguous array per field. This copies them.
+
+        >>> int(example_history().columns()["insns"].sum())
+        6
+        """
+        return as_arrays(_core.record_columns(self._core))
+
+    def __repr__(self) -> str:
+        engine = f", {self.engine}" if self.engine else ""
+        return f"<History of thread {self.tid}{engine}>"
+
+    def _repr_html_(self) -> str:
+        return self[-_HTML_ITEMS:]._repr_html_()
+
+
+class View(Sequence[Item]):
+    """A slice of a history, as cheap as two numbers; it can be sliced again.
+
+    >>> view = example_history()[-4:]
+    >>> len(view), view[0].number, view[::-1][0].number
+    (4, 3, 6)
+    >>> print(view.listing())
+      (no symbol)
+        [-4]  jmp   0x1008
+        [-3]  call  0x1010
+        [-2]  nop
+        [-1]  ret                                  -> 0x100d
+    <BLANKLINE>
+    """
+
+    def __init__(self, history: History, numbers: range) -> None:
+        self.history = history
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "View": ...
+
+    def __getitem__(self, index: Union[int, slice]) -> "Union[Item, View]":
+        if isinstance(index, slice):
+            return View(self.history, self.numbers[index])
+        size = len(self)
+        if not -size <= index < size:
+            raise PositionError(f"there is no item {index}", f"the view has {size} items")
+        return self.history._core.at(self.numbers[index])
+
+    def _stretch(self) -> "tuple[_core.History, int, int, int]":
+        first = self.numbers[0] if self.numbers else 1
+        return self.history._core, first, len(self), self.numbers.step
+
+    def __iter__(self) -> Iterator[Item]:
+        return _core.iterate(*self._stretch())
+
+    def __reversed__(self) -> Iterator[Item]:
+        return iter(self[::-1])
+
+    def columns(self) -> Dict[str, Any]:
+        """The instructions as one array per field: number, address, size, kind, taken, branch,
+        to, record, time and gap. This makes them, at tens of millions a second.
+
+        `taken` is -1 where there was no choice, `gap` is 0 for instructions, `branch` is a
+        `RecordKind`.
+
+        >>> [hex(a) for a in example_history()[-3:].columns()["address"]]
+        ['0x1008', '0x1010', '0x1011']
+        """
+        return as_arrays(_core.item_columns(*self._stretch()))
+
+    def listing(self, *, from_newest: bool = True, lines: bool = False, addresses: bool = False,
+                bytes: bool = False) -> str:
+        """The instructions as text, newest last, under headers that say where they are."""
+        if not self.numbers:
+            return ""
+        first, last = self.numbers[0], self.numbers[-1]
+        if self.numbers.step not in (1, -1) and len(self) > 1:
+            raise PositionError("a listing shows every instruction", "the view leaves some out")
+        return self.history._core.listing(min(first, last), max(first, last), from_newest, lines,
+                                          addresses, bytes)
+
+    def __repr__(self) -> str:
+        tid = self.history.tid
+        if not self.numbers:
+            return f"<no items of thread {tid}>"
+        return f"<{len(self)} items of thread {tid}: {self.numbers[0]} to {self.numbers[-1]}>"
+
+    def _repr_html_(self) -> str:
+        shown = self[-_HTML_ITEMS:] if self.numbers.step == 1 else self[:0]
+        text = html.escape(shown.listing(lines=True))
+        return (f"<details open><summary>{html.escape(repr(self))}</summary>"
+                f"<pre>{text}</pre></details>")

@@ -1,0 +1,23 @@
+import pytest
+import rings
+import tailtrace
+
+
+@pytest.fixture
+def example_path(tmp_path):
+    return rings.write_example(tmp_path / "example.ring")
+
+
+@pytest.fixture
+def example(example_path):
+    return tailtrace.open(example_path, code=[(rings.CODE_AT, rings.CODE)]).threads[0]
+
+
+@pytest.fixture
+def open_loop(tmp_path):
+    """Opens a ring of a loop of so many rounds."""
+    def opened(rounds, capacity):
+        path = rings.write_ring(tmp_path / f"loop{rounds}.ring", rings.loop_records(rounds),
+                                capacity=capacity, stands_at=rings.LOOP_AT)
+        return tailtrace.open(path, code=[(rings.LOOP_AT, rings.LOOP_CODE)]).threads[0]
+    return opened

@@ -1,0 +1,114 @@
+"""Bad input of every kind: one clear exception each, with its cause."""
+
+import os
+import struct
+
+import pytest
+import rings
+import tailtrace
+
+
+def refusal(path, **more):
+    with pytest.raises(tailtrace.Error) as caught:
+        tailtrace.open(path, **more)
+    return caught.value
+
+
+def test_a_missing_file(tmp_path):
+    error = refusal(tmp_path / "none")
+    assert isinstance(error, tailtrace.SystemCallError)
+    assert error.what == f"cannot open {tmp_path}/none"
+    assert error.why == "No such file or directory"
+    assert str(error) == f"cannot open {tmp_path}/none\n  why:  No such file or directory"
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"not a ring at all" * 1000, rings.MAGIC])
+def test_what_is_no_recording(tmp_path, content):
+    path = tmp_path / "wrong"
+    path.write_bytes(content)
+    assert isinstance(refusal(path), tailtrace.BadInputError)
+
+
+@pytest.mark.parametrize("offset, value", [(8, 2), (12, 0), (16, 31), (24, 0), (24, 100),
+                                           (24, 1 << 40), (128, 5), (160, 0)])
+def test_a_ring_whose_header_lies(tmp_path, offset, value):
+    path = tmp_path / "bad.ring"
+    content = bytearray(open(rings.write_example(path), "rb").read())
+    struct.pack_into("<Q" if offset >= 24 else "<I", content, offset, value)
+    path.write_bytes(content)
+    assert isinstance(refusal(path), tailtrace.BadInputError)
+
+
+def test_a_ring_that_is_cut_short(tmp_path):
+    path = rings.write_example(tmp_path / "short.ring")
+    os.truncate(path, os.path.getsize(path) - 1)
+    assert "cut short" in refusal(path).why
+
+
+def test_special_files(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    assert isinstance(refusal(tmp_path / "fifo"), tailtrace.BadInputError)
+    assert isinstance(refusal(tmp_path), tailtrace.BadInputError)
+    assert isinstance(refusal("/dev/null"), tailtrace.BadInputError)
+
+
+def test_code_that_cannot_be(example_path):
+    error = refusal(example_path, code=[((1 << 64) - 1, b"\x90\x90")])
+    assert isinstance(error, tailtrace.UsageError) and isinstance(error, ValueError)
+    for wrong in [[("a", b"")], [(1, "x")], [(-1, b"")], 3]:
+        with pytest.raises((TypeError, OverflowError)):
+            tailtrace.open(example_path, code=wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, 1.5, []])
+def test_what_is_no_path(wrong):
+    with pytest.raises(TypeError):
+        tailtrace.open(wrong)
+
+
+def test_a_name_that_is_no_text(tmp_path):
+    name = os.fsencode(tmp_path) + b"/\xff.ring"
+    assert "\ufffd.ring" in refusal(name).what
+    rings.write_example(os.fsdecode(name))
+    assert len(tailtrace.open(name).threads) == 1
+
+
+def test_a_path_with_a_nul():
+    assert isinstance(refusal("a\0b"), tailtrace.UsageError)
+
+
+def test_a_closed_history(example_path):
+    with tailtrace.open(example_path, code=[(rings.CODE_AT, rings.CODE)]) as trace:
+        h = trace.threads[0]
+        view, insn, walk = h[-3:], h.at(-1), iter(h)
+        assert next(walk).number == 1
+    for use in [lambda: h.at(1), lambda: len(h), lambda: h.records, lambda: list(view),
+                lambda: h.goto(), lambda: view.columns(), lambda: h.columns(),
+                lambda: view.listing(), lambda: insn.text, lambda: h.stop]:
+        with pytest.raises(tailtrace.GoneError) as caught:
+            use()
+        assert caught.value.why == "its trace was closed"
+    assert len(list(walk)) == 5  # what was begun is finished
+    assert insn.address == 0x1011
+    trace.close()
+
+
+def test_every_exception_is_an_error_with_its_parts():
+    for code in range(1, 9):
+        error = tailtrace.errors.from_parts(code, "a", "b", "c", "d")
+        assert isinstance(error, tailtrace.Error) and type(error) is not tailtrace.Error
+        assert (error.what, error.why, error.fix, error.now) == ("a", "b", "c", "d")
+        assert str(error) == "a\n  why:  b\n  fix:  c\n  now:  d"
+    assert type(tailtrace.errors.from_parts(99, "a", "", "", "")) is tailtrace.Error
+
+
+def test_records_of_noise_never_crash(tmp_path):
+    import random
+    for seed in range(30):
+        noise = random.Random(seed)
+        every = [noise.randbytes(32) for _ in range(noise.randrange(300))]
+        path = rings.write_ring(tmp_path / f"{seed}.ring", every, stands_at=noise.getrandbits(64),
+                                run_insns=noise.getrandbits(64))
+        h = tailtrace.open(path, code=[(0x1000, noise.randbytes(4096))]).threads[0]
+        assert len(list(h)) == len(h) == len(h[:].columns()["number"])
+        h[:].listing()
