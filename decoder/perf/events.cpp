@@ -119,6 +119,7 @@ Sample read_sample(FieldReader& fields, const RecordFormat& format) {
   if (type & kSampleStreamId) fields.u64();
   if (type & kSampleCpu) sample.cpu = static_cast<std::uint32_t>(fields.u64());
   if (type & kSamplePeriod) sample.period = fields.u64();
+  if (type & kSampleRead) sample.count = fields.u64();
   if (type & kSampleRaw) fields.take(fields.u32());
   if (type & kSampleBranchStack) read_branch_stack(fields, format, sample);
   if (type & kSampleRegsUser) read_registers(fields, format, sample);
@@ -169,19 +170,20 @@ tl::unexpected<Error> unreadable(RecordHeader header, std::string why) {
               std::move(why));
 }
 
-constexpr std::uint64_t kReadableSampleBits =
-    kSampleIp | kSampleTid | kSampleTime | kSampleAddr | kSampleId | kSampleCpu | kSamplePeriod |
-    kSampleStreamId | kSampleRaw | kSampleBranchStack | kSampleRegsUser | kSampleIdentifier;
+constexpr std::uint64_t kReadableSampleBits = kSampleIp | kSampleTid | kSampleTime | kSampleAddr |
+                                              kSampleRead | kSampleId | kSampleCpu | kSamplePeriod |
+                                              kSampleStreamId | kSampleRaw | kSampleBranchStack |
+                                              kSampleRegsUser | kSampleIdentifier;
 
 }  // namespace
 
-Result<Event> parse_record(ByteSpan record, const RecordFormat& format) {
+Result<ParsedRecord> parse_record(ByteSpan record, const RecordFormat& format) {
   RecordHeader header;
   if (record.size() >= sizeof header) header = load<RecordHeader>(record);
   if (header.size_bytes < sizeof header || header.size_bytes != record.size())
     return unreadable(header, fmt::format("there are {} bytes", record.size()));
   ByteSpan body = record.subspan(sizeof header);
-  Event event;
+  ParsedRecord event;
   event.type = header.type;
   if (header.type == kRecordSample && (format.sample_type & ~kReadableSampleBits) != 0)
     return unreadable(header, fmt::format("it was sampled with fields {:#x}", format.sample_type));

@@ -98,6 +98,7 @@ struct Sample {
   std::optional<Address> address;
   std::optional<std::uint32_t> cpu;
   std::optional<std::uint64_t> period;
+  std::optional<std::uint64_t> count;    // of the event with this sample; read_format is 0
   std::vector<BranchEntry> branches;     // newest first, as the hardware has them
   std::vector<std::uint64_t> registers;  // those asked for, in the order of their numbers
 };
@@ -107,7 +108,7 @@ struct OtherEvent {};
 using EventBody = std::variant<OtherEvent, MmapEvent, CommEvent, TaskEvent, SwitchEvent,
                                ItraceStartEvent, AuxEvent, LostEvent, ThrottleEvent, Sample>;
 
-struct Event {
+struct ParsedRecord {
   std::uint32_t type = 0;
   SampleId id;  // empty for samples and without sample_id_all
   EventBody body;
@@ -118,6 +119,6 @@ constexpr std::uint64_t kMaxBranchEntries = 1024;
 
 // What one record, with its header, says.
 // Errors: kBadInput for a record that is too short, or a sample with fields that are not read here.
-Result<Event> parse_record(ByteSpan record, const RecordFormat& format);
+Result<ParsedRecord> parse_record(ByteSpan record, const RecordFormat& format);
 
 }  // namespace tailtrace::perf

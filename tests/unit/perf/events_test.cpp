@@ -128,12 +128,12 @@ TEST(Events, AuxLostThrottleAndItraceStart) {
 TEST(Events, ASampleWithEveryFieldThatIsRead) {
   RecordFormat format;
   format.sample_type = kSampleIdentifier | kSampleIp | kSampleTid | kSampleTime | kSampleAddr |
-                       kSampleId | kSampleStreamId | kSampleCpu | kSamplePeriod | kSampleRaw |
-                       kSampleBranchStack | kSampleRegsUser;
+                       kSampleId | kSampleStreamId | kSampleCpu | kSamplePeriod | kSampleRead |
+                       kSampleRaw | kSampleBranchStack | kSampleRegsUser;
   format.branch_sample_type = kBranchUser | kBranchAny | kBranchHwIndex;
   format.sample_regs_user = 1 << 5 | 1 << 8;
   Builder b(kRecordSample);
-  b.u64(1).u64(0x401000).u32(2).u32(3).u64(4).u64(5).u64(6).u64(7).u64(8).u64(9);
+  b.u64(1).u64(0x401000).u32(2).u32(3).u64(4).u64(5).u64(6).u64(7).u64(8).u64(9).u64(77);
   b.u32(12).u32(0).u64(0);
   b.u64(2).u64(~0ull).u64(0x10).u64(0x20).u64(1 | 123 << 4).u64(0x30).u64(0x40).u64(2 | 4 | 8);
   b.u64(2).u64(0xaa).u64(0xbb);
@@ -145,6 +145,7 @@ TEST(Events, ASampleWithEveryFieldThatIsRead) {
   EXPECT_EQ(*sample.id, 6u);
   EXPECT_EQ(*sample.cpu, 8u);
   EXPECT_EQ(*sample.period, 9u);
+  EXPECT_EQ(*sample.count, 77u);
   ASSERT_EQ(sample.branches.size(), 2u);
   EXPECT_EQ(sample.branches[0].from.value, 0x10u);
   EXPECT_TRUE(sample.branches[0].mispredicted);

@@ -1,0 +1,195 @@
+// Hardware breakpoints on the real kernel: real rings of both kinds of overwriting, with exact
+// counts. Skipped where perf events are not allowed at all.
+#include "plugin/engines/perf/breakpoints.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/hw_breakpoint.h>
+#include <sys/ptrace.h>
+
+#include <cstddef>
+#include <thread>
+
+#include "tests/support/child.h"
+
+namespace tailtrace::perf {
+namespace {
+
+constexpr std::uint64_t kFirstArgument = 1 << 5;  // asm/perf_regs.h: PERF_REG_X86_DI
+
+__attribute__((noinline, noclone)) void marker(std::uint64_t i) {
+  __asm__ volatile("" ::"r"(i) : "memory");
+}
+volatile std::uint64_t watched[8];
+
+void hit(std::uint64_t first, std::uint64_t end) {
+  for (; first < end; ++first) marker(first);
+}
+
+class Breakpoints : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto free = free_breakpoint_slots(real_kernel(), 0);
+    if (!free) GTEST_SKIP() << free.error().to_string();
+  }
+  BreakpointSpec at_marker() const {
+    BreakpointSpec spec;
+    spec.address = {reinterpret_cast<std::uint64_t>(&marker)};
+    spec.registers = kFirstArgument;
+    return spec;
+  }
+  Marker must_open(const Child& child, const BreakpointSpec& spec, std::uint64_t ring = 16384) {
+    auto opened = Marker::open(real_kernel(), child.pid(), spec, ring);
+    if (!opened) throw std::runtime_error(opened.error().to_string());
+    return std::move(*opened);
+  }
+};
+
+// The newest hits are all there, consecutive, with the register that numbers them.
+void expect_tail(const MarkerLog& log, std::uint64_t count) {
+  EXPECT_EQ(log.count, count);
+  ASSERT_FALSE(log.hits.empty());
+  EXPECT_EQ(log.hits.back().number, count - 1);
+  for (std::size_t i = 0; i < log.hits.size(); ++i) {
+    const MarkerHit& hit = log.hits[i];
+    ASSERT_EQ(hit.number, count - log.hits.size() + i);
+    ASSERT_EQ(hit.registers, std::vector<std::uint64_t>{hit.number});
+    ASSERT_EQ(hit.ip.value, reinterpret_cast<std::uint64_t>(&marker));
+    ASSERT_GE(hit.time_ns, log.hits[i == 0 ? 0 : i - 1].time_ns);
+  }
+}
+
+TEST_F(Breakpoints, LogTheNewestHitsOfManyAndCountThemAll) {
+  Child child({[] { hit(0, 20000); }});
+  Marker log = must_open(child, at_marker());
+  ASSERT_TRUE(child.run());
+  auto read = log.read(~0ull);
+  ASSERT_TRUE(read) << read.error().to_string();
+  expect_tail(*read, 20000);
+  // A hit takes 56 bytes: header, ip, thread, time, count, registers' ABI and one register.
+  EXPECT_EQ(read->hits.size(), 16384u / 56);
+  EXPECT_EQ(log.read(7)->hits.size(), 7u);
+}
+
+TEST_F(Breakpoints, LogAllHitsOfAFewAndGoOn) {
+  Child child({[] { hit(0, 5); }, [] { hit(5, 12); }});
+  Marker log = must_open(child, at_marker());
+  EXPECT_TRUE(log.read(~0ull)->hits.empty());
+  ASSERT_TRUE(child.run());
+  expect_tail(*log.read(~0ull), 5);
+  EXPECT_EQ(log.read(~0ull)->hits.size(), 5u);
+  ASSERT_TRUE(child.run());
+  expect_tail(*log.read(~0ull), 12);
+  EXPECT_EQ(log.read(~0ull)->hits.size(), 12u);
+}
+
+TEST_F(Breakpoints, CanBeReadWhileTheThreadRuns) {
+  Child child({[] { hit(0, 50000); }});
+  Marker log = must_open(child, at_marker());
+  std::uint64_t reads = 0, last = 0;
+  std::thread reader([&] {
+    while (last < 50000) {
+      auto read = log.read(~0ull);
+      ASSERT_TRUE(read) << read.error().to_string();
+      for (const MarkerHit& hit : read->hits)
+        ASSERT_EQ(hit.registers, std::vector<std::uint64_t>{hit.number});
+      ASSERT_GE(read->count, last);
+      last = read->count;
+      ++reads;
+    }
+  });
+  ASSERT_TRUE(child.run());
+  reader.join();
+  EXPECT_EQ(last, 50000u);
+  EXPECT_GT(reads, 0u);
+}
+
+TEST_F(Breakpoints, WatchDataThatIsWritten) {
+  Child child({[] {
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      watched[2] = i;
+      watched[3] = i;
+    }
+  }});
+  BreakpointSpec spec;
+  spec.address = {reinterpret_cast<std::uint64_t>(&watched[2])};
+  spec.on = BreakOn::kWrite;
+  Marker log = must_open(child, spec);
+  ASSERT_TRUE(child.run());
+  EXPECT_EQ(log.read(~0ull)->count, 10u);
+}
+
+TEST_F(Breakpoints, EndThemselvesAfterSoManyHits) {
+  Child child({[] { hit(0, 1000); }});
+  Marker log = must_open(child, at_marker());
+  ASSERT_TRUE(log.only(3));
+  ASSERT_TRUE(child.run());
+  auto read = log.read(~0ull);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->count, 3u);
+}
+
+TEST_F(Breakpoints, MoveToAnotherAddress) {
+  Child child({[] { watched[0] = 1; },
+               [] {
+                 watched[1] = 1;
+                 watched[1] = 2;
+               }});
+  BreakpointSpec spec;
+  spec.address = {reinterpret_cast<std::uint64_t>(&watched[1])};
+  spec.on = BreakOn::kWrite;
+  Marker log = must_open(child, spec);
+  ASSERT_TRUE(child.run());
+  EXPECT_EQ(*log.count(), 0u);
+  ASSERT_TRUE(log.move_to({reinterpret_cast<std::uint64_t>(&watched[0])}));
+  ASSERT_TRUE(log.move_to({reinterpret_cast<std::uint64_t>(&watched[1])}));
+  ASSERT_TRUE(child.run());
+  EXPECT_EQ(*log.count(), 2u);
+}
+
+TEST_F(Breakpoints, AThreadHasFourSlotsAndTheFifthIsRefusedByName) {
+  Child child({});
+  auto free = free_breakpoint_slots(real_kernel(), child.pid());
+  ASSERT_TRUE(free);
+  EXPECT_EQ(*free, 4);
+  std::vector<Marker> held;
+  for (int i = 0; i < 4; ++i) {
+    held.push_back(must_open(child, at_marker(), 4096));
+    EXPECT_EQ(*free_breakpoint_slots(real_kernel(), child.pid()), 3 - i);
+  }
+  auto fifth = Marker::open(real_kernel(), child.pid(), at_marker(), 4096);
+  ASSERT_FALSE(fifth);
+  EXPECT_THAT(fifth.error().why, testing::HasSubstr("all four debug registers"));
+  EXPECT_THAT(fifth.error().why, testing::HasSubstr(std::to_string(::getpid())));
+  EXPECT_THAT(fifth.error().why, testing::HasSubstr("this process) has 4 perf events open"));
+  held.clear();
+  EXPECT_EQ(*free_breakpoint_slots(real_kernel(), child.pid()), 4);
+}
+
+TEST_F(Breakpoints, ShareTheirSlotsWithTheDebuggersOwn) {
+  Child child({});
+  auto poke = [&](int number, std::uint64_t value) {
+    return ::ptrace(PTRACE_POKEUSER, child.pid(),
+                    offsetof(struct user, u_debugreg) + 8 * static_cast<std::size_t>(number),
+                    value);
+  };
+  ASSERT_EQ(poke(0, reinterpret_cast<std::uint64_t>(&watched[0])), 0);
+  ASSERT_EQ(poke(7, 1 | 0xdul << 16), 0);  // enabled, on writes, 4 bytes
+  EXPECT_EQ(*free_breakpoint_slots(real_kernel(), child.pid()), 3);
+  ASSERT_EQ(poke(7, 0), 0);
+}
+
+TEST_F(Breakpoints, RefuseWhatNoDebugRegisterCanWatch) {
+  for (auto [size, address] : {std::pair{3, 0x1000}, {16, 0x1000}, {0, 0x1000}, {8, 0x1004}}) {
+    BreakpointSpec spec;
+    spec.address = {static_cast<std::uint64_t>(address)};
+    spec.on = BreakOn::kWrite;
+    spec.size_bytes = static_cast<std::uint8_t>(size);
+    auto log = Marker::open(real_kernel(), 0, spec, 4096);
+    ASSERT_FALSE(log) << size;
+    EXPECT_EQ(log.error().code, ErrorCode::kUsage);
+  }
+}
+
+}  // namespace
+}  // namespace tailtrace::perf
