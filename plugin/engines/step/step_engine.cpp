@@ -1,0 +1,235 @@
+#include "plugin/engines/step/step_engine.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "decoder/base/file.h"
+#include "decoder/record/ring.h"
+#include "plugin/engines/step/transition.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxStatus_bytes = 1 << 16;
+
+// Whether the process has a handler for the signal: SigCgt of /proc/PID/status.
+bool is_caught(std::int32_t pid, int signal) {
+  static constexpr std::string_view kCaught = "SigCgt:\t";
+  auto text = read_file(fmt::format("/proc/{}/status", pid), kMaxStatus_bytes);
+  if (!text || signal <= 0 || signal > 64) return false;
+  std::size_t at = as_text(*text).find(kCaught);
+  if (at == std::string_view::npos) return false;
+  auto mask = parse_hex(as_text(*text).substr(at + kCaught.size(), 16));
+  return mask && (*mask >> (signal - 1) & 1) != 0;
+}
+
+BranchRecord async_record(RecordKind kind, Address from, Address to, std::uint64_t insns,
+                          std::uint16_t extra) {
+  return {from, to, 0, static_cast<std::uint32_t>(insns), kind, kFlagAsync, extra};
+}
+
+std::uint16_t cause(EdgeCause c) { return static_cast<std::uint16_t>(c); }
+
+}  // namespace
+
+struct StepEngine::Recording {
+  ThreadId thread;
+  RingWriter writer;
+  Ring ring;
+  LiveCode* code = nullptr;
+  Position floor;               // older records are of other code and are not shown
+  std::uint64_t run_insns = 0;  // executed since the last record
+  Address next;                 // where the thread is
+  bool begun = false;           // a kEnable was written
+
+  void push(const BranchRecord& record) {
+    writer.push(record);
+    run_insns = 0;
+    next = record.to;
+    writer.set_open_run(0, next);
+  }
+};
+
+StepEngine::StepEngine(std::string folder, EngineConfig config, ReadMemory read_memory)
+    : folder_(std::move(folder)), config_(config), read_memory_(std::move(read_memory)) {}
+
+StepEngine::~StepEngine() = default;
+
+Result<void> StepEngine::start(ThreadId thread) {
+  if (find(thread) != nullptr) return {};
+  if (auto ok = check_ring_capacity(config_.ring_records); !ok) return fail(std::move(ok.error()));
+  std::string path = fmt::format("{}/step-{}.ring", folder_, made_);
+  auto writer = RingWriter::create(path, thread, made_++, config_.ring_records);
+  if (!writer) return fail(std::move(writer.error()));
+  auto ring = Ring::open(path);
+  ::unlink(path.c_str());
+  if (!ring) return fail(std::move(ring.error()));
+  auto recording = std::make_unique<Recording>(
+      Recording{thread, std::move(*writer), std::move(*ring), &code_of(thread), {}, 0, {}, false});
+  recordings_.emplace(thread, std::move(recording));
+  return {};
+}
+
+Result<void> StepEngine::stop(ThreadId thread) {
+  if (recordings_.erase(thread) == 0)
+    return fail(ErrorCode::kGone, fmt::format("cannot stop recording thread {}", thread.tid),
+                "it is not recorded");
+  last_ = nullptr;
+  bool any = std::any_of(recordings_.begin(), recordings_.end(),
+                         [&](const auto& r) { return r.first.pid == thread.pid; });
+  if (!any) code_.erase(thread.pid);
+  return {};
+}
+
+bool StepEngine::is_recording(ThreadId thread) const { return recordings_.contains(thread); }
+
+StepEngine::Recording* StepEngine::find(ThreadId thread) {
+  if (last_ != nullptr && last_->thread == thread) return last_;
+  auto it = recordings_.find(thread);
+  return it == recordings_.end() ? nullptr : last_ = it->second.get();
+}
+
+LiveCode& StepEngine::code_of(ThreadId thread) {
+  std::unique_ptr<LiveCode>& code = code_[thread.pid];
+  if (!code) {
+    code = std::make_unique<LiveCode>(
+        [this, thread](Address a, std::span<std::uint8_t> out) {
+          return read_memory_(thread, a, out);
+        },
+        [pid = thread.pid] { return MemoryMap::of_process(pid); });
+  }
+  return *code;
+}
+
+Result<Position> StepEngine::head(ThreadId thread) const {
+  auto it = recordings_.find(thread);
+  if (it == recordings_.end())
+    return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", thread.tid));
+  return it->second->writer.head();
+}
+
+Result<ThreadSnapshot> StepEngine::snapshot(ThreadId thread, const Stop& stop,
+                                            std::uint64_t limit) {
+  Recording* r = find(thread);
+  if (r == nullptr)
+    return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", thread.tid));
+  ThreadSnapshot snapshot{thread, std::string(name()), {}, {}, false, {}, r->code->image()};
+  std::uint64_t held = r->writer.head().value - std::max(r->floor, r->ring.oldest()).value;
+  RecordRange range = r->ring.newest(std::min(limit, held));
+  snapshot.first = range.first;
+  snapshot.records = std::move(range.records);
+  snapshot.complete = snapshot.first == r->floor;
+  auto changes = std::count_if(snapshot.records.begin(), snapshot.records.end(), [](const auto& x) {
+    return x.kind == RecordKind::kCodeChange;
+  });
+  snapshot.first_epoch = {r->code->epoch().value - static_cast<std::uint32_t>(changes)};
+  if (!r->begun)
+    snapshot.records.push_back({{}, stop.pc, 0, 0, RecordKind::kEnable, kFlagSynthetic,
+                                cause(EdgeCause::kDebugger)});
+  BranchRecord end = async_record(RecordKind::kDisable, stop.pc, {}, r->run_insns,
+                                  cause(EdgeCause::kDebugger));
+  end.flags |= kFlagSynthetic;
+  snapshot.records.push_back(end);
+  return snapshot;
+}
+
+void StepEngine::stepped(ThreadId thread, Address before, Address after, int signal) {
+  Recording* r = find(thread);
+  if (r == nullptr) return;
+  if (!r->begun) restart(*r, before, EdgeCause::kDebugger);
+  follow(*r, before, after, signal);
+  if (r->code->is_full()) renew_code(thread, EdgeCause::kUnknown);
+}
+
+void StepEngine::follow(Recording& r, Address before, Address after, int signal) {
+  Epoch epoch = r.code->epoch();
+  auto insn = r.code->at(before);
+  Transition transition = insn ? classify_transition(*insn, after) : Transition::kImpossible;
+  if (transition == Transition::kImpossible && signal == 0 && r.code->recheck(before)) {
+    insn = r.code->at(before);
+    transition = insn ? classify_transition(*insn, after) : Transition::kImpossible;
+  }
+  if (r.code->epoch() != epoch) note_code_change(r.thread.pid);
+  bool unclear = transition == Transition::kImpossible || (insn && leads_anywhere(insn->kind));
+  if (signal != 0 && unclear && interrupted_by(r, signal)) {
+    r.push(async_record(RecordKind::kSignal, before, after, r.run_insns,
+                        static_cast<std::uint16_t>(signal)));
+    return;
+  }
+  switch (transition) {
+    case Transition::kNothing:
+      return;
+    case Transition::kFellThrough:
+      r.next = after;
+      r.writer.set_open_run(++r.run_insns, after);
+      return;
+    case Transition::kBranched:
+      r.push({before, after, 0, static_cast<std::uint32_t>(r.run_insns + 1),
+              branch_kind(*insn, after), 0, 0});
+      if (insn->kind == InstructionClass::kSystemCall) r.code->system_call_done();
+      return;
+    case Transition::kImpossible:
+      if (before == after) return;
+      r.push(async_record(RecordKind::kDiscontinuity, before, after, r.run_insns, 0));
+  }
+}
+
+bool StepEngine::interrupted_by(const Recording& recording, int signal) const {
+  return is_caught(recording.thread.pid, signal);
+}
+
+void StepEngine::moved(ThreadId thread, Address before, Address after) {
+  Recording* r = find(thread);
+  if (r == nullptr || !r->begun || before == after) return;
+  r->push(async_record(RecordKind::kDiscontinuity, before, after, r->run_insns, 0));
+}
+
+void StepEngine::memory_written(std::int32_t pid, Address address, std::uint64_t size_bytes) {
+  auto it = code_.find(pid);
+  if (it != code_.end()) it->second->written(address, size_bytes);
+}
+
+// Every thread of the process needs the change in its own record: epochs are counted there.
+void StepEngine::note_code_change(std::int32_t pid) {
+  for (auto& [thread, r] : recordings_) {
+    if (thread.pid != pid || !r->begun) continue;
+    r->push(async_record(RecordKind::kCodeChange, r->next, r->next, r->run_insns, 0));
+  }
+}
+
+void StepEngine::restart(Recording& r, Address pc, EdgeCause why) {
+  r.floor = r.writer.head();
+  r.begun = true;
+  r.push({{}, pc, 0, 0, RecordKind::kEnable, 0, cause(why)});
+}
+
+void StepEngine::replaced(ThreadId thread, Address entry) {
+  Recording* r = find(thread);
+  if (r == nullptr) return;
+  r->next = entry;
+  renew_code(thread, EdgeCause::kExec);
+}
+
+void StepEngine::renew_code(ThreadId thread, EdgeCause why) {
+  code_.erase(thread.pid);
+  LiveCode& code = code_of(thread);
+  for (auto& [id, r] : recordings_) {
+    if (id.pid != thread.pid) continue;
+    r->code = &code;
+    if (r->begun || id == thread) restart(*r, r->next, why);
+  }
+}
+
+void StepEngine::thread_gone(ThreadId thread) {
+  if (recordings_.contains(thread)) (void)stop(thread);
+}
+
+void StepEngine::process_gone(std::int32_t pid) {
+  std::erase_if(recordings_, [&](const auto& r) { return r.first.pid == pid; });
+  last_ = nullptr;
+  code_.erase(pid);
+}
+
+}  // namespace tailtrace

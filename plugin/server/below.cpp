@@ -1,0 +1,122 @@
+#include "plugin/server/below.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "decoder/base/bytes.h"
+
+namespace tailtrace {
+namespace {
+
+// A server that sends more without being asked is broken.
+constexpr std::size_t kMaxNotifications = 1 << 16;
+constexpr std::size_t kPcOffset_bytes = 128;  // of rip in x86-64's `g` packet
+constexpr std::size_t kMaxRead_bytes = 4096;  // well inside a packet of any server
+
+bool is_error(std::string_view answer) { return answer.size() >= 3 && answer.front() == 'E'; }
+
+Error unexpected(std::string_view request, std::string_view answer) {
+  return {ErrorCode::kBadInput, fmt::format("the server below did not answer {}", request),
+          fmt::format("it said \"{}\"", answer.substr(0, 80)), {}, {}};
+}
+
+}  // namespace
+
+Result<std::string> Below::ask(std::string_view request) {
+  if (auto sent = link_->send(request); !sent) return fail(std::move(sent.error()));
+  std::vector<pollfd> polled;
+  for (;;) {
+    auto frame = link_->next();
+    if (!frame) return fail(std::move(frame.error()));
+    if (!*frame) {
+      polled.clear();
+      link_->add_poll(polled);
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR)
+        return fail(system_error("cannot wait for the server below"));
+      if (auto received = link_->receive(); !received) return fail(std::move(received.error()));
+      continue;
+    }
+    std::string answer;
+    if (!rsp::expand_runs((*frame)->payload, answer)) return fail(unexpected(request, "?"));
+    if ((*frame)->kind != rsp::Frame::Kind::kNotification) return answer;
+    if (notifications_.size() < kMaxNotifications) notifications_.push_back(std::move(answer));
+  }
+}
+
+std::optional<std::string> Below::take_notification() {
+  if (notifications_.empty()) return std::nullopt;
+  std::string first = std::move(notifications_.front());
+  notifications_.pop_front();
+  return first;
+}
+
+Result<std::optional<ThreadId>> Below::debugger_thread() {
+  static constexpr std::string_view kCurrent = "QC";
+  if (debugger_thread_) return debugger_thread_;
+  auto answer = ask("qC");
+  if (!answer) return fail(std::move(answer.error()));
+  if (!answer->starts_with(kCurrent)) return std::optional<ThreadId>();
+  auto selector = rsp::parse_thread(std::string_view(*answer).substr(kCurrent.size()));
+  if (!selector || !selector->is_thread()) return std::optional<ThreadId>();
+  debugger_thread_ = server_thread_ = selector->thread();
+  return debugger_thread_;
+}
+
+Result<void> Below::restore_selection() {
+  if (!debugger_thread_ || debugger_thread_ == server_thread_) return {};
+  auto answer = ask("Hg" + rsp::format_thread(*debugger_thread_));
+  if (!answer) return fail(std::move(answer.error()));
+  server_thread_ = debugger_thread_;
+  return {};
+}
+
+void Below::debugger_selected(std::optional<ThreadId> thread) {
+  debugger_thread_ = server_thread_ = thread;
+}
+
+void Below::server_selected(std::optional<ThreadId> thread, bool seen) {
+  server_thread_ = thread;
+  if (seen) debugger_thread_ = thread;
+}
+
+Result<void> Below::select(ThreadId thread) {
+  if (server_thread_ == thread) return {};
+  // What the debugger has selected must be known before it is changed.
+  if (auto known = debugger_thread(); !known) return fail(std::move(known.error()));
+  if (server_thread_ == thread) return {};
+  std::string request = "Hg" + rsp::format_thread(thread);
+  auto answer = ask(request);
+  if (!answer) return fail(std::move(answer.error()));
+  if (*answer != "OK") return fail(unexpected(request, *answer));
+  server_thread_ = thread;
+  return {};
+}
+
+Result<Address> Below::read_pc(ThreadId thread) {
+  if (auto selected = select(thread); !selected) return fail(std::move(selected.error()));
+  auto answer = ask("g");
+  if (!answer) return fail(std::move(answer.error()));
+  if (is_error(*answer) || answer->size() < 2 * (kPcOffset_bytes + 8))
+    return fail(unexpected("g", *answer));
+  auto pc = parse_hex(std::string_view(*answer).substr(2 * kPcOffset_bytes, 16));
+  if (!pc) return fail(unexpected("g", *answer));
+  return Address{__builtin_bswap64(*pc)};
+}
+
+std::size_t Below::read_memory(ThreadId thread, Address address, std::span<std::uint8_t> out) {
+  if (!select(thread)) return 0;
+  std::size_t done = 0;
+  while (done < out.size()) {
+    std::size_t wanted = std::min(out.size() - done, kMaxRead_bytes);
+    auto answer = ask(fmt::format("m{:x},{:x}", address.value + done, wanted));
+    if (!answer || is_error(*answer)) break;
+    auto bytes = from_hex(*answer);
+    if (!bytes || bytes->empty() || bytes->size() > wanted) break;
+    std::copy(bytes->begin(), bytes->end(), out.begin() + static_cast<std::ptrdiff_t>(done));
+    done += bytes->size();
+  }
+  return done;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,58 @@
+// Below: the server below as the proxy uses it: asked in between the debugger's own requests,
+// without the debugger noticing.
+//
+// The protocol has a selected thread that many packets mean without naming it. Below keeps apart
+// which one the debugger believes selected and which one really is, and puts it back in time.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "plugin/server/rsp/stop_reply.h"
+#include "plugin/server/server_link.h"
+
+namespace tailtrace {
+
+class Below {
+ public:
+  explicit Below(std::unique_ptr<ServerLink> link) : link_(std::move(link)) {}
+
+  ServerLink& link() { return *link_; }
+
+  // Sends a request and waits for its answer, runs expanded. Notifications that come meanwhile are
+  // kept for take_notification(). REQUIRES: the server owes no answer. Errors: kGone.
+  Result<std::string> ask(std::string_view request);
+
+  std::optional<std::string> take_notification();
+
+  // The thread that the debugger means now; nothing when there is none. Errors: kGone.
+  Result<std::optional<ThreadId>> debugger_thread();
+  // Call before a request of the debugger is passed on. Errors: kGone.
+  Result<void> restore_selection();
+  // The debugger selected a thread with Hg; nothing: it left the choice to the server.
+  void debugger_selected(std::optional<ThreadId> thread);
+  // The server selected a thread by itself, as stop replies do. `seen` says whether the debugger
+  // is told.
+  void server_selected(std::optional<ThreadId> thread, bool seen);
+
+  // Of a stopped thread. Errors: kGone, kBadInput.
+  Result<Address> read_pc(ThreadId thread);
+  // Returns how many bytes could be read.
+  std::size_t read_memory(ThreadId thread, Address address, std::span<std::uint8_t> out);
+
+ private:
+  Result<void> select(ThreadId thread);
+
+  std::unique_ptr<ServerLink> link_;
+  std::deque<std::string> notifications_;
+  std::optional<ThreadId> debugger_thread_;  // nothing: whatever the server has
+  std::optional<ThreadId> server_thread_;    // nothing: not known
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,55 @@
+// GdbserverLink: a gdbserver of our own, on a pseudo-terminal.
+//
+// The terminal is private to the two processes: no port that somebody else could connect to first.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/server/rsp/connection.h"
+#include "plugin/server/serve.h"
+#include "plugin/server/server_link.h"
+
+namespace tailtrace {
+
+class GdbserverLink final : public ServerLink {
+ public:
+  // What became of starting a gdbserver: a link, or the exit status of one that gave up by itself
+  // and has said why on stderr.
+  struct Started {
+    std::unique_ptr<GdbserverLink> link;
+    int exit_status = 0;
+  };
+
+  // Returns when the program stands at its first instruction. Errors: kNoEngine when there is no
+  // gdbserver, kSystem.
+  static Result<Started> start(const ServeOptions& options, bool inferior_owns_stdio);
+
+  ~GdbserverLink() override;
+
+  Result<void> send(std::string_view payload) override;
+  Result<void> send_frame(std::string_view frame) override;
+  Result<void> interrupt() override;
+  void add_poll(std::vector<pollfd>& polled) const override;
+  Result<void> receive() override;
+  Result<std::optional<rsp::Frame>> next() override;
+  int shut_down(bool running) override;
+  int exit_status() override;
+
+ private:
+  GdbserverLink(UniqueFd terminal, pid_t pid);
+
+  Result<bool> await_first_answer();
+  bool exits_within(int timeout_ms);
+
+  std::unique_ptr<rsp::Connection> connection_;
+  pid_t pid_ = -1;
+  UniqueFd process_;  // ready when it has exited
+};
+
+}  // namespace tailtrace
