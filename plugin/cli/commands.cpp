@@ -2,6 +2,6 @@
 
 namespace tailtrace {
 
-std::vector<Command> all_commands() { return {doctor_command()}; }
+std::vector<Command> all_commands() { return {serve_command(), doctor_command()}; }
 
 }  // namespace tailtrace

@@ -17,8 +17,11 @@ constexpr std::size_t kMaxRead_bytes = 4096;  // well inside a packet of any ser
 bool is_error(std::string_view answer) { return answer.size() >= 3 && answer.front() == 'E'; }
 
 Error unexpected(std::string_view request, std::string_view answer) {
-  return {ErrorCode::kBadInput, fmt::format("the server below did not answer {}", request),
-          fmt::format("it said \"{}\"", answer.substr(0, 80)), {}, {}};
+  return {ErrorCode::kBadInput,
+          fmt::format("the server below did not answer {}", request),
+          fmt::format("it said \"{}\"", answer.substr(0, 80)),
+          {},
+          {}};
 }
 
 }  // namespace
@@ -75,11 +78,6 @@ void Below::debugger_selected(std::optional<ThreadId> thread) {
   debugger_thread_ = server_thread_ = thread;
 }
 
-void Below::server_selected(std::optional<ThreadId> thread, bool seen) {
-  server_thread_ = thread;
-  if (seen) debugger_thread_ = thread;
-}
-
 Result<void> Below::select(ThreadId thread) {
   if (server_thread_ == thread) return {};
   // What the debugger has selected must be known before it is changed.
@@ -105,7 +103,9 @@ Result<Address> Below::read_pc(ThreadId thread) {
 }
 
 std::size_t Below::read_memory(ThreadId thread, Address address, std::span<std::uint8_t> out) {
-  if (!select(thread)) return 0;
+  // Any thread of the process sees the same memory.
+  if (!server_thread_ || server_thread_->pid != thread.pid)
+    if (!select(thread)) return 0;
   std::size_t done = 0;
   while (done < out.size()) {
     std::size_t wanted = std::min(out.size() - done, kMaxRead_bytes);

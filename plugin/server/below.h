@@ -37,9 +37,10 @@ class Below {
   Result<void> restore_selection();
   // The debugger selected a thread with Hg; nothing: it left the choice to the server.
   void debugger_selected(std::optional<ThreadId> thread);
-  // The server selected a thread by itself, as stop replies do. `seen` says whether the debugger
-  // is told.
-  void server_selected(std::optional<ThreadId> thread, bool seen);
+  // The server selected a thread by itself, as it does with each stop reply.
+  void server_selected(std::optional<ThreadId> thread) { server_thread_ = thread; }
+  // The debugger is told of a stop reply, and takes its thread for selected.
+  void debugger_told(ThreadId thread) { debugger_thread_ = thread; }
 
   // Of a stopped thread. Errors: kGone, kBadInput.
   Result<Address> read_pc(ThreadId thread);

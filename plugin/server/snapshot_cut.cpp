@@ -48,6 +48,11 @@ ThreadSnapshot since(ThreadSnapshot snapshot, const HistoryMark& mark) {
   return snapshot;
 }
 
+ThreadSnapshot drop_records_before(ThreadSnapshot snapshot, std::size_t count) {
+  drop_oldest(snapshot, count);
+  return snapshot;
+}
+
 ThreadSnapshot newest_instructions(ThreadSnapshot snapshot, std::uint64_t instructions) {
   std::uint64_t held = 0;
   std::size_t keep = 0;

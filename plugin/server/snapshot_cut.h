@@ -9,9 +9,9 @@ namespace tailtrace {
 
 // A point of a thread's history between two instructions.
 struct HistoryMark {
-  Position head;                // the position that the next record got
+  Position head;                 // the position that the next record got
   std::uint32_t open_insns = 0;  // executed since the record before
-  Address pc;                   // the instruction to be executed next
+  Address pc;                    // the instruction to be executed next
 
   friend bool operator==(const HistoryMark&, const HistoryMark&) = default;
 };
@@ -22,6 +22,9 @@ HistoryMark end_mark(const ThreadSnapshot& snapshot);
 // What came after the mark, opened by a synthetic kEnable there. When the records right after the
 // mark are overwritten already, all there is: then the first record is no such kEnable.
 ThreadSnapshot since(ThreadSnapshot snapshot, const HistoryMark& mark);
+
+// Without its `count` oldest records. REQUIRES: it has as many.
+ThreadSnapshot drop_records_before(ThreadSnapshot snapshot, std::size_t count);
 
 // The newest records that hold `instructions` at most, but at least the last record.
 ThreadSnapshot newest_instructions(ThreadSnapshot snapshot, std::uint64_t instructions);

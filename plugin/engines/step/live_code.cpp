@@ -55,7 +55,8 @@ bool LiveCode::compare(Address address, std::size_t size_bytes) {
   now.resize(read_(address, now));
   held.resize(image_->read(address, held, epoch()));
   std::size_t common = std::min(now.size(), held.size());
-  auto first = std::mismatch(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(common), held.begin());
+  auto first =
+      std::mismatch(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(common), held.begin());
   std::size_t begin = static_cast<std::size_t>(first.first - now.begin());
   std::size_t end = now.size();
   while (end > begin && end <= held.size() && now[end - 1] == held[end - 1]) --end;

@@ -121,29 +121,29 @@ Result<ThreadSnapshot> StepEngine::snapshot(ThreadId thread, const Stop& stop,
   snapshot.first = range.first;
   snapshot.records = std::move(range.records);
   snapshot.complete = snapshot.first == r->floor;
-  auto changes = std::count_if(snapshot.records.begin(), snapshot.records.end(), [](const auto& x) {
-    return x.kind == RecordKind::kCodeChange;
-  });
+  auto changes = std::count_if(snapshot.records.begin(), snapshot.records.end(),
+                               [](const auto& x) { return x.kind == RecordKind::kCodeChange; });
   snapshot.first_epoch = {r->code->epoch().value - static_cast<std::uint32_t>(changes)};
   if (!r->begun)
-    snapshot.records.push_back({{}, stop.pc, 0, 0, RecordKind::kEnable, kFlagSynthetic,
-                                cause(EdgeCause::kDebugger)});
-  BranchRecord end = async_record(RecordKind::kDisable, stop.pc, {}, r->run_insns,
-                                  cause(EdgeCause::kDebugger));
+    snapshot.records.push_back(
+        {{}, stop.pc, 0, 0, RecordKind::kEnable, kFlagSynthetic, cause(EdgeCause::kDebugger)});
+  BranchRecord end =
+      async_record(RecordKind::kDisable, stop.pc, {}, r->run_insns, cause(EdgeCause::kDebugger));
   end.flags |= kFlagSynthetic;
   snapshot.records.push_back(end);
   return snapshot;
 }
 
-void StepEngine::stepped(ThreadId thread, Address before, Address after, int signal) {
+bool StepEngine::stepped(ThreadId thread, Address before, Address after, int signal) {
   Recording* r = find(thread);
-  if (r == nullptr) return;
+  if (r == nullptr) return true;
   if (!r->begun) restart(*r, before, EdgeCause::kDebugger);
-  follow(*r, before, after, signal);
+  bool certain = follow(*r, before, after, signal);
   if (r->code->is_full()) renew_code(thread, EdgeCause::kUnknown);
+  return certain;
 }
 
-void StepEngine::follow(Recording& r, Address before, Address after, int signal) {
+bool StepEngine::follow(Recording& r, Address before, Address after, int signal) {
   Epoch epoch = r.code->epoch();
   auto insn = r.code->at(before);
   Transition transition = insn ? classify_transition(*insn, after) : Transition::kImpossible;
@@ -156,24 +156,27 @@ void StepEngine::follow(Recording& r, Address before, Address after, int signal)
   if (signal != 0 && unclear && interrupted_by(r, signal)) {
     r.push(async_record(RecordKind::kSignal, before, after, r.run_insns,
                         static_cast<std::uint16_t>(signal)));
-    return;
+    return true;
   }
   switch (transition) {
     case Transition::kNothing:
-      return;
+      return insn->kind == InstructionClass::kRepString;
     case Transition::kFellThrough:
       r.next = after;
       r.writer.set_open_run(++r.run_insns, after);
-      return;
+      return true;
     case Transition::kBranched:
       r.push({before, after, 0, static_cast<std::uint32_t>(r.run_insns + 1),
               branch_kind(*insn, after), 0, 0});
-      if (insn->kind == InstructionClass::kSystemCall) r.code->system_call_done();
-      return;
+      if (insn->kind != InstructionClass::kSystemCall) return true;
+      r.code->system_call_done();
+      return false;
     case Transition::kImpossible:
-      if (before == after) return;
-      r.push(async_record(RecordKind::kDiscontinuity, before, after, r.run_insns, 0));
+      break;
   }
+  if (before != after)
+    r.push(async_record(RecordKind::kDiscontinuity, before, after, r.run_insns, 0));
+  return false;
 }
 
 bool StepEngine::interrupted_by(const Recording& recording, int signal) const {

@@ -38,7 +38,9 @@ class StepEngine final : public Engine {
 
   // A step of a recorded thread took it from `before` to `after`; `signal` is the signal that it
   // was resumed with (the system's number), 0 for none. Steps of other threads are ignored.
-  void stepped(ThreadId thread, Address before, Address after, int signal);
+  // False when a trap reported there need not be the end of the step: nothing was executed, or a
+  // system call was, which may have raised it.
+  bool stepped(ThreadId thread, Address before, Address after, int signal);
   // The debugger wrote the pc.
   void moved(ThreadId thread, Address before, Address after);
   // The debugger wrote memory.
@@ -54,7 +56,7 @@ class StepEngine final : public Engine {
 
   Recording* find(ThreadId thread);
   LiveCode& code_of(ThreadId thread);
-  void follow(Recording& recording, Address before, Address after, int signal);
+  bool follow(Recording& recording, Address before, Address after, int signal);
   void restart(Recording& recording, Address pc, EdgeCause why);
   void renew_code(ThreadId thread, EdgeCause why);
   void note_code_change(std::int32_t pid);

@@ -89,7 +89,8 @@ bool expand_runs(std::string_view payload, std::string& out) {
     }
     if (out.empty() || ++i == payload.size()) return false;
     int repeat = static_cast<std::uint8_t>(payload[i]) - kRunBias;
-    if (repeat <= 0 || out.size() + static_cast<std::size_t>(repeat) > FrameParser::kMaxPayload_bytes)
+    if (repeat <= 0 ||
+        out.size() + static_cast<std::size_t>(repeat) > FrameParser::kMaxPayload_bytes)
       return false;
     out.append(static_cast<std::size_t>(repeat), out.back());
   }

@@ -64,7 +64,8 @@ void take_pairs(StopReply& reply, std::string_view pairs) {
     std::size_t end = pairs.find(';');
     std::string_view pair = pairs.substr(0, end);
     std::size_t colon = pair.find(':');
-    if (colon != std::string_view::npos) take_pair(reply, pair.substr(0, colon), pair.substr(colon + 1));
+    if (colon != std::string_view::npos)
+      take_pair(reply, pair.substr(0, colon), pair.substr(colon + 1));
     if (end == std::string_view::npos) return;
     pairs.remove_prefix(end + 1);
   }

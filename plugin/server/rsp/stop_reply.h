@@ -15,11 +15,11 @@ namespace tailtrace::rsp {
 
 struct StopReply {
   enum class Kind {
-    kStopped,        // T, S
-    kExited,         // W
-    kKilled,         // X
-    kThreadExited,   // w
-    kNothingRuns,    // N
+    kStopped,       // T, S
+    kExited,        // W
+    kKilled,        // X
+    kThreadExited,  // w
+    kNothingRuns,   // N
   };
   // Why a thread stopped, when the server says more than the signal.
   enum Reason : std::uint16_t {
@@ -37,8 +37,8 @@ struct StopReply {
   };
 
   Kind kind = Kind::kStopped;
-  std::uint8_t signal = 0;       // GDB's number; the exit status of kExited
-  std::uint16_t reasons = 0;     // Reason bits
+  std::uint8_t signal = 0;    // GDB's number; the exit status of kExited
+  std::uint16_t reasons = 0;  // Reason bits
   std::optional<ThreadSelector> thread;
   std::optional<std::int32_t> process;  // of kExited and kKilled
   std::optional<Address> pc;            // from the expedited registers

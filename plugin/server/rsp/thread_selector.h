@@ -24,7 +24,9 @@ struct ThreadSelector {
   bool is_thread() const { return pid > 0 && tid > 0; }
   ThreadId thread() const { return {pid, tid}; }
   // kAny counts as all: it leaves the choice to us.
-  bool matches(ThreadId id) const { return (pid <= 0 || pid == id.pid) && (tid <= 0 || tid == id.tid); }
+  bool matches(ThreadId id) const {
+    return (pid <= 0 || pid == id.pid) && (tid <= 0 || tid == id.tid);
+  }
 };
 
 // All of `text`; nothing when it is not of one of the forms. Without multiprocess extensions the

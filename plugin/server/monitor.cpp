@@ -1,0 +1,57 @@
+#include "plugin/server/monitor.h"
+
+#include <fmt/core.h>
+
+#include <numeric>
+
+namespace tailtrace {
+namespace {
+
+constexpr std::string_view kPrefix = "tailtrace";
+constexpr std::string_view kHelp =
+    "monitor tailtrace help              this\n"
+    "monitor tailtrace info              what is recorded of each thread\n";
+
+std::string_view trim(std::string_view text) {
+  std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  std::size_t end = text.find_last_not_of(" \t") + 1;
+  return text.substr(begin, std::max(end, begin) - begin);
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> Monitor::answer(std::string_view command) {
+  if (!command.starts_with(kPrefix)) return std::optional<std::string>();
+  std::string_view rest = command.substr(kPrefix.size());
+  if (!rest.empty() && rest.front() != ' ') return std::optional<std::string>();
+  rest = trim(rest);
+  if (rest.empty() || rest == "help") return std::optional(std::string(kHelp));
+  if (rest == "info") {
+    auto text = info();
+    if (!text) return fail(std::move(text.error()));
+    return std::optional(std::move(*text));
+  }
+  return std::optional(fmt::format("There is no command \"{}\".\n{}", rest, kHelp));
+}
+
+Result<std::string> Monitor::info() {
+  if (recorder_.empty()) return "Nothing is recorded: use `record btrace`.\n";
+  std::string text = fmt::format("Recorded by the {} engine:\n", recorder_.engine().name());
+  Result<void> failed;
+  recorder_.for_each([&](RecordedThread& thread) {
+    auto snapshot = recorder_.snapshot(thread);
+    if (!snapshot) {
+      failed = fail(std::move(snapshot.error()));
+      return;
+    }
+    std::uint64_t insns = 0;
+    for (const BranchRecord& record : snapshot->records) insns += record.insns;
+    text += fmt::format("  thread {}.{}: {} instructions in {} records{}\n", thread.id.pid,
+                        thread.id.tid, insns, snapshot->records.size(),
+                        snapshot->complete ? "" : ", older ones are overwritten");
+  });
+  if (!failed) return fail(std::move(failed.error()));
+  return text;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,393 @@
+#include "plugin/server/proxy.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "decoder/base/bytes.h"
+#include "plugin/server/rsp/feature_list.h"
+
+namespace tailtrace {
+namespace {
+
+// A debugger waits for an answer before it asks again; one that does not gets no endless queue.
+constexpr std::size_t kMaxWaitingPackets = 1024;
+
+void say(std::string_view line) {
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  std::fflush(stderr);
+}
+
+bool is_resume(std::string_view packet) {
+  if (packet.starts_with("vCont;")) return true;
+  return !packet.empty() && std::string_view("cCsS").find(packet.front()) != std::string_view::npos;
+}
+
+// The number behind `prefix`, in hexadecimal: `vKill;1a2b`, `D;1a2b`.
+std::optional<std::int32_t> process_of(std::string_view packet, std::string_view prefix) {
+  if (!packet.starts_with(prefix)) return std::nullopt;
+  auto pid = parse_hex(packet.substr(prefix.size()));
+  if (!pid) return std::nullopt;
+  return static_cast<std::int32_t>(*pid);
+}
+
+// Address and length of `Maddr,length:...` or `Xaddr,length:...`.
+std::optional<std::pair<Address, std::uint64_t>> written_range(std::string_view packet) {
+  std::size_t comma = packet.find(','), colon = packet.find(':');
+  if (comma == std::string_view::npos || colon == std::string_view::npos || colon < comma)
+    return std::nullopt;
+  auto address = parse_hex(packet.substr(1, comma - 1));
+  auto size = parse_hex(packet.substr(comma + 1, colon - comma - 1));
+  if (!address || !size) return std::nullopt;
+  return std::pair(Address{*address}, *size);
+}
+
+}  // namespace
+
+Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Recorder& recorder,
+             int signals)
+    : options_(options),
+      listener_(listener),
+      below_(below),
+      recorder_(recorder),
+      trace_(options, below, recorder),
+      stepper_(below, recorder),
+      monitor_(below, recorder),
+      signals_(signals) {}
+
+Result<int> Proxy::run() {
+  if (listener_.is_stdio())
+    if (auto accepted = accept(); !accepted) return fail(std::move(accepted.error()));
+  while (!exit_status_)
+    if (auto turned = turn(); !turned) return fail(std::move(turned.error()));
+  return *exit_status_;
+}
+
+Result<void> Proxy::turn() {
+  if (auto waited = wait(); !waited) return waited;
+  if (polled_[0].revents != 0) {
+    signalfd_siginfo info{};
+    (void)!::read(signals_, &info, sizeof info);
+    stop_serving(128 + static_cast<int>(info.ssi_signo));
+    return {};
+  }
+  bool connects = !debugger_ && polled_[1].revents != 0;
+  bool gone = false;
+  if (debugger_ && polled_[1].revents != 0 && !debugger_->receive()) gone = true;
+  if (debugger_ && debugger_->wants_to_write() && !debugger_->flush()) gone = true;
+  // The server below comes first: what it said was before what the debugger says now.
+  Result<void> served = below_.link().receive();
+  if (auto taken = take_server_frames(); !taken) served = taken;
+  if (served && debugger_) served = take_debugger_frames();
+  if (!served) {
+    server_is_gone();
+    return {};
+  }
+  if (gone || debugger_lost_) debugger_is_gone();
+  return connects ? accept() : Result<void>();
+}
+
+// polled_[0] is the signals, polled_[1] the debugger or who wants to be one.
+Result<void> Proxy::wait() {
+  polled_.clear();
+  polled_.push_back({signals_, POLLIN, 0});
+  polled_.push_back({debugger_ ? debugger_->in() : listener_.fd(), POLLIN, 0});
+  below_.link().add_poll(polled_);
+  if (debugger_ && debugger_->wants_to_write()) polled_.push_back({debugger_->out(), POLLOUT, 0});
+  if (::poll(polled_.data(), polled_.size(), -1) >= 0) return {};
+  if (errno != EINTR) return fail(system_error("cannot wait for the debugger"));
+  for (pollfd& one : polled_) one.revents = 0;
+  return {};
+}
+
+Result<void> Proxy::accept() {
+  auto accepted = listener_.accept();
+  // Whoever hung up again before is nobody's failure.
+  if (!accepted) return listener_.is_stdio() ? fail(std::move(accepted.error())) : Result<void>();
+  say(accepted->announcement);
+  debugger_.emplace(std::move(accepted->connection));
+  debugger_lost_ = false;
+  run_choice_ = {};
+  if (owed_ == Owed::kStop) {
+    // The program still runs for a debugger that is gone; this one finds it stopped.
+    hides_next_stop_ = true;
+    return below_.link().interrupt();
+  }
+  return {};
+}
+
+void Proxy::debugger_is_gone() {
+  debugger_.reset();
+  waiting_packets_.clear();
+  if (listener_.is_stdio() || options_.once || (!extended_ && !has_program())) {
+    stop_serving(0);
+    return;
+  }
+  say("Remote side has terminated connection.  GDBserver will reopen the connection.");
+  say(listener_.announcement());
+}
+
+bool Proxy::has_program() {
+  if (owed_ != Owed::kNothing) return true;
+  auto threads = below_.ask("qfThreadInfo");
+  return threads && threads->starts_with('m');
+}
+
+void Proxy::server_is_gone() {
+  int status = below_.link().exit_status();
+  if (debugger_ && owed_ != Owed::kNothing) {
+    std::string text = fmt::format("tailtrace: the server below has ended (status {})\n", status);
+    if (owed_ == Owed::kStop) {
+      reply("O" + to_hex(as_bytes(text)));
+      reply("X09");
+    } else {
+      reply("E." + text.substr(0, text.size() - 1));
+    }
+  }
+  debugger_.reset();
+  exit_status_ = status;
+}
+
+void Proxy::stop_serving(int exit_status) {
+  debugger_.reset();
+  below_.link().shut_down(owed_ == Owed::kStop);
+  exit_status_ = exit_status;
+}
+
+void Proxy::reply(std::string_view payload) {
+  if (debugger_ && !debugger_->send(payload)) debugger_lost_ = true;
+}
+
+Result<void> Proxy::take_debugger_frames() {
+  for (;;) {
+    auto frame = debugger_->next();
+    if (!frame) debugger_lost_ = true;
+    if (!frame || !*frame) break;
+    if ((*frame)->kind == rsp::Frame::Kind::kInterrupt) {
+      if (owed_ == Owed::kStop)
+        if (auto sent = below_.link().interrupt(); !sent) return sent;
+    } else if ((*frame)->kind == rsp::Frame::Kind::kPacket) {
+      if (waiting_packets_.size() < kMaxWaitingPackets)
+        waiting_packets_.emplace_back((*frame)->payload);
+      else
+        debugger_lost_ = true;
+    }
+  }
+  return take_waiting_packets();
+}
+
+Result<void> Proxy::take_waiting_packets() {
+  while (owed_ == Owed::kNothing && !waiting_packets_.empty()) {
+    std::string packet = std::move(waiting_packets_.front());
+    waiting_packets_.pop_front();
+    if (auto done = on_packet(packet); !done) return done;
+  }
+  return {};
+}
+
+Result<void> Proxy::take_server_frames() {
+  for (;;) {
+    auto frame = below_.link().next();
+    if (!frame) return fail(std::move(frame.error()));
+    if (!*frame) break;
+    if ((*frame)->kind == rsp::Frame::Kind::kPacket)
+      if (auto done = on_answer((*frame)->payload); !done) return done;
+  }
+  return take_waiting_packets();
+}
+
+Result<void> Proxy::on_packet(const std::string& packet) {
+  auto answered = answer_here(packet);
+  if (!answered) return fail(std::move(answered.error()));
+  if (*answered) return {};
+  if (auto noted = note_request(packet); !noted) return noted;
+  if (is_resume(packet)) {
+    owed_ = Owed::kStop;
+    return stepper_.resume(packet, run_choice_);
+  }
+  if (packet == "?" || packet.starts_with("vRun;") || packet.starts_with("vAttach;"))
+    return pass_on(packet, Owed::kStatus);
+  if (packet.starts_with("Hg")) return pass_on(packet, Owed::kSelection);
+  if (packet.starts_with("D") || packet.starts_with("vKill;")) return pass_on(packet, Owed::kEnd);
+  if (packet.starts_with("k") || packet.starts_with("R")) return pass_on(packet, Owed::kNothing);
+  return pass_on(packet, Owed::kAnswer);
+}
+
+Result<void> Proxy::pass_on(std::string_view packet, Owed owed) {
+  if (auto restored = below_.restore_selection(); !restored) return restored;
+  owed_ = owed;
+  owed_for_ = packet;
+  return below_.link().send(packet);
+}
+
+// Packets whose answer is ours. False for all others.
+Result<bool> Proxy::answer_here(const std::string& packet) {
+  static constexpr std::string_view kThreadEvents = "QThreadEvents:";
+  if (packet == "QStartNoAckMode") {
+    reply("OK");
+    if (debugger_) debugger_->stop_acks();
+    return true;
+  }
+  if (packet == "qSupported" || packet.starts_with("qSupported:")) {
+    if (auto done = on_supported(packet); !done) return fail(std::move(done.error()));
+    return true;
+  }
+  if (packet.starts_with("qRcmd,")) return on_monitor(packet);
+  if (packet.starts_with(kThreadEvents) && recorder_.needs_steps() && has_thread_events_) {
+    stepper_.set_reports_threads(packet.substr(kThreadEvents.size()) == "1");
+    if (auto done = update_thread_events(); !done) return fail(std::move(done.error()));
+    reply("OK");
+    return true;
+  }
+  auto traced = trace_.answer(packet);
+  if (!traced) return fail(std::move(traced.error()));
+  if (!*traced) return false;
+  if (auto done = update_thread_events(); !done) return fail(std::move(done.error()));
+  reply(**traced);
+  return true;
+}
+
+Result<void> Proxy::on_supported(std::string_view packet) {
+  static constexpr std::string_view kName = "qSupported", kBegin = "qSupported:";
+  auto wanted = rsp::FeatureList::parse(packet.substr(std::min(packet.size(), kBegin.size())));
+  if (recorder_.needs_steps()) {
+    // Without these a breakpoint and a finished step look the same.
+    wanted.set("swbreak", "+");
+    wanted.set("hwbreak", "+");
+  }
+  auto answer = below_.ask(std::string(kName) + ":" + wanted.to_string());
+  if (!answer) return fail(std::move(answer.error()));
+  auto features = rsp::FeatureList::parse(*answer);
+  has_thread_events_ = features.has("QThreadEvents");
+  TraceService::announce(features);
+  features.set("QStartNoAckMode", "+");
+  if (recorder_.needs_steps()) {
+    // What the server below would do by itself when it reaches a breakpoint, while it is stepped.
+    features.remove("ConditionalBreakpoints");
+    features.remove("BreakpointCommands");
+  }
+  reply(features.to_string());
+  return {};
+}
+
+Result<bool> Proxy::on_monitor(std::string_view packet) {
+  static constexpr std::size_t kPiece_bytes = 2048;
+  std::size_t comma = packet.find(',');
+  auto command = from_hex(packet.substr(comma + 1));
+  if (!command) return false;
+  auto text = monitor_.answer(as_text(*command));
+  if (!text) return fail(std::move(text.error()));
+  if (!*text) return false;
+  for (std::size_t at = 0; at < (*text)->size(); at += kPiece_bytes)
+    reply("O" + to_hex(as_bytes(std::string_view(**text).substr(at, kPiece_bytes))));
+  reply("OK");
+  return true;
+}
+
+// A thread is recorded from its first instruction on only if the server stops there.
+Result<void> Proxy::update_thread_events() {
+  bool wanted = recorder_.needs_steps() && (!recorder_.empty() || stepper_.reports_threads());
+  if (!has_thread_events_ || wanted == thread_events_on_) return {};
+  auto answer = below_.ask(wanted ? "QThreadEvents:1" : "QThreadEvents:0");
+  if (!answer) return fail(std::move(answer.error()));
+  thread_events_on_ = wanted;
+  return {};
+}
+
+// Takes note of what a request changes.
+Result<void> Proxy::note_request(std::string_view packet) {
+  static constexpr std::string_view kPassSignals = "QPassSignals:";
+  if (packet == "!") extended_ = true;
+  if (packet.starts_with("Hc"))
+    run_choice_ = rsp::parse_thread(packet.substr(2)).value_or(rsp::ThreadSelector{});
+  if (packet.starts_with(kPassSignals))
+    stepper_.set_passed_signals(packet.substr(kPassSignals.size()));
+  if (recorder_.empty()) return {};
+  if (packet.starts_with("G") || packet.starts_with("P") || packet.starts_with("M") ||
+      packet.starts_with("X")) {
+    auto thread = below_.debugger_thread();
+    if (!thread) return fail(std::move(thread.error()));
+    if (!*thread) return {};
+    if (packet.front() == 'G' || packet.front() == 'P') {
+      recorder_.registers_written(**thread);
+    } else if (auto range = written_range(packet)) {
+      recorder_.memory_written((*thread)->pid, range->first, range->second);
+    }
+  }
+  if (packet.starts_with("k") || packet.starts_with("R")) recorder_.forget_all();
+  return {};
+}
+
+Result<void> Proxy::on_answer(std::string_view payload) {
+  bool is_output = payload.size() > 1 && payload.front() == 'O' && payload != "OK";
+  if (is_output && owed_ != Owed::kNothing) {
+    reply(payload);
+    return {};
+  }
+  switch (owed_) {
+    case Owed::kNothing:
+      return {};
+    case Owed::kStop:
+      return on_stop_reply(payload);
+    case Owed::kStatus:
+      if (rsp::expand_runs(payload, expanded_))
+        if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
+      break;
+    case Owed::kSelection:
+    case Owed::kEnd:
+      note_done(payload);
+      break;
+    case Owed::kAnswer:
+      break;
+  }
+  owed_ = Owed::kNothing;
+  reply(payload);
+  return {};
+}
+
+Result<void> Proxy::on_stop_reply(std::string_view payload) {
+  auto stop =
+      rsp::expand_runs(payload, expanded_) ? rsp::parse_stop_reply(expanded_) : std::nullopt;
+  if (stop) {
+    if (stop->thread && stop->thread->is_thread()) below_.server_selected(stop->thread->thread());
+    std::string told(payload);
+    auto verdict = stepper_.stopped(*stop);
+    if (!verdict) return fail(std::move(verdict.error()));
+    if (*verdict == Stepper::Verdict::kGoesOn) return {};
+    note_stop(*stop);
+    owed_ = Owed::kNothing;
+    if (!std::exchange(hides_next_stop_, false)) reply(told);
+    return {};
+  }
+  owed_ = Owed::kNothing;
+  reply(payload);
+  return {};
+}
+
+// A stop that the debugger is told of.
+void Proxy::note_stop(const rsp::StopReply& stop) {
+  if (stop.kind == rsp::StopReply::Kind::kStopped && stop.thread && stop.thread->is_thread())
+    below_.debugger_told(stop.thread->thread());
+  else if (stop.kind == rsp::StopReply::Kind::kExited || stop.kind == rsp::StopReply::Kind::kKilled)
+    below_.debugger_selected(std::nullopt);
+}
+
+// A request was carried out, or not.
+void Proxy::note_done(std::string_view answer) {
+  if (answer != "OK") return;
+  if (owed_ == Owed::kSelection) {
+    auto selector = rsp::parse_thread(std::string_view(owed_for_).substr(2));
+    bool exact = selector && selector->is_thread();
+    below_.debugger_selected(exact ? std::optional(selector->thread()) : std::nullopt);
+    return;
+  }
+  for (std::string_view prefix : {"vKill;", "D;"})
+    if (auto pid = process_of(owed_for_, prefix)) recorder_.process_gone(*pid);
+  if (owed_for_ == "D") recorder_.forget_all();
+  below_.debugger_selected(std::nullopt);
+}
+
+}  // namespace tailtrace

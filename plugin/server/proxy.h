@@ -1,0 +1,96 @@
+// Proxy: the loop between a debugger and the server below it. Requests that concern the trace are
+// answered here, requests to run go through the Stepper where an engine needs steps, and the rest
+// is passed on as it is.
+//
+// Threading: one thread; run() returns when the debugger and the program are done with.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/server/below.h"
+#include "plugin/server/listener.h"
+#include "plugin/server/monitor.h"
+#include "plugin/server/recorder.h"
+#include "plugin/server/serve.h"
+#include "plugin/server/stepper.h"
+#include "plugin/server/trace_service.h"
+
+namespace tailtrace {
+
+class Proxy {
+ public:
+  // `signals` is a signalfd of what ends the server.
+  Proxy(const ServeOptions& options, Listener& listener, Below& below, Recorder& recorder,
+        int signals);
+
+  // The exit status. Errors: kSystem.
+  Result<int> run();
+
+ private:
+  // What the server below owes.
+  enum class Owed {
+    kNothing,
+    kAnswer,     // passed on as it is
+    kSelection,  // to Hg
+    kStatus,     // to ?, vRun, vAttach: a stop that nobody asked the program for
+    kStop,       // to a request to run
+    kEnd,        // to a detach or kill
+  };
+
+  Result<void> turn();
+  Result<void> wait();
+  Result<void> accept();
+  void debugger_is_gone();
+  void server_is_gone();
+  void stop_serving(int exit_status);
+  bool has_program();
+
+  // Errors of all: kGone when the server below is gone, kSystem.
+  Result<void> take_debugger_frames();
+  Result<void> take_waiting_packets();
+  Result<void> take_server_frames();
+
+  Result<void> on_packet(const std::string& packet);
+  Result<bool> answer_here(const std::string& packet);
+  Result<void> on_supported(std::string_view packet);
+  Result<bool> on_monitor(std::string_view packet);
+  Result<void> update_thread_events();
+  Result<void> note_request(std::string_view packet);
+  Result<void> pass_on(std::string_view packet, Owed owed);
+
+  Result<void> on_answer(std::string_view payload);
+  Result<void> on_stop_reply(std::string_view payload);
+  void note_stop(const rsp::StopReply& reply);
+  void note_done(std::string_view answer);
+
+  void reply(std::string_view payload);
+
+  const ServeOptions& options_;
+  Listener& listener_;
+  Below& below_;
+  Recorder& recorder_;
+  TraceService trace_;
+  Stepper stepper_;
+  Monitor monitor_;
+  int signals_;
+
+  std::optional<rsp::Connection> debugger_;
+  bool debugger_lost_ = false;  // it could not be written to
+  bool extended_ = false;
+  bool hides_next_stop_ = false;  // the debugger that asked for it is gone
+  bool has_thread_events_ = false, thread_events_on_ = false;
+  std::deque<std::string> waiting_packets_;  // came while the server below owed something
+
+  Owed owed_ = Owed::kNothing;
+  std::string owed_for_;            // the packet that it is owed for
+  rsp::ThreadSelector run_choice_;  // Hc
+  std::string expanded_;            // scratch of on_stop_reply
+  std::vector<pollfd> polled_;
+
+  std::optional<int> exit_status_;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,107 @@
+#include "plugin/server/recorder.h"
+
+#include <algorithm>
+
+namespace tailtrace {
+
+RecordedThread* Recorder::find(ThreadId thread) {
+  if (last_ != nullptr && last_->id == thread) return last_;
+  auto it = threads_.find(thread);
+  return it == threads_.end() ? nullptr : last_ = &it->second;
+}
+
+bool Recorder::records_process(std::int32_t pid) const {
+  auto it = threads_.lower_bound({pid, 0});
+  return it != threads_.end() && it->first.pid == pid;
+}
+
+Result<RecordedThread*> Recorder::start(ThreadId id) {
+  if (RecordedThread* known = find(id)) return known;
+  auto pc = below_.read_pc(id);
+  if (!pc) return fail(std::move(pc.error()));
+  if (auto started = engine_.start(id); !started) return fail(std::move(started.error()));
+  RecordedThread thread;
+  thread.id = id;
+  thread.stop.pc = *pc;
+  thread.pc_known = true;
+  return &threads_.emplace(id, std::move(thread)).first->second;
+}
+
+void Recorder::thread_created(ThreadId id, Address pc) {
+  if (find(id) != nullptr || !records_process(id.pid)) return;
+  if (!engine_.start(id)) return;
+  RecordedThread thread;
+  thread.id = id;
+  thread.stop.pc = pc;
+  thread.pc_known = true;
+  thread.begun_before_enabled = true;
+  threads_.emplace(id, std::move(thread));
+}
+
+Result<void> Recorder::stop(ThreadId id) {
+  threads_.erase(id);
+  last_ = nullptr;
+  return engine_.stop(id);
+}
+
+Result<Engine::Stop> Recorder::settle(RecordedThread& thread) {
+  if (thread.pc_known && !thread.pc_written && !thread.unsettled) return thread.stop;
+  auto pc = below_.read_pc(thread.id);
+  if (!pc) return fail(std::move(pc.error()));
+  bool written = std::exchange(thread.pc_written, false);
+  if (!thread.pc_known) {
+    thread.stop = {*pc, false};
+    thread.pc_known = true;
+  } else if (written && step_ != nullptr) {
+    step_->moved(thread.id, thread.stop.pc, *pc);
+    thread.stop = {*pc, false};
+  } else if (*pc != thread.stop.pc) {
+    stopped_at(thread, *pc);
+  }
+  thread.unsettled = false;
+  return thread.stop;
+}
+
+Result<ThreadSnapshot> Recorder::snapshot(RecordedThread& thread) {
+  auto stop = settle(thread);
+  if (!stop) return fail(std::move(stop.error()));
+  return engine_.snapshot(thread.id, *stop, ~0ull);
+}
+
+void Recorder::registers_written(ThreadId id) {
+  RecordedThread* thread = find(id);
+  if (thread == nullptr) return;
+  (void)settle(*thread);
+  thread->pc_written = true;
+}
+
+void Recorder::memory_written(std::int32_t pid, Address address, std::uint64_t size_bytes) {
+  if (step_ != nullptr) step_->memory_written(pid, address, size_bytes);
+}
+
+void Recorder::executed(ThreadId id, Address entry) {
+  std::erase_if(threads_, [&](const auto& t) { return t.first.pid == id.pid && t.first != id; });
+  last_ = nullptr;
+  RecordedThread* thread = find(id);
+  if (thread == nullptr) return;
+  if (step_ != nullptr) step_->replaced(id, entry);
+  thread->stop = {entry, false};
+  thread->unsettled = thread->pc_written = false;
+  thread->last_read.reset();
+}
+
+void Recorder::thread_gone(ThreadId id) {
+  if (find(id) != nullptr) (void)stop(id);
+}
+
+void Recorder::process_gone(std::int32_t pid) {
+  std::erase_if(threads_, [&](const auto& t) { return t.first.pid == pid; });
+  last_ = nullptr;
+  if (step_ != nullptr) step_->process_gone(pid);
+}
+
+void Recorder::forget_all() {
+  while (!threads_.empty()) process_gone(threads_.begin()->first.pid);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,75 @@
+#include "plugin/server/serve.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include <cstdio>
+
+#include "plugin/engines/step/step_engine.h"
+#include "plugin/server/below.h"
+#include "plugin/server/gdbserver_link.h"
+#include "plugin/server/listener.h"
+#include "plugin/server/private_folder.h"
+#include "plugin/server/proxy.h"
+#include "plugin/server/recorder.h"
+
+namespace tailtrace {
+namespace {
+
+// Signals that end the server, as something to poll for. What they were before comes back with
+// the destructor.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
+    ::sigprocmask(SIG_BLOCK, &set, &before_);
+    fd_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    // A peer that is gone is seen when it is written to.
+    pipe_before_ = ::signal(SIGPIPE, SIG_IGN);
+  }
+  ~EndSignals() {
+    ::signal(SIGPIPE, pipe_before_);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  int fd() const { return fd_.get(); }
+
+ private:
+  sigset_t before_;
+  void (*pipe_before_)(int) = SIG_DFL;
+  UniqueFd fd_;
+};
+
+Result<int> serve_by_steps(const ServeOptions& options, Listener& listener, int signals) {
+  auto folder = PrivateFolder::make();
+  if (!folder) return fail(std::move(folder.error()));
+  auto started = GdbserverLink::start(options, !listener.is_stdio());
+  if (!started) return fail(std::move(started.error()));
+  if (!started->link) return started->exit_status;
+  Below below(std::move(started->link));
+  StepEngine engine(folder->path(), {options.ring_records},
+                    [&](ThreadId thread, Address address, std::span<std::uint8_t> out) {
+                      return below.read_memory(thread, address, out);
+                    });
+  Recorder recorder(below, engine, &engine);
+  if (!listener.is_stdio()) std::fprintf(stderr, "%s\n", listener.announcement().c_str());
+  if (options.on_listening)
+    if (auto told = options.on_listening(listener.comm()); !told)
+      return fail(std::move(told.error()));
+  return Proxy(options, listener, below, recorder, signals).run();
+}
+
+}  // namespace
+
+Result<int> serve(const ServeOptions& options) {
+  auto listener = Listener::open(options.comm, options.allow_remote_hosts);
+  if (!listener) return fail(std::move(listener.error()));
+  EndSignals signals;
+  return serve_by_steps(options, *listener, signals.fd());
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,20 @@
+// Signal numbers: the remote protocol has GDB's own, the system has Linux's.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <cstdint>
+
+namespace tailtrace {
+
+// Linux's number of a protocol signal; 0 when there is none.
+int system_signal(std::uint8_t protocol_signal);
+
+constexpr std::uint8_t kProtocolSigInt = 2;
+constexpr std::uint8_t kProtocolSigTrap = 5;
+constexpr std::uint8_t kProtocolSigKill = 9;
+
+// SIGILL, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, ...: what an instruction raises about itself.
+bool is_fault(std::uint8_t protocol_signal);
+
+}  // namespace tailtrace

@@ -1,0 +1,53 @@
+// TraceService: the six packets of GDB's branch trace: Qbtrace, Qbtrace-conf, qXfer:btrace and
+// qXfer:btrace-conf, and what stands of them in qSupported.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plugin/server/recorder.h"
+#include "plugin/server/rsp/feature_list.h"
+#include "plugin/server/rsp/transfer.h"
+#include "plugin/server/serve.h"
+
+namespace tailtrace {
+
+class TraceService {
+ public:
+  TraceService(const ServeOptions& options, Below& below, Recorder& recorder)
+      : options_(options), below_(below), recorder_(recorder) {}
+
+  // What it can do replaces what the server below says it can.
+  static void announce(rsp::FeatureList& features);
+
+  // The answer to a packet that is its business; nothing for all others. REQUIRES: the server
+  // below owes no answer. Errors: kGone when it is gone.
+  Result<std::optional<std::string>> answer(std::string_view packet);
+
+ private:
+  Result<std::string> operate(std::string_view operation);
+  Result<std::string> enable(ThreadId thread, BtraceFormat format);
+  Result<std::string> disable(ThreadId thread);
+  std::string configure(std::string_view setting);
+  Result<std::string> read(const rsp::TransferRequest& request);
+  Result<std::string> read_conf(const rsp::TransferRequest& request);
+  Result<std::string> make_document(RecordedThread& thread, std::string_view annex);
+  Result<std::string> bts(RecordedThread& thread, const ThreadSnapshot& whole,
+                          std::string_view annex) const;
+  Result<std::string> pt(RecordedThread& thread, ThreadSnapshot whole,
+                         std::string_view annex) const;
+  std::uint64_t handover(const RecordedThread& thread) const;
+
+  const ServeOptions& options_;
+  Below& below_;
+  Recorder& recorder_;
+  // As asked for by Qbtrace-conf; they hold for recordings that begin later.
+  std::uint64_t bts_size_bytes_ = 64 << 10;
+  std::uint64_t pt_size_bytes_ = 16 << 10;
+  std::string document_;  // of the last read at offset 0: later offsets mean the same one
+};
+
+}  // namespace tailtrace
