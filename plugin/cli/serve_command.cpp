@@ -1,3 +1,5 @@
+#include <cstdio>
+
 #include "plugin/cli/commands.h"
 #include "plugin/cli/serve_options.h"
 
@@ -7,7 +9,7 @@ Command serve_command() {
   return {
       .name = "serve",
       .summary = "Stand in for gdbserver, and record",
-      .usage = "[OPTIONS] COMM PROGRAM [ARG...] | --attach COMM PID | --multi COMM",
+      .usage = "[OPTIONS] COMM [PROGRAM [ARG...]] | --attach COMM PID",
       .examples =
           {
               {"tailtrace serve --once :1234 ./program", "then in GDB: target remote :1234"},
@@ -21,6 +23,10 @@ Command serve_command() {
         return [words](const Invocation& invocation) -> Result<int> {
           auto options = serve_options(*words, invocation.program, invocation.extras);
           if (!options) return fail(std::move(options.error()));
+          options->say = [err = invocation.err](std::string_view line) {
+            std::fprintf(err, "%.*s\n", static_cast<int>(line.size()), line.data());
+            std::fflush(err);
+          };
           return serve(*options);
         };
       },

@@ -5,8 +5,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "decoder/base/bytes.h"
 #include "plugin/server/rsp/feature_list.h"
 
@@ -15,11 +13,6 @@ namespace {
 
 // A debugger waits for an answer before it asks again; one that does not gets no endless queue.
 constexpr std::size_t kMaxWaitingPackets = 1024;
-
-void say(std::string_view line) {
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
-  std::fflush(stderr);
-}
 
 bool is_resume(std::string_view packet) {
   if (packet.starts_with("vCont;")) return true;
@@ -155,6 +148,10 @@ void Proxy::stop_serving(int exit_status) {
   debugger_.reset();
   below_.link().shut_down(owed_ == Owed::kStop);
   exit_status_ = exit_status;
+}
+
+void Proxy::say(std::string_view line) const {
+  if (options_.say) options_.say(line);
 }
 
 void Proxy::reply(std::string_view payload) {

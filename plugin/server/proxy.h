@@ -67,6 +67,7 @@ class Proxy {
   void note_done(std::string_view answer);
 
   void reply(std::string_view payload);
+  void say(std::string_view line) const;
 
   const ServeOptions& options_;
   Listener& listener_;

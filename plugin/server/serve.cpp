@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
-#include <cstdio>
-
 #include "plugin/engines/step/step_engine.h"
 #include "plugin/server/below.h"
 #include "plugin/server/gdbserver_link.h"
@@ -56,7 +54,7 @@ Result<int> serve_by_steps(const ServeOptions& options, Listener& listener, int 
                       return below.read_memory(thread, address, out);
                     });
   Recorder recorder(below, engine, &engine);
-  if (!listener.is_stdio()) std::fprintf(stderr, "%s\n", listener.announcement().c_str());
+  if (options.say && !listener.is_stdio()) options.say(listener.announcement());
   if (options.on_listening)
     if (auto told = options.on_listening(listener.comm()); !told)
       return fail(std::move(told.error()));

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decoder/base/result.h"
@@ -53,11 +54,15 @@ struct ServeOptions {
   // they live in a temporary folder that goes away.
   std::string keep_folder;
 
+  // Is given what there is to say while serving, line by line, in gdbserver's words: programs that
+  // start a gdbserver wait for them on its stderr. May be empty.
+  std::function<void(std::string_view line)> say;
+
   // Called once, when a debugger can connect, with COMM as it turned out (the port that was taken).
   std::function<Result<void>(const std::string& comm)> on_listening;
 };
 
-// Serves until the debugger and the program are done with. Speaks on stderr, in gdbserver's words.
+// Serves until the debugger and the program are done with.
 // Returns the exit status. Errors: kUsage, kPermission, kSystem, kNoEngine, all before a debugger
 // is connected.
 Result<int> serve(const ServeOptions& options);
