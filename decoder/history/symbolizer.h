@@ -29,7 +29,7 @@ struct Function {
 };
 
 struct SourceLine {
-  std::string_view file;  // as the compiler noted it; lives as long as the symbolizer
+  std::string_view file;  // with its folder where that is known; lives as long as the symbolizer
   unsigned line = 0;
 };
 

@@ -1,0 +1,181 @@
+#include "decoder/symbols/debug_info.h"
+
+#include <dwarf.h>
+
+#include <algorithm>
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxFunctionsOfUnit = 1 << 22;
+constexpr std::size_t kMaxRangesOfDie = 1 << 16;
+
+// Calls f(begin, end) for the ranges of a unit or function, a limited number of them.
+template <class F>
+void each_range(Dwarf_Die& die, std::size_t limit, F f) {
+  Dwarf_Addr base = 0, begin = 0, end = 0;
+  std::ptrdiff_t at = 0;
+  for (std::size_t i = 0; i < limit; ++i) {
+    at = dwarf_ranges(&die, at, &base, &begin, &end);
+    if (at <= 0) return;
+    // Code that the linker left out ends up at 0.
+    if (begin < end && begin != 0) f(begin, end);
+  }
+}
+
+std::string text_of(Dwarf_Die& die, unsigned name) {
+  Dwarf_Attribute attribute;
+  const char* text = dwarf_formstring(dwarf_attr_integrate(&die, name, &attribute));
+  return text == nullptr ? "" : text;
+}
+
+// The name the linker knows it by: in C its own.
+std::string linkage_name(Dwarf_Die& die) {
+  for (unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name})
+    if (std::string text = text_of(die, name); !text.empty()) return text;
+  return {};
+}
+
+// What may hold functions; anything else is skipped with all it holds.
+bool may_hold_functions(int tag) {
+  switch (tag) {
+    case DW_TAG_subprogram:
+    case DW_TAG_lexical_block:
+    case DW_TAG_namespace:
+    case DW_TAG_module:
+    case DW_TAG_class_type:
+    case DW_TAG_structure_type:
+    case DW_TAG_union_type:
+    case DW_TAG_interface_type:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::optional<DebugInfo> DebugInfo::open(const ElfFile& file) {
+  Dwarf* dwarf = dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr);
+  if (dwarf == nullptr) return std::nullopt;
+  DebugInfo info(dwarf);
+  info.index_units();
+  if (info.stretches_.empty()) return std::nullopt;
+  return info;
+}
+
+void DebugInfo::index_units() {
+  Dwarf_CU* unit = nullptr;
+  Dwarf_Die die;
+  std::uint8_t type = 0;
+  while (units_.size() < kMaxUnits &&
+         dwarf_get_units(dwarf_.get(), unit, &unit, nullptr, &type, &die, nullptr) == 0) {
+    if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+    auto index = static_cast<std::uint32_t>(units_.size());
+    units_.push_back({dwarf_dieoffset(&die), false, {}, {}});
+    each_range(die, kMaxRangesOfUnit, [&](Dwarf_Addr begin, Dwarf_Addr end) {
+      stretches_.push_back({begin, end, index});
+    });
+  }
+  order(stretches_);
+}
+
+// Ordered and apart: where two overlap, the one that begins first keeps what they share.
+void DebugInfo::order(std::vector<Stretch>& stretches) {
+  std::stable_sort(stretches.begin(), stretches.end(),
+                   [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  std::size_t kept = 0;
+  std::uint64_t end = 0;
+  for (Stretch& stretch : stretches) {
+    stretch.begin = std::max(stretch.begin, end);
+    if (stretch.begin >= stretch.end) continue;
+    end = stretch.end;
+    stretches[kept++] = stretch;
+  }
+  stretches.resize(kept);
+}
+
+DebugInfo::Cover DebugInfo::look_up(const std::vector<Stretch>& stretches, std::uint64_t address,
+                                    const Stretch** found) {
+  Cover cover;
+  *found = nullptr;
+  auto after = std::upper_bound(stretches.begin(), stretches.end(), address,
+                                [](std::uint64_t a, const Stretch& s) { return a < s.begin; });
+  if (after != stretches.end()) cover.end = after->begin;
+  if (after == stretches.begin()) return cover;
+  const Stretch& stretch = *--after;
+  cover.begin = stretch.end;
+  if (address >= stretch.end) return cover;
+  *found = &stretch;
+  cover.begin = stretch.begin;
+  cover.end = stretch.end;
+  return cover;
+}
+
+DebugInfo::Cover DebugInfo::cover(std::uint64_t address) {
+  const Stretch* found = nullptr;
+  Cover outer = look_up(stretches_, address, &found);
+  if (found == nullptr) return outer;
+  Unit& unit = units_[found->index];
+  if (!unit.read) read_unit(unit);
+  Cover inner = look_up(unit.stretches, address, &found);
+  inner.begin = std::max(inner.begin, outer.begin);
+  inner.end = std::min(inner.end, outer.end);
+  if (found != nullptr) inner.function = &unit.functions[found->index];
+  return inner;
+}
+
+std::optional<SourceLine> DebugInfo::line_at(std::uint64_t address) {
+  const Stretch* found = nullptr;
+  look_up(stretches_, address, &found);
+  Dwarf_Die die;
+  if (found == nullptr || dwarf_offdie(dwarf_.get(), units_[found->index].die, &die) == nullptr)
+    return std::nullopt;
+  Dwarf_Line* line = dwarf_getsrc_die(&die, address);
+  int number = 0;
+  const char* file = line == nullptr ? nullptr : dwarf_linesrc(line, nullptr, nullptr);
+  if (file == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) return std::nullopt;
+  return SourceLine{whole_path(die, file), static_cast<unsigned>(number)};
+}
+
+// Compilers note paths as they were given them, relative to the folder they ran in.
+const std::string& DebugInfo::whole_path(Dwarf_Die& unit, const char* file) {
+  auto [known, added] = paths_.try_emplace(file, file);
+  std::string folder = added && *file != '/' ? text_of(unit, DW_AT_comp_dir) : "";
+  if (!folder.empty()) known->second = folder + "/" + file;
+  return known->second;
+}
+
+void DebugInfo::read_unit(Unit& unit) {
+  unit.read = true;
+  Dwarf_Die die;
+  std::size_t dies = 0;
+  if (dwarf_offdie(dwarf_.get(), unit.die, &die) == nullptr) return;
+  read_functions(die, unit, dies, 0);
+  order(unit.stretches);
+}
+
+void DebugInfo::read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth) {
+  Dwarf_Die die;
+  if (depth == kMaxDepth || dwarf_child(&parent, &die) != 0) return;
+  do {
+    int tag = dwarf_tag(&die);
+    if (++dies > kMaxDiesOfUnit || unit.functions.size() >= kMaxFunctionsOfUnit) return;
+    if (tag == DW_TAG_subprogram) add_function(die, unit);
+    if (may_hold_functions(tag)) read_functions(die, unit, dies, depth + 1);
+  } while (dwarf_siblingof(&die, &die) == 0);
+}
+
+void DebugInfo::add_function(Dwarf_Die& die, Unit& unit) {
+  auto index = static_cast<std::uint32_t>(unit.functions.size());
+  std::optional<std::uint64_t> entry;
+  each_range(die, kMaxRangesOfDie, [&](Dwarf_Addr begin, Dwarf_Addr end) {
+    if (!entry) entry = begin;
+    unit.stretches.push_back({begin, end, index});
+  });
+  if (!entry) return;
+  const char* file = dwarf_decl_file(&die);
+  unit.functions.push_back({*entry, linkage_name(die), file == nullptr ? "" : file});
+}
+
+}  // namespace tailtrace

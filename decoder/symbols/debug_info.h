@@ -1,0 +1,79 @@
+// DebugInfo: source lines and functions of one module out of its DWARF.
+//
+// Units are indexed by their addresses when it is opened, and read when an address of theirs is
+// asked for. Addresses are the file's own. What the file claims is limited; what cannot be read is
+// as if it were not there.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "decoder/history/symbolizer.h"
+#include "decoder/symbols/elf_file.h"
+
+namespace tailtrace {
+
+struct DebugFunction {
+  std::uint64_t entry = 0;
+  std::string linkage_name;
+  std::string source_file;
+};
+
+class DebugInfo {
+ public:
+  // The file's own debug information; nothing when it has none. The file must outlive it.
+  static std::optional<DebugInfo> open(const ElfFile& file);
+
+  std::optional<SourceLine> line_at(std::uint64_t address);
+
+  // What holds for every address of [begin, end), a stretch around the one asked for.
+  struct Cover {
+    const DebugFunction* function = nullptr;  // null: none covers it; lives as long as this
+    std::uint64_t begin = 0;
+    std::uint64_t end = ~0ull;
+  };
+  Cover cover(std::uint64_t address);
+
+ private:
+  static constexpr std::size_t kMaxUnits = 1 << 20;
+  static constexpr std::size_t kMaxRangesOfUnit = 1 << 20;
+  static constexpr std::size_t kMaxDiesOfUnit = 1 << 24;
+  static constexpr int kMaxDepth = 200;
+
+  struct EndDwarf {
+    void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
+  };
+  struct Stretch {
+    std::uint64_t begin, end;
+    std::uint32_t index;  // of a unit, or of a function of one
+  };
+  struct Unit {
+    Dwarf_Off die = 0;
+    bool read = false;
+    std::vector<DebugFunction> functions;
+    std::vector<Stretch> stretches;  // of functions, ordered, apart from each other
+  };
+
+  explicit DebugInfo(Dwarf* dwarf) : dwarf_(dwarf) {}
+  void index_units();
+  static void order(std::vector<Stretch>& stretches);
+  static Cover look_up(const std::vector<Stretch>& stretches, std::uint64_t address,
+                       const Stretch** found);
+  void read_unit(Unit& unit);
+  void read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth);
+  static void add_function(Dwarf_Die& die, Unit& unit);
+  const std::string& whole_path(Dwarf_Die& unit, const char* file);
+
+  std::unique_ptr<Dwarf, EndDwarf> dwarf_;
+  std::vector<Unit> units_;
+  std::vector<Stretch> stretches_;            // of units
+  std::map<const char*, std::string> paths_;  // by the name that libdw keeps
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,151 @@
+#include "decoder/symbols/elf_file.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <gelf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "decoder/symbols/plt.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxName_bytes = 1 << 14;
+constexpr std::size_t kMaxSegments = 1 << 10;
+
+tl::unexpected<Error> bad_elf(const std::string& path, std::string why) {
+  return fail(ErrorCode::kBadInput, "cannot read the symbols of " + path, std::move(why));
+}
+
+// A name of the string table that ends inside of it.
+std::string name_at(Elf* elf, std::size_t strings, std::size_t offset) {
+  const char* name = elf_strptr(elf, strings, offset);
+  return name == nullptr ? std::string() : std::string(name, strnlen(name, kMaxName_bytes));
+}
+
+bool is_code_section(Elf* elf, std::size_t index) {
+  GElf_Shdr header;
+  Elf_Scn* section = elf_getscn(elf, index);
+  return section != nullptr && gelf_getshdr(section, &header) != nullptr &&
+         (header.sh_flags & SHF_EXECINSTR) != 0;
+}
+
+bool names_code(const GElf_Sym& symbol) {
+  switch (GELF_ST_TYPE(symbol.st_info)) {
+    case STT_NOTYPE:
+    case STT_FUNC:
+    case STT_GNU_IFUNC:
+      return symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < SHN_LORESERVE;
+    default:
+      return false;
+  }
+}
+
+// "memcpy@@GLIBC_2.14" is the default memcpy.
+void cut_default_version(std::string& name) {
+  std::size_t at = name.find("@@");
+  if (at != std::string::npos) name.resize(at);
+}
+
+void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
+                std::vector<ElfSymbol>& symbols) {
+  Elf_Data* data = elf_getdata(section, nullptr);
+  if (data == nullptr || header.sh_entsize == 0) return;
+  std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, 1u << 30);
+  std::vector<std::int8_t> is_code;  // by section: -1 unknown
+  for (std::size_t i = 0; i < count && symbols.size() < ElfFile::kMaxSymbols; ++i) {
+    GElf_Sym symbol;
+    if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || !names_code(symbol)) continue;
+    if (symbol.st_shndx >= is_code.size()) is_code.resize(symbol.st_shndx + 1u, -1);
+    std::int8_t& code = is_code[symbol.st_shndx];
+    if (code < 0) code = is_code_section(elf, symbol.st_shndx) ? 1 : 0;
+    if (code == 0) continue;
+    std::string name = name_at(elf, header.sh_link, symbol.st_name);
+    if (name.empty() || name.starts_with(".L") || name.front() == '$') continue;
+    cut_default_version(name);
+    symbols.push_back({symbol.st_value, symbol.st_size, std::move(name)});
+  }
+}
+
+}  // namespace
+
+Result<ElfFile> ElfFile::open(const std::string& path) {
+  static std::once_flag once;
+  std::call_once(once, [] { elf_version(EV_CURRENT); });
+  ElfFile file(path);
+  file.fd_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.fd_) return fail(system_error("cannot open " + path));
+  file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ_MMAP, nullptr));
+  GElf_Ehdr header;
+  if (file.elf_ == nullptr || elf_kind(file.elf_.get()) != ELF_K_ELF ||
+      gelf_getehdr(file.elf_.get(), &header) == nullptr)
+    return bad_elf(path, "it is not an ELF file");
+  if (header.e_machine != EM_X86_64 || header.e_ident[EI_CLASS] != ELFCLASS64)
+    return bad_elf(path, "it is not for x86-64");
+  file.read_segments();
+  return file;
+}
+
+ElfFile::~ElfFile() = default;
+
+void ElfFile::read_segments() {
+  std::size_t count = 0;
+  if (elf_getphdrnum(elf_.get(), &count) != 0) return;
+  for (std::size_t i = 0; i < std::min(count, kMaxSegments); ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf_.get(), static_cast<int>(i), &header) == nullptr) continue;
+    if (header.p_type != PT_LOAD) continue;
+    segments_.push_back({header.p_vaddr, header.p_offset, header.p_filesz});
+  }
+}
+
+std::vector<ElfSymbol> ElfFile::symbols() const {
+  std::vector<ElfSymbol> symbols;
+  std::vector<Elf_Scn*> dynamic;
+  bool has_full = false;
+  for (Elf_Scn* s = elf_nextscn(elf_.get(), nullptr); s != nullptr;
+       s = elf_nextscn(elf_.get(), s)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(s, &header) == nullptr) continue;
+    if (header.sh_type == SHT_DYNSYM) dynamic.push_back(s);
+    if (header.sh_type != SHT_SYMTAB) continue;
+    read_table(elf_.get(), s, header, symbols);
+    has_full = true;
+  }
+  // The full table holds what the dynamic one does.
+  for (Elf_Scn* s : dynamic) {
+    GElf_Shdr header;
+    if (!has_full && gelf_getshdr(s, &header) != nullptr)
+      read_table(elf_.get(), s, header, symbols);
+  }
+  add_plt_symbols(elf_.get(), symbols);
+  auto key = [](const ElfSymbol& s) { return std::tie(s.value, s.name); };
+  std::sort(symbols.begin(), symbols.end(),
+            [&](const ElfSymbol& a, const ElfSymbol& b) { return key(a) < key(b); });
+  symbols.erase(
+      std::unique(symbols.begin(), symbols.end(),
+                  [&](const ElfSymbol& a, const ElfSymbol& b) { return key(a) == key(b); }),
+      symbols.end());
+  return symbols;
+}
+
+std::string ElfFile::build_id() const {
+  const void* id = nullptr;
+  ssize_t size = dwelf_elf_gnu_build_id(elf_.get(), &id);
+  constexpr ssize_t kMaxId_bytes = 64;
+  if (size <= 0 || size > kMaxId_bytes) return {};
+  return to_hex({static_cast<const std::uint8_t*>(id), static_cast<std::size_t>(size)});
+}
+
+std::string ElfFile::debug_link() const {
+  GElf_Word checksum = 0;
+  const char* name = dwelf_elf_gnu_debuglink(elf_.get(), &checksum);
+  // A name, not a path: nobody may lead us elsewhere.
+  if (name == nullptr || std::strchr(name, '/') != nullptr) return {};
+  return {name, strnlen(name, kMaxName_bytes)};
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,75 @@
+// ElfFile: the functions that an ELF file's symbol tables name, and where its segments go.
+//
+// Files are checked, not believed: what lies outside of the file, wraps around or exceeds a limit
+// is left out. Addresses here are the file's own; adding the bias of the place where it was loaded
+// gives those of a process.
+//
+// Threading: immutable once made.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoder/base/file.h"
+#include "decoder/base/result.h"
+#include "decoder/base/types.h"
+
+namespace tailtrace {
+
+struct ElfSymbol {
+  std::uint64_t value = 0;
+  std::uint64_t size_bytes = 0;  // 0: not known
+  std::string name;              // as the linker knows it; "NAME@plt" for stubs of the linker's
+};
+
+struct ElfSegment {
+  std::uint64_t address = 0;
+  std::uint64_t file_offset_bytes = 0;
+  std::uint64_t size_bytes = 0;  // in the file
+};
+
+class ElfFile {
+ public:
+  static constexpr std::size_t kMaxSymbols = std::size_t{1} << 24;
+
+  // Errors: it cannot be read; kBadInput when it is no ELF file of x86-64.
+  static Result<ElfFile> open(const std::string& path);
+
+  ElfFile(ElfFile&&) noexcept = default;
+  ElfFile& operator=(ElfFile&&) noexcept = default;
+  ~ElfFile();
+
+  const std::string& path() const { return path_; }
+  Elf* elf() const { return elf_.get(); }
+  int fd() const { return fd_.get(); }
+
+  // Functions and labels in executable sections, ordered by address, then name.
+  std::vector<ElfSymbol> symbols() const;
+
+  // The loadable segments.
+  const std::vector<ElfSegment>& segments() const { return segments_; }
+
+  // Hexadecimal; empty when it has none.
+  std::string build_id() const;
+
+  // The name of its separate debug file (section .gnu_debuglink); empty when it names none.
+  std::string debug_link() const;
+
+ private:
+  struct EndElf {
+    void operator()(Elf* elf) const { elf_end(elf); }
+  };
+
+  explicit ElfFile(std::string path) : path_(std::move(path)) {}
+  void read_segments();
+
+  std::string path_;
+  UniqueFd fd_;
+  std::unique_ptr<Elf, EndElf> elf_;
+  std::vector<ElfSegment> segments_;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,54 @@
+#include "decoder/symbols/mapping.h"
+
+#include <algorithm>
+
+#include "decoder/base/bytes.h"
+
+namespace tailtrace {
+namespace {
+
+// Cuts the next word off the front; words are separated by blanks.
+std::string_view take_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+// "55d0c0a00000-55d0c0a21000 r-xp 00002000 fe:01 1234    /usr/bin/name with blanks"
+std::optional<Mapping> parse_line(std::string_view line) {
+  std::string_view range = take_word(line), access = take_word(line), offset = take_word(line);
+  take_word(line);  // device
+  take_word(line);  // inode
+  std::size_t dash = range.find('-');
+  if (dash == std::string_view::npos || access.size() < 4) return std::nullopt;
+  auto begin = parse_hex(range.substr(0, dash)), end = parse_hex(range.substr(dash + 1));
+  auto file_offset = parse_hex(offset);
+  if (!begin || !end || !file_offset || *begin >= *end) return std::nullopt;
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  if (line.empty()) return std::nullopt;
+  // A file that was replaced on disk: what is there now is another one.
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string path(line);
+  if (line.ends_with(kDeleted)) path = "deleted: " + path;
+  return Mapping{{*begin}, {*end}, *file_offset, access[2] == 'x', path};
+}
+
+}  // namespace
+
+std::vector<Mapping> parse_maps(std::string_view maps) {
+  std::vector<Mapping> mappings;
+  while (!maps.empty() && mappings.size() < kMaxMappings) {
+    std::string_view line = maps.substr(0, maps.find('\n'));
+    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
+    if (std::optional<Mapping> mapping = parse_line(line)) mappings.push_back(std::move(*mapping));
+  }
+  std::stable_sort(mappings.begin(), mappings.end(),
+                   [](const Mapping& a, const Mapping& b) { return a.begin < b.begin; });
+  std::vector<Mapping> apart;
+  for (Mapping& mapping : mappings)
+    if (apart.empty() || apart.back().end <= mapping.begin) apart.push_back(std::move(mapping));
+  return apart;
+}
+
+}  // namespace tailtrace

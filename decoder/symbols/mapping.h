@@ -1,0 +1,31 @@
+// Mapping: a piece of a file in a process's memory, as /proc/PID/maps tells it.
+//
+// Threading: values and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decoder/base/types.h"
+
+namespace tailtrace {
+
+struct Mapping {
+  Address begin;
+  Address end;
+  std::uint64_t file_offset_bytes = 0;
+  bool executable = false;
+  std::string path;  // of the file; "[vdso]" and the like are none
+
+  bool has_file() const { return !path.empty() && path.front() == '/'; }
+  friend bool operator==(const Mapping&, const Mapping&) = default;
+};
+
+// The mappings that have a name, in order of their addresses. Lines that are none are left out, as
+// are those behind the first kMaxMappings and those that overlap an earlier one.
+std::vector<Mapping> parse_maps(std::string_view maps);
+
+constexpr std::size_t kMaxMappings = 1 << 16;
+
+}  // namespace tailtrace

@@ -1,0 +1,104 @@
+#include "decoder/symbols/module_symbols.h"
+
+#include <algorithm>
+
+#include "decoder/symbols/demangle.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr char kDebugFolder[] = "/usr/lib/debug";
+
+std::string folder_of(const std::string& path) {
+  return path.substr(0, std::min(path.rfind('/'), path.size()));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& path) {
+  Result<ElfFile> file = ElfFile::open(path);
+  if (!file) return fail(std::move(file.error()));
+  std::unique_ptr<ModuleSymbols> module(new ModuleSymbols(std::move(*file)));
+  module->info_ = DebugInfo::open(module->file_);
+  if (!module->info_) module->find_debug_file();
+  std::vector<ElfSymbol> symbols = module->file_.symbols();
+  if (module->debug_file_) {
+    std::vector<ElfSymbol> more = module->debug_file_->symbols();
+    symbols.insert(symbols.end(), std::make_move_iterator(more.begin()),
+                   std::make_move_iterator(more.end()));
+  }
+  module->table_ = SymbolTable(std::move(symbols));
+  return module;
+}
+
+// Where distributions and `objcopy --add-gnu-debuglink` put it.
+void ModuleSymbols::find_debug_file() {
+  std::string id = file_.build_id();
+  if (id.size() > 2 && open_debug_file(std::string(kDebugFolder) + "/.build-id/" + id.substr(0, 2) +
+                                       "/" + id.substr(2) + ".debug"))
+    return;
+  std::string link = file_.debug_link();
+  std::string folder = folder_of(file_.path());
+  if (link.empty()) return;
+  for (const std::string& path :
+       {folder + "/" + link, folder + "/.debug/" + link, kDebugFolder + folder + "/" + link})
+    if (open_debug_file(path)) return;
+}
+
+// Only the one that belongs to the file: an older one would show wrong lines.
+bool ModuleSymbols::open_debug_file(const std::string& path) {
+  if (path == file_.path()) return false;
+  Result<ElfFile> file = ElfFile::open(path);
+  if (!file || file->build_id() != file_.build_id()) return false;
+  debug_file_.emplace(std::move(*file));
+  info_ = DebugInfo::open(*debug_file_);
+  return true;
+}
+
+std::string ModuleSymbols::debug_path() const {
+  if (!info_) return {};
+  return debug_file_ ? debug_file_->path() : file_.path();
+}
+
+std::optional<std::uint64_t> ModuleSymbols::bias(Address address,
+                                                 std::uint64_t file_offset_bytes) const {
+  constexpr std::uint64_t kPage_bytes = 4096;
+  for (const ElfSegment& segment : file_.segments()) {
+    // Mappings begin at the page that the segment begins in.
+    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
+    std::uint64_t begin = segment.file_offset_bytes - slack;
+    if (file_offset_bytes < begin || file_offset_bytes - begin >= segment.size_bytes + slack)
+      continue;
+    return address.value - (segment.address - slack + (file_offset_bytes - begin));
+  }
+  return std::nullopt;
+}
+
+Function ModuleSymbols::function_at(std::uint64_t address) {
+  SymbolTable::Cover symbol = table_.cover(address);
+  DebugInfo::Cover debug;
+  if (info_) debug = info_->cover(address);
+  Function function;
+  function.begin = {std::max(symbol.begin, debug.begin)};
+  function.end = {std::min(symbol.end, debug.end)};
+  if (symbol.symbol != nullptr) {
+    function.symbol_name = symbol.symbol->name;
+    function.entry = {symbol.symbol->value};
+  }
+  if (debug.function != nullptr) {
+    function.debug_name = debug.function->linkage_name;
+    function.source_file = debug.function->source_file;
+    function.entry = {debug.function->entry};
+  }
+  // Static functions have a plain name in the debug information; the symbol's says more.
+  bool plain = !function.debug_name.starts_with("_Z") && function.symbol_name.starts_with("_Z");
+  function.name =
+      demangle(function.debug_name.empty() || plain ? function.symbol_name : function.debug_name);
+  return function;
+}
+
+std::optional<SourceLine> ModuleSymbols::line_at(std::uint64_t address) {
+  return info_ ? info_->line_at(address) : std::nullopt;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,44 @@
+// ModuleSymbols: all that is known of the names and lines of one file, its separate debug file
+// included where that is installed. Nothing is fetched from anywhere.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "decoder/symbols/debug_info.h"
+#include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/symbol_table.h"
+
+namespace tailtrace {
+
+class ModuleSymbols {
+ public:
+  // Errors: as ElfFile::open. Missing debug information is none.
+  static Result<std::unique_ptr<ModuleSymbols>> open(const std::string& path);
+
+  // The difference between the addresses of a process that has mapped the file's byte
+  // `file_offset_bytes` at `address`, and the file's own; nothing when no segment holds that byte.
+  std::optional<std::uint64_t> bias(Address address, std::uint64_t file_offset_bytes) const;
+
+  // Everything but `module`, in the file's own addresses.
+  Function function_at(std::uint64_t address);
+  std::optional<SourceLine> line_at(std::uint64_t address);
+
+  bool has_debug_info() const { return info_.has_value(); }
+  // The file that the debug information is from; empty when there is none.
+  std::string debug_path() const;
+
+ private:
+  explicit ModuleSymbols(ElfFile file) : file_(std::move(file)) {}
+  void find_debug_file();
+  bool open_debug_file(const std::string& path);
+
+  ElfFile file_;
+  std::optional<ElfFile> debug_file_;
+  std::optional<DebugInfo> info_;  // refers to one of the files
+  SymbolTable table_;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,35 @@
+// SymbolTable: which symbol covers an address, by the rules GDB has for its minimal symbols.
+//
+// Threading: immutable once made.
+#pragma once
+
+#include <vector>
+
+#include "decoder/symbols/elf_file.h"
+
+namespace tailtrace {
+
+class SymbolTable {
+ public:
+  SymbolTable() = default;
+  // REQUIRES: symbols as ElfFile::symbols gives them, of one or several files of one program.
+  explicit SymbolTable(std::vector<ElfSymbol> symbols);
+
+  // What holds for every address of [begin, end), a stretch around the one asked for.
+  struct Cover {
+    const ElfSymbol* symbol = nullptr;  // null: no symbol covers it
+    std::uint64_t begin = 0;
+    std::uint64_t end = ~0ull;
+  };
+  Cover cover(std::uint64_t address) const;
+
+  std::size_t size() const { return symbols_.size(); }
+
+ private:
+  const ElfSymbol* find(std::uint64_t address) const;
+
+  std::vector<ElfSymbol> symbols_;
+  std::vector<std::uint64_t> edges_;  // where the answer may change, ordered
+};
+
+}  // namespace tailtrace

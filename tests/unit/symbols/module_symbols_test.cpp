@@ -1,0 +1,196 @@
+#include "decoder/symbols/module_symbols.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "tests/support/temp_folder.h"
+
+namespace tailtrace {
+namespace {
+
+const std::string kSample = TAILTRACE_BINARY_DIR "/tests/programs/symbols_sample";
+
+// What a command of the binutils prints: they are the truth here.
+std::string output_of(const std::string& command) {
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), &::pclose);
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe.get()))
+    text.append(buffer.data(), n);
+  EXPECT_FALSE(text.empty()) << command;
+  return text;
+}
+
+struct NamedAddress {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::string name;
+};
+
+// The functions with a size that `nm` lists.
+std::vector<NamedAddress> functions_of(const std::string& path) {
+  std::istringstream lines(output_of("nm -S " + path));
+  std::vector<NamedAddress> functions;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    NamedAddress f;
+    std::string type;
+    words >> std::hex >> f.address >> f.size_bytes >> type >> f.name;
+    if (words && (type == "T" || type == "t" || type == "W")) functions.push_back(f);
+  }
+  return functions;
+}
+
+std::unique_ptr<ModuleSymbols> open_module(const std::string& path) {
+  auto module = ModuleSymbols::open(path);
+  EXPECT_TRUE(module) << module.error().to_string();
+  return module ? std::move(*module) : nullptr;
+}
+
+std::uint64_t address_of(const std::string& name) {
+  for (const NamedAddress& f : functions_of(kSample))
+    if (f.name == name) return f.address;
+  ADD_FAILURE() << "no function " << name;
+  return 0;
+}
+
+TEST(ModuleSymbols, NameEveryFunctionThatNmNames) {
+  auto module = open_module(kSample);
+  std::vector<NamedAddress> functions = functions_of(kSample);
+  ASSERT_GT(functions.size(), 10u);
+  std::set<std::string> names;
+  for (const NamedAddress& f : functions) names.insert(f.name);
+  for (const NamedAddress& f : functions)
+    for (std::uint64_t at : {f.address, f.address + f.size_bytes - 1}) {
+      Function found = module->function_at(at);
+      EXPECT_EQ(names.count(found.symbol_name), 1u) << f.name << " " << found.symbol_name;
+      EXPECT_EQ(found.entry.value, f.address) << f.name;
+      EXPECT_LE(found.begin.value, at);
+      EXPECT_GT(found.end.value, at);
+    }
+}
+
+TEST(ModuleSymbols, AreReadableInCxx) {
+  auto module = open_module(kSample);
+  EXPECT_EQ(module->function_at(address_of("_ZN6sample6Worker4stepEi")).name,
+            "sample::Worker::step(int)");
+  EXPECT_EQ(module->function_at(address_of("_ZN6sample5twiceIiEET_S1_")).name,
+            "int sample::twice<int>(int)");
+  EXPECT_EQ(module->function_at(address_of("_ZL6hiddeni")).name, "hidden(int)");
+  EXPECT_EQ(module->function_at(address_of("plain")).name, "plain");
+  Function main = module->function_at(address_of("main"));
+  EXPECT_EQ(main.debug_name, "main");
+  EXPECT_TRUE(main.source_file.ends_with("symbols_sample.cpp")) << main.source_file;
+}
+
+TEST(ModuleSymbols, GiveTheLinesThatAddr2lineGives) {
+  auto module = open_module(kSample);
+  for (const char* name : {"main", "plain", "_ZN6sample6Worker4stepEi", "_ZL6hiddeni"}) {
+    std::uint64_t begin = address_of(name);
+    for (std::uint64_t at = begin; at < begin + 12; at += 4) {
+      char address[20];
+      snprintf(address, sizeof address, "%llx", static_cast<unsigned long long>(at));
+      std::string truth = output_of("addr2line -e " + kSample + " " + address);
+      truth = truth.substr(0, truth.find_first_of(" \n"));  // without the discriminator
+      auto line = module->line_at(at);
+      ASSERT_TRUE(line) << name;
+      EXPECT_EQ(std::string(line->file) + ":" + std::to_string(line->line), truth) << name;
+    }
+  }
+}
+
+TEST(ModuleSymbols, NameTheStubsThatObjdumpNames) {
+  auto module = open_module(kSample);
+  std::istringstream lines(output_of("objdump -d --section=.plt --section=.plt.sec " + kSample));
+  int stubs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t begin = line.find('<'), end = line.find("@plt>:");
+    if (begin == std::string::npos || end == std::string::npos) continue;
+    std::string name = line.substr(begin + 1, end - begin - 1);
+    std::uint64_t address = std::stoull(line, nullptr, 16);
+    EXPECT_EQ(module->function_at(address).symbol_name, name + "@plt");
+    EXPECT_EQ(module->function_at(address).entry.value, address);
+    ++stubs;
+  }
+  EXPECT_GT(stubs, 2);
+}
+
+TEST(ModuleSymbols, OfAStrippedFileComeFromItsDebugFile) {
+  TempFolder folder;
+  std::string path = folder.file("sample"), debug = folder.file("sample.debug");
+  ASSERT_EQ(std::system(("objcopy --only-keep-debug " + kSample + " " + debug +
+                         " && objcopy --strip-all --add-gnu-debuglink=" + debug + " " + kSample +
+                         " " + path)
+                            .c_str()),
+            0);
+  auto module = open_module(path);
+  EXPECT_EQ(module->debug_path(), debug);
+  EXPECT_EQ(module->function_at(address_of("_ZL6hiddeni")).name, "hidden(int)");
+  EXPECT_TRUE(module->line_at(address_of("main")));
+  // Without it, nothing is made up.
+  std::filesystem::remove(debug);
+  module = open_module(path);
+  EXPECT_FALSE(module->has_debug_info());
+  EXPECT_FALSE(module->line_at(address_of("main")));
+  EXPECT_EQ(module->function_at(address_of("_ZL6hiddeni")).name, "");
+}
+
+TEST(ModuleSymbols, OfAnotherBuildsDebugFileAreNotUsed) {
+  TempFolder folder;
+  std::string path = folder.file("sample");
+  std::string other = TAILTRACE_BINARY_DIR "/tests/programs/nothing";
+  ASSERT_EQ(
+      std::system(("cp " + other + " " + folder.file("other.debug") + " && objcopy -S " +
+                   "--add-gnu-debuglink=" + folder.file("other.debug") + " " + kSample + " " + path)
+                      .c_str()),
+      0);
+  EXPECT_FALSE(open_module(path)->has_debug_info());
+}
+
+TEST(ModuleSymbols, RefuseWhatIsNoProgramOfOurs) {
+  TempFolder folder;
+  std::ofstream(folder.file("text")) << "not an ELF file\n";
+  EXPECT_EQ(ModuleSymbols::open(folder.file("text")).error().code, ErrorCode::kBadInput);
+  EXPECT_EQ(ModuleSymbols::open(folder.file("none")).error().code, ErrorCode::kSystem);
+  EXPECT_FALSE(ModuleSymbols::open(folder.path()));
+  std::ofstream(folder.file("empty"));
+  EXPECT_FALSE(ModuleSymbols::open(folder.file("empty")));
+}
+
+// Damaged in every place in turn, a file gives names or an error, and nothing worse.
+TEST(ModuleSymbols, SurviveDamagedFiles) {
+  TempFolder folder;
+  auto whole = read_file(kSample, 1 << 26);
+  ASSERT_TRUE(whole);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200; ++i) {
+    Bytes bytes = *whole;
+    if (i % 4 == 0) bytes.resize(random() % bytes.size());
+    for (int n = 0; n < 20 && !bytes.empty(); ++n)
+      bytes[random() % bytes.size()] = static_cast<std::uint8_t>(random());
+    for (std::size_t n = 0; n < 4 && bytes.size() > 64; ++n)
+      bytes[32 + random() % 32] = static_cast<std::uint8_t>(random());
+    std::string path = folder.file("damaged");
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    auto module = ModuleSymbols::open(path);
+    if (!module) continue;
+    for (std::uint64_t at = 0x1000; at < 0x4000; at += 13) {
+      Function function = (*module)->function_at(at);
+      EXPECT_LE(function.begin.value, at);
+      EXPECT_GT(function.end.value, at);
+      (*module)->line_at(at);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tailtrace
