@@ -1,0 +1,150 @@
+#include "decoder/pt/record_sink.h"
+
+#include <gtest/gtest.h>
+
+#include "decoder/history/history.h"
+#include "decoder/pt/synthesis.h"
+#include "tests/support/random_program.h"
+
+namespace tailtrace::pt {
+namespace {
+
+struct Shown {
+  std::vector<Address> executed;
+  std::vector<GapReason> gaps;
+};
+
+Shown show(std::vector<BranchRecord> records, std::shared_ptr<const CodeImage> code) {
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->records = std::move(records);
+  snapshot->code = std::move(code);
+  History history(snapshot);
+  Shown shown;
+  HistoryCursor cursor(history);
+  for (cursor.seek_to_oldest(); cursor.valid(); cursor.next()) {
+    if (cursor.item().is_gap)
+      shown.gaps.push_back(cursor.item().gap.reason);
+    else
+      shown.executed.push_back(cursor.item().instruction.address);
+  }
+  return shown;
+}
+
+// Where a walk stands at its end: its last record says so.
+Address end_of(const ThreadSnapshot& snapshot) { return snapshot.records.back().from; }
+
+enum class Which { kFlow, kLibipt };
+
+std::vector<BranchRecord> decode(ByteSpan trace, const CodeImage& image, Address pc, Which which) {
+  RecordSink sink;
+  DecoderConfig config;
+  auto decoder =
+      which == Which::kFlow ? make_flow_decoder(image, config) : make_libipt_decoder(image, config);
+  decoder->decode(trace, sink);
+  return sink.finish(pc);
+}
+
+class RecordSinkOf : public testing::TestWithParam<Which> {};
+
+TEST_P(RecordSinkOf, ShowsExactlyWhatWasExecuted) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    RandomProgram program(seed, 40);
+    WalkOptions options;
+    options.asynchronous = options.edges = options.losses = false;
+    options.times = true;
+    Walk walk = random_walk(program, seed, options);
+    SynthesisOptions synthesis;
+    synthesis.timing = true;
+    auto trace = synthesize(walk.snapshot.records, *program.image(), {}, synthesis);
+    ASSERT_TRUE(trace);
+    Address pc = end_of(walk.snapshot);
+    Shown shown = show(decode(*trace, *program.image(), pc, GetParam()), program.image());
+    ASSERT_EQ(shown.executed, walk.executed) << "seed " << seed;
+    ASSERT_TRUE(shown.gaps.empty()) << "seed " << seed;
+  }
+}
+
+TEST_P(RecordSinkOf, KeepsTheKindsOfBranches) {
+  RandomProgram program(3, 40);
+  WalkOptions options;
+  options.asynchronous = options.edges = options.losses = false;
+  Walk walk = random_walk(program, 3, options);
+  auto trace = synthesize(walk.snapshot.records, *program.image(), {}, {});
+  ASSERT_TRUE(trace);
+  auto records = decode(*trace, *program.image(), end_of(walk.snapshot), GetParam());
+  auto branches = [](const std::vector<BranchRecord>& all) {
+    std::vector<BranchRecord> result;
+    for (BranchRecord record : all) {
+      if (record.kind > RecordKind::kSystemReturn) continue;
+      record.time = 0;
+      record.flags = 0;
+      result.push_back(record);
+    }
+    return result;
+  };
+  EXPECT_EQ(branches(records), branches(walk.snapshot.records));
+}
+
+TEST_P(RecordSinkOf, FollowsInterruptsSignalsAndEdges) {
+  for (std::uint64_t seed = 100; seed < 160; ++seed) {
+    RandomProgram program(seed, 40);
+    WalkOptions options;
+    options.losses = false;
+    Walk walk = random_walk(program, seed, options);
+    auto trace = synthesize(walk.snapshot.records, *program.image(), {}, {});
+    ASSERT_TRUE(trace);
+    Address pc = end_of(walk.snapshot);
+    Shown shown = show(decode(*trace, *program.image(), pc, GetParam()), program.image());
+    ASSERT_EQ(shown.executed, walk.executed) << "seed " << seed;
+  }
+}
+
+TEST_P(RecordSinkOf, LossesAreGapsAndNothingIsInvented) {
+  for (std::uint64_t seed = 200; seed < 260; ++seed) {
+    RandomProgram program(seed, 40);
+    WalkOptions options;
+    options.asynchronous = options.edges = false;
+    Walk walk = random_walk(program, seed, options);
+    auto trace = synthesize(walk.snapshot.records, *program.image(), {}, {});
+    ASSERT_TRUE(trace);
+    Address pc = end_of(walk.snapshot);
+    auto records = decode(*trace, *program.image(), pc, GetParam());
+    ASSERT_EQ(records.back().from, pc);
+    Shown shown = show(records, program.image());
+    // What is shown is what was executed, with holes: a subsequence, judged by the walk itself.
+    auto at = walk.executed.begin();
+    for (Address address : shown.executed) {
+      at = std::find(at, walk.executed.end(), address);
+      ASSERT_NE(at, walk.executed.end()) << "seed " << seed;
+      ++at;
+    }
+  }
+}
+
+TEST_P(RecordSinkOf, ATailOfATraceShowsATail) {
+  RandomProgram program(5, 40);
+  WalkOptions options;
+  options.branches = 5000;
+  options.asynchronous = options.edges = options.losses = false;
+  Walk walk = random_walk(program, 5, options);
+  SynthesisOptions synthesis;
+  synthesis.psb_period_bytes = 256;
+  auto trace = synthesize(walk.snapshot.records, *program.image(), {}, synthesis);
+  ASSERT_TRUE(trace);
+  for (std::size_t cut = 1; cut < trace->size(); cut += 97) {
+    auto records =
+        decode(ByteSpan(*trace).subspan(cut), *program.image(), end_of(walk.snapshot), GetParam());
+    Shown shown = show(records, program.image());
+    ASSERT_LE(shown.executed.size(), walk.executed.size());
+    ASSERT_TRUE(std::equal(shown.executed.rbegin(), shown.executed.rend(), walk.executed.rbegin()))
+        << "cut " << cut;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Decoders, RecordSinkOf, testing::Values(Which::kFlow, Which::kLibipt),
+                         [](const auto& info) {
+                           return info.param == Which::kFlow ? "Flow" : "Libipt";
+                         });
+
+}  // namespace
+}  // namespace tailtrace::pt
