@@ -61,7 +61,13 @@ struct RingHeader {
   std::uint64_t mask_bytes;               // capacity x 32 - 1
   std::uint8_t reserved1[192 - 168];
 
-  RingBlock own_block;  // the open block of writers that keep no table of blocks
+  // Open blocks that are in no table: all of them for writers that keep none (open_block 0), and
+  // such as a recorder makes up for itself. Two, so that one can be written while the other is
+  // open.
+  RingBlock own_block;
+  RingBlock spare_block;
+  std::uint64_t address;             // of this header in the writer's address space; 0: no table
+  std::atomic<std::uint32_t> epoch;  // of the process's code, as far as this thread has seen it
 };
 static_assert(sizeof(RingHeader) <= kRingHeaderSize_bytes);
 static_assert(offsetof(RingHeader, capacity) == 24);
@@ -69,6 +75,9 @@ static_assert(offsetof(RingHeader, tid) == 36);
 static_assert(offsetof(RingHeader, first_position) == 48);
 static_assert(offsetof(RingHeader, head_bytes) == 128);
 static_assert(offsetof(RingHeader, own_block) == 192);
+static_assert(offsetof(RingHeader, spare_block) == 224);
+static_assert(offsetof(RingHeader, address) == 256);
+static_assert(offsetof(RingHeader, epoch) == 264);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // Fills in a fresh header; everything else of it is zero.

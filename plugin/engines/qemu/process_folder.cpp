@@ -1,0 +1,201 @@
+#include "plugin/engines/qemu/process_folder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "plugin/engines/qemu/process_state.h"
+
+namespace tailtrace {
+namespace {
+
+Error bad_file(const std::string& path, std::string why) {
+  return Error{
+      ErrorCode::kBadInput, "cannot read the recording file " + path, std::move(why), {}, {}};
+}
+
+Error wrong_version(const std::string& path, std::uint32_t version, std::uint32_t known) {
+  Error error = bad_file(
+      path, fmt::format("it has version {}, this program reads version {}", version, known));
+  error.fix = "record again, or read it with the tailtrace that wrote it";
+  return error;
+}
+
+std::optional<std::uint32_t> slot_in_name(std::string_view name) {
+  constexpr std::string_view kBefore = "thread.", kAfter = ".ring";
+  if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return std::nullopt;
+  name.remove_prefix(kBefore.size());
+  name.remove_suffix(kAfter.size());
+  std::uint32_t slot = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), slot);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return slot;
+}
+
+}  // namespace
+
+Result<ProcessFolder> ProcessFolder::open(const std::string& path) {
+  ProcessFolder folder;
+  folder.path_ = path;
+  if (auto ok = folder.read_process_file(); !ok) return fail(std::move(ok.error()));
+  if (auto ok = folder.open_blocks(); !ok) return fail(std::move(ok.error()));
+  if (auto ok = folder.open_code(); !ok) return fail(std::move(ok.error()));
+  return folder;
+}
+
+Result<void> ProcessFolder::read_process_file() {
+  constexpr std::size_t kMaxSize_bytes = 1 << 16;
+  std::string path = path_ + "/" + kProcessName;
+  Result<Bytes> text = read_file(path, kMaxSize_bytes);
+  if (!text) return fail(std::move(text.error()));
+  auto json = nlohmann::json::parse(text->begin(), text->end(), nullptr, false);
+  if (!json.is_object()) return fail(bad_file(path, "it is not a JSON object"));
+  if (json.value("schema", "") != "tailtrace-process-1")
+    return fail(bad_file(path, "its schema is not tailtrace-process-1"));
+  auto number = [&](const char* name) {
+    return json.contains(name) && json[name].is_number_unsigned() ? json[name].get<std::uint64_t>()
+                                                                  : 0;
+  };
+  pid_ = static_cast<std::int32_t>(number("pid"));
+  program_index_ = static_cast<std::uint32_t>(number("program"));
+  start_time_ = number("start_time");
+  has_stub_ = json.contains("stub") && json["stub"].is_boolean() && json["stub"].get<bool>();
+  return {};
+}
+
+Result<void> ProcessFolder::open_blocks() {
+  std::string path = path_ + "/" + kBlocksName;
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return fail(std::move(file.error()));
+  if (file->bytes().size() < kLogHeaderSize_bytes) return fail(bad_file(path, "it is cut short"));
+  const auto& h = *reinterpret_cast<const BlocksHeader*>(file->bytes().data());
+  if (std::memcmp(h.magic, kBlocksMagic, sizeof h.magic) != 0)
+    return fail(bad_file(path, "it does not begin as a table of blocks does"));
+  if (h.version != kBlocksVersion) return fail(wrong_version(path, h.version, kBlocksVersion));
+  std::uint64_t room = (file->bytes().size() - kLogHeaderSize_bytes) / sizeof(RingBlock);
+  if (h.block_size_bytes != sizeof(RingBlock) || h.capacity > room)
+    return fail(bad_file(path, fmt::format("it is cut short: {} blocks of {}", room, h.capacity)));
+  blocks_ = &h;
+  blocks_file_ = std::move(*file);
+  return {};
+}
+
+Result<void> ProcessFolder::open_code() {
+  std::string path = path_ + "/" + kCodeName;
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return fail(std::move(file.error()));
+  if (file->bytes().size() < kLogHeaderSize_bytes) return fail(bad_file(path, "it is cut short"));
+  const auto& h = *reinterpret_cast<const CodeHeader*>(file->bytes().data());
+  if (std::memcmp(h.magic, kCodeMagic, sizeof h.magic) != 0)
+    return fail(bad_file(path, "it does not begin as a log of code does"));
+  if (h.version != kCodeVersion) return fail(wrong_version(path, h.version, kCodeVersion));
+  code_ = &h;
+  code_file_ = std::make_shared<const MappedFile>(std::move(*file));
+  return {};
+}
+
+bool ProcessFolder::is_alive() const {
+  return start_time_ != 0 && process_start_time(pid_) == start_time_;
+}
+
+RecordingLosses ProcessFolder::losses() const {
+  return {blocks_->lost_blocks.load(), blocks_->lost_threads.load(), blocks_->lost_rings.load()};
+}
+
+Result<void> ProcessFolder::find_rings() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    auto slot = slot_in_name(entry.path().filename().string());
+    if (!slot || rings_.count(*slot) != 0) continue;
+    Result<Ring> ring = Ring::open(entry.path().string());
+    // A ring that is just being made has no header yet.
+    if (!ring && is_alive()) continue;
+    if (!ring) return fail(std::move(ring.error()));
+    rings_.emplace(*slot, std::move(*ring));
+  }
+  // A folder that is gone has no new rings; those already open stay readable.
+  if (error && rings_.empty())
+    return fail(system_error("cannot list the recording " + path_, error.value()));
+  return {};
+}
+
+Result<std::vector<const Ring*>> ProcessFolder::rings() {
+  if (auto ok = find_rings(); !ok) return fail(std::move(ok.error()));
+  std::vector<const Ring*> all;
+  for (const auto& [slot, ring] : rings_) all.push_back(&ring);
+  return all;
+}
+
+Result<const Ring*> ProcessFolder::ring_of(std::int32_t tid) {
+  if (auto ok = find_rings(); !ok) return fail(std::move(ok.error()));
+  for (auto it = rings_.rbegin(); it != rings_.rend(); ++it)
+    if (it->second.thread().tid == tid) return &it->second;
+  return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", tid),
+              fmt::format("no ring of process {} is its", pid_));
+}
+
+Result<RingBlock> ProcessFolder::open_block(const Ring& ring) const {
+  const RingHeader& h = ring.header();
+  std::uint64_t at = h.open_block.load(std::memory_order_acquire);
+  RingBlock block;
+  if (at == h.address + offsetof(RingHeader, own_block)) {
+    block = h.own_block;
+  } else if (at == h.address + offsetof(RingHeader, spare_block)) {
+    block = h.spare_block;
+  } else {
+    std::uint64_t offset = at - blocks_->address;
+    if (offset % sizeof(RingBlock) != 0 || offset / sizeof(RingBlock) >= blocks_->capacity)
+      return fail(ErrorCode::kBadInput,
+                  fmt::format("cannot tell where thread {} stands", ring.thread().tid),
+                  fmt::format("its open block {:#x} is in no table", at));
+    block = load<RingBlock>(blocks_file_.bytes(), kLogHeaderSize_bytes + offset);
+  }
+  block.begin = block_begin(block.begin);
+  return block;
+}
+
+Result<void> ProcessFolder::read_new_code() {
+  ByteSpan bytes = code_file_->bytes().subspan(kLogHeaderSize_bytes);
+  std::uint64_t used = code_->used_bytes.load(std::memory_order_acquire);
+  if (used > bytes.size()) return fail(bad_file(path_ + "/" + kCodeName, "it is cut short"));
+  if (read_bytes_ == used) return {};
+  while (read_bytes_ < used) {
+    std::uint64_t left = used - read_bytes_;
+    const auto* entry = reinterpret_cast<const CodeEntry*>(bytes.data() + read_bytes_);
+    if (left < sizeof *entry || left - sizeof *entry < entry->size_bytes)
+      return fail(bad_file(path_ + "/" + kCodeName,
+                           fmt::format("the entry at {} ends behind the file", read_bytes_)));
+    entries_.push_back(entry);
+    std::uint64_t size = sizeof *entry + entry->size_bytes;
+    read_bytes_ += (size + kCodeAlign_bytes - 1) & ~(kCodeAlign_bytes - 1);
+  }
+  // First sights hold from the beginning, however late they came.
+  std::stable_sort(entries_.begin(), entries_.end(),
+                   [](const CodeEntry* a, const CodeEntry* b) { return a->epoch < b->epoch; });
+  image_ = nullptr;
+  return {};
+}
+
+Result<std::shared_ptr<const CodeImage>> ProcessFolder::code(
+    const std::vector<std::uint32_t>& epochs) {
+  if (auto ok = read_new_code(); !ok) return fail(std::move(ok.error()));
+  if (image_ != nullptr && image_epochs_ == epochs) return image_;
+  auto image = std::make_shared<CodeImage>();
+  for (const CodeEntry* entry : entries_) {
+    auto epoch = std::lower_bound(epochs.begin(), epochs.end(), entry->epoch);
+    if (epoch == epochs.end()) break;  // this thread has not met it yet
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(entry + 1);
+    auto ok = image->add({entry->address}, ByteSpan(bytes, entry->size_bytes), code_file_,
+                         {static_cast<std::uint32_t>(epoch - epochs.begin())});
+    if (!ok) return fail(std::move(ok.error()));
+  }
+  image_ = std::move(image);
+  image_epochs_ = epochs;
+  return image_;
+}
+
+}  // namespace tailtrace

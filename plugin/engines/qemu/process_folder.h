@@ -1,0 +1,81 @@
+// ProcessFolder: what a process run under qemu has left in its folder of the session so far, be it
+// alive or dead. RING.md (decoder/record) draws the files.
+//
+// Everything read is checked: a folder may come from anywhere. An open folder stays readable when
+// it is deleted.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoder/code/code_image.h"
+#include "decoder/record/ring.h"
+#include "plugin/engines/qemu/session_format.h"
+
+namespace tailtrace {
+
+// What could not be recorded, and why; all 0 in a whole recording.
+struct RecordingLosses {
+  std::uint64_t blocks = 0;   // pieces of code that found no room; gap records stand for them
+  std::uint64_t threads = 0;  // threads that got no ring
+  std::uint64_t rings = 0;    // rings of ended threads that were deleted to make room
+};
+
+class ProcessFolder {
+ public:
+  // Errors: no such folder; a file in it that is missing, cut short or of another version.
+  static Result<ProcessFolder> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::int32_t pid() const { return pid_; }
+  // How many programs the process executed before this one.
+  std::uint32_t program_index() const { return program_index_; }
+  bool has_stub() const { return has_stub_; }
+  // Whether the recorded process is still there (it may have executed another program meanwhile).
+  bool is_alive() const;
+  RecordingLosses losses() const;
+
+  // The rings of all threads, ended ones included, in the order in which they were made. Looks
+  // for new ones. Errors: a ring that cannot be read.
+  Result<std::vector<const Ring*>> rings();
+
+  // The newest ring of a thread; its pid does not matter. Errors: kGone when there is none.
+  Result<const Ring*> ring_of(std::int32_t tid);
+
+  // A ring's open block. Errors: kBadInput when it is nowhere.
+  Result<RingBlock> open_block(const Ring& ring) const;
+
+  // The code as a thread saw it, whose epochs were these numbers of the process, oldest first:
+  // epoch i of the image is the state after the process's epoch `epochs[i]`.
+  Result<std::shared_ptr<const CodeImage>> code(const std::vector<std::uint32_t>& epochs);
+
+ private:
+  Result<void> read_process_file();
+  Result<void> open_blocks();
+  Result<void> open_code();
+  Result<void> find_rings();
+  Result<void> read_new_code();
+
+  std::string path_;
+  std::int32_t pid_ = 0;
+  std::uint32_t program_index_ = 0;
+  std::uint64_t start_time_ = 0;
+  bool has_stub_ = false;
+
+  MappedFile blocks_file_;
+  const BlocksHeader* blocks_ = nullptr;
+  std::shared_ptr<const MappedFile> code_file_;
+  const CodeHeader* code_ = nullptr;
+
+  std::map<std::uint32_t, Ring> rings_;    // by slot
+  std::vector<const CodeEntry*> entries_;  // those with epoch 0 first, then as they came
+  std::uint64_t read_bytes_ = 0;           // of the code file
+  std::vector<std::uint32_t> image_epochs_;
+  std::shared_ptr<const CodeImage> image_;  // of image_epochs_; null: to be made
+};
+
+}  // namespace tailtrace

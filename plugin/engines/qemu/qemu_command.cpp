@@ -1,0 +1,173 @@
+#include "plugin/engines/qemu/qemu_command.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "plugin/engines/qemu/program_check.h"
+#include "plugin/engines/qemu/qemu_process.h"
+
+extern char** environ;
+
+namespace tailtrace {
+namespace {
+
+constexpr char kPluginName[] = "libtailtrace_qemu.so";
+
+std::vector<std::string> our_environment() {
+  std::vector<std::string> all;
+  for (char** v = environ; *v != nullptr; ++v) all.push_back(*v);
+  return all;
+}
+
+// Variables by which qemu itself, or its dynamic loader, would change.
+bool concerns_qemu(const std::string& variable) {
+  return variable.starts_with("LD_") || variable.starts_with("QEMU_") ||
+         variable.starts_with("GLIBC_TUNABLES=");
+}
+
+// The program gets them all; those that concern qemu by an option, unless it holds a comma, which
+// separates variables there.
+void put_environment(const std::vector<std::string>& variables, QemuCommand& command) {
+  for (const std::string& variable : variables) {
+    if (concerns_qemu(variable) && variable.find(',') == std::string::npos) {
+      command.arguments.push_back("-E");
+      command.arguments.push_back(variable);
+    } else {
+      command.environment.push_back(variable);
+    }
+  }
+}
+
+// A comma in a plugin's path or option is written twice (qemu's option syntax).
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (char c : text) result.append(c == ',' ? 2 : 1, c);
+  return result;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (const std::string& s : strings) result.push_back(const_cast<char*>(s.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+std::string own_folder() {
+  Dl_info info;
+  static const int kAnchor = 0;
+  std::error_code error;
+  std::filesystem::path self;
+  if (::dladdr(&kAnchor, &info) != 0 && info.dli_fname != nullptr && info.dli_fname[0] == '/')
+    self = info.dli_fname;
+  else
+    self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return self.parent_path().string();
+}
+
+}  // namespace
+
+std::string stub_name(unsigned program_index) { return fmt::format("stub.{}", program_index); }
+
+Result<std::string> find_qemu(const std::string& name) {
+  const char* variable = std::getenv("TAILTRACE_QEMU");
+  std::string wanted = !name.empty() ? name : variable != nullptr ? variable : "qemu-x86_64";
+  Result<std::string> path = find_in_path(wanted);
+  if (path && ::access(path->c_str(), X_OK) == 0) return path;
+  return fail(ErrorCode::kNoEngine, "cannot record with qemu",
+              path ? "there is no program " + *path : wanted + " is not installed",
+              "sudo apt install qemu-user", kWithoutQemu);
+}
+
+Result<std::string> find_qemu_plugin() {
+  if (const char* variable = std::getenv("TAILTRACE_QEMU_PLUGIN")) {
+    if (::access(variable, R_OK) == 0) return std::string(variable);
+    return fail(ErrorCode::kNoEngine, "cannot record with qemu",
+                fmt::format("TAILTRACE_QEMU_PLUGIN names {}, which cannot be read", variable),
+                "unset TAILTRACE_QEMU_PLUGIN", kWithoutQemu);
+  }
+  std::string own = own_folder();
+  for (const char* place : {"", "/../plugin", "/../lib/tailtrace", "/../../plugin", "/tailtrace"}) {
+    std::string path = own + place + "/" + kPluginName;
+    if (::access(path.c_str(), R_OK) == 0) return std::filesystem::weakly_canonical(path).string();
+  }
+  return fail(ErrorCode::kNoEngine, "cannot record with qemu",
+              fmt::format("{} is not near {}", kPluginName, own),
+              "install tailtrace whole, or name the file with TAILTRACE_QEMU_PLUGIN", kWithoutQemu);
+}
+
+Result<QemuCommand> make_qemu_command(const QemuOptions& options, const std::string& session) {
+  Result<Runnable> program = find_program(options.program);
+  if (!program) return fail(std::move(program.error()));
+  Result<std::string> qemu = find_qemu(options.qemu);
+  if (!qemu) return fail(std::move(qemu.error()));
+  Result<std::string> plugin = find_qemu_plugin();
+  if (!plugin) return fail(std::move(plugin.error()));
+  QemuCommand command;
+  auto& arguments = command.arguments;
+  arguments = {*qemu, "-plugin",
+               fmt::format("{},session={},records={},stub={}", escaped(*plugin), escaped(session),
+                           options.ring_records, options.with_stub ? "on" : "off")};
+  if (options.with_stub) {
+    arguments.push_back("-g");
+    arguments.push_back(session + "/" + stub_name(0));
+  }
+  arguments.insert(arguments.end(), options.qemu_options.begin(), options.qemu_options.end());
+  put_environment(options.environment ? *options.environment : our_environment(), command);
+  arguments.insert(arguments.end(), {"-0", program->arguments[0], "--", program->path});
+  arguments.insert(arguments.end(), program->arguments.begin() + 1, program->arguments.end());
+  return command;
+}
+
+Result<int> QemuCommand::start(const std::array<int, 3>& stdio) const {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  // Copies far up first: one of the wanted descriptors may be another's number.
+  std::vector<UniqueFd> copies;
+  for (int fd : stdio) copies.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 10));
+  for (int i = 0; i < 3; ++i)
+    if (copies[static_cast<std::size_t>(i)])
+      ::posix_spawn_file_actions_adddup2(&actions, copies[static_cast<std::size_t>(i)].get(), i);
+  std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+  pid_t pid = 0;
+  int error = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), envp.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return fail(system_error("cannot start " + arguments[0], error));
+  return static_cast<int>(pid);
+}
+
+std::string what_qemu_says(const QemuOptions& options) {
+  Result<SessionFolder> scratch = SessionFolder::make(options.sessions);
+  if (!scratch) return scratch.error().to_line();
+  QemuOptions asked = options;
+  asked.with_stub = false;
+  Result<QemuCommand> command = make_qemu_command(asked, scratch->path());
+  if (!command) return command.error().to_line();
+  // There is no program to run, so that only the plugin's loading is left.
+  auto& arguments = command->arguments;
+  arguments.erase(std::find(arguments.begin(), arguments.end(), "--") + 1, arguments.end());
+  arguments.push_back("/dev/null");
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "";
+  UniqueFd out(ends[0]), in(ends[1]), nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  Result<int> pid = command->start({nothing.get(), nothing.get(), in.get()});
+  in.reset();
+  if (!pid) return pid.error().to_line();
+  std::string text;
+  char chunk[4096];
+  for (ssize_t n; text.size() < 65536 && (n = ::read(out.get(), chunk, sizeof chunk)) > 0;)
+    text.append(chunk, static_cast<std::size_t>(n));
+  ::kill(*pid, SIGKILL);
+  ::waitpid(*pid, nullptr, 0);
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,36 @@
+// The command line that runs a program under qemu with our plugin, and how it is started.
+//
+// Threading: values.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "decoder/base/result.h"
+
+namespace tailtrace {
+
+struct QemuOptions;
+
+// What helps those for whom qemu does not work.
+constexpr char kWithoutQemu[] = "--engine=step (works without it, slower)";
+
+struct QemuCommand {
+  std::vector<std::string> arguments;    // argv; the first is qemu's path
+  std::vector<std::string> environment;  // "NAME=VALUE"
+
+  // Starts it with these descriptors as 0, 1 and 2. The process number. Errors: kSystem.
+  Result<int> start(const std::array<int, 3>& stdio) const;
+};
+
+// Errors: as find_program(), find_qemu(), find_qemu_plugin().
+Result<QemuCommand> make_qemu_command(const QemuOptions& options, const std::string& session);
+
+// The stub's socket in the session folder, for a process that executed so many programs before.
+std::string stub_name(unsigned program_index);
+
+// Asks qemu to load the plugin and do nothing else: what it says about that, one line.
+std::string what_qemu_says(const QemuOptions& options);
+
+}  // namespace tailtrace

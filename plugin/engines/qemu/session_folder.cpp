@@ -1,0 +1,67 @@
+#include "plugin/engines/qemu/session_folder.h"
+
+#include <fmt/core.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+namespace tailtrace {
+namespace {
+
+std::string default_parent() {
+  for (const char* variable : {"TAILTRACE_SESSIONS", "XDG_RUNTIME_DIR"}) {
+    const char* value = ::getenv(variable);
+    if (value != nullptr && *value == '/' && ::access(value, W_OK | X_OK) == 0) return value;
+  }
+  return ::access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+bool is_process_folder(const std::string& name) {
+  int pid = 0, program = 0, end = 0;
+  return std::sscanf(name.c_str(), "%d.%d%n", &pid, &program, &end) == 2 &&
+         static_cast<std::size_t>(end) == name.size();
+}
+
+}  // namespace
+
+Result<SessionFolder> SessionFolder::make(const std::string& parent) {
+  std::string path = (parent.empty() ? default_parent() : parent) + "/tailtrace.XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) {  // with mode 0700
+    Error error = system_error("cannot make a folder for the recording, " + path);
+    error.fix = "name a folder that can be written to with TAILTRACE_SESSIONS";
+    return fail(std::move(error));
+  }
+  return SessionFolder(std::move(path));
+}
+
+SessionFolder::~SessionFolder() {
+  std::error_code ignored;
+  if (!path_.empty() && !keep_) std::filesystem::remove_all(path_, ignored);
+}
+
+Result<std::vector<std::string>> process_folders(const std::string& session) {
+  std::vector<std::pair<std::filesystem::file_time_type, std::string>> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(session, error))
+    if (is_process_folder(entry.path().filename().string())) {
+      std::error_code ignored;
+      // Written once, when the folder was made.
+      auto made = std::filesystem::last_write_time(entry.path() / "process.json", ignored);
+      found.emplace_back(made, entry.path().string());
+    }
+  if (error) return fail(system_error("cannot list the session " + session, error.value()));
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> folders;
+  for (auto& [made, path] : found) folders.push_back(std::move(path));
+  return folders;
+}
+
+std::string process_folder_path(const std::string& session, int pid, unsigned program_index) {
+  return fmt::format("{}/{}.{}", session, pid, program_index);
+}
+
+}  // namespace tailtrace

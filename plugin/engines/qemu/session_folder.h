@@ -1,0 +1,46 @@
+// SessionFolder: the folder, private to the user, in which recordings of one run are kept while it
+// lasts. It goes away with the object unless it is kept.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decoder/base/result.h"
+
+namespace tailtrace {
+
+class SessionFolder {
+ public:
+  // Makes one in `parent`; if that is empty in $TAILTRACE_SESSIONS, else $XDG_RUNTIME_DIR, else
+  // /dev/shm, else /tmp. Errors: the folder cannot be made.
+  static Result<SessionFolder> make(const std::string& parent);
+
+  SessionFolder(SessionFolder&& other) noexcept
+      : path_(std::exchange(other.path_, {})), keep_(other.keep_) {}
+  SessionFolder& operator=(SessionFolder&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(keep_, other.keep_);
+    return *this;
+  }
+  ~SessionFolder();
+
+  const std::string& path() const { return path_; }
+  void keep() { keep_ = true; }
+
+ private:
+  explicit SessionFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+  bool keep_ = false;
+};
+
+// The folders of the recorded processes of a session, PID.N each, in order of appearance.
+Result<std::vector<std::string>> process_folders(const std::string& session);
+
+// The folder of one process's program, whether or not it exists.
+std::string process_folder_path(const std::string& session, int pid, unsigned program_index);
+
+}  // namespace tailtrace

@@ -1,0 +1,76 @@
+// The layout of a recording session's folder, as the plugin inside qemu writes it and the engine
+// reads it. RING.md (decoder/record) draws the files.
+//
+// This header is shared with code that lives inside qemu's process; it needs no library.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "decoder/record/ring_format.h"
+
+namespace tailtrace {
+
+// Names in the session folder.
+constexpr char kRefusalName[] = "refusal";  // three lines: what, why, fix; the plugin gave up
+// Names in a process's folder, which is called PID.N: N counts the programs it has executed.
+constexpr char kProcessName[] = "process.json";
+constexpr char kBlocksName[] = "blocks";
+constexpr char kCodeName[] = "code";
+// Rings are called thread.N.ring, N as RingHeader::slot has it.
+
+constexpr std::size_t kLogHeaderSize_bytes = 4096;
+
+constexpr char kBlocksMagic[8] = {'T', 'T', 'B', 'L', 'O', 'C', 'K', '\n'};
+constexpr std::uint32_t kBlocksVersion = 1;
+
+// `blocks`: the header, then `capacity` RingBlocks. RingHeader::open_block points among them.
+struct BlocksHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t block_size_bytes;
+  std::uint64_t address;   // of the first RingBlock, in the writer's address space
+  std::uint64_t capacity;  // blocks
+  std::atomic<std::uint64_t> used;
+  // What could not be recorded; 0 in a whole recording.
+  std::atomic<std::uint64_t> lost_blocks;   // translations that found no room here or in `code`
+  std::atomic<std::uint64_t> lost_threads;  // threads that got no ring
+  std::atomic<std::uint64_t> lost_rings;    // rings of threads long gone that were deleted
+};
+static_assert(sizeof(BlocksHeader) <= kLogHeaderSize_bytes);
+static_assert(offsetof(BlocksHeader, address) == 16);
+static_assert(offsetof(BlocksHeader, lost_blocks) == 40);
+
+// A block whose `begin` has this bit (and not the one below: no user address has just one of them)
+// is one that the recorder looks at twice; readers take the bit off.
+constexpr std::uint64_t kSlowBlock = 1ull << 63;
+
+constexpr std::uint64_t block_begin(std::uint64_t begin) {
+  bool marked = (begin >> 62) == 2;
+  return marked ? begin & ~kSlowBlock : begin;
+}
+
+constexpr char kCodeMagic[8] = {'T', 'T', 'C', 'O', 'D', 'E', '\n', '\0'};
+constexpr std::uint32_t kCodeVersion = 1;
+
+// `code`: the header, then `used_bytes` of entries, each a CodeEntry and its bytes, filled up to a
+// multiple of 16.
+struct CodeHeader {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t reserved;
+  std::uint64_t capacity_bytes;           // of the entries
+  std::atomic<std::uint64_t> used_bytes;  // of the entries; grows when an entry is whole
+};
+static_assert(sizeof(CodeHeader) <= kLogHeaderSize_bytes);
+
+struct CodeEntry {
+  std::uint64_t address;
+  std::uint32_t size_bytes;
+  std::uint32_t epoch;  // of the process: 0 holds from the beginning, each change adds one
+};
+static_assert(sizeof(CodeEntry) == 16);
+constexpr std::uint64_t kCodeAlign_bytes = 16;
+
+}  // namespace tailtrace

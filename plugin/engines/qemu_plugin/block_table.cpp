@@ -1,0 +1,158 @@
+#include "plugin/engines/qemu_plugin/block_table.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "decoder/record/branch_record.h"
+
+namespace tailtrace {
+namespace {
+
+RecordKind kind_of(InstructionClass last) {
+  switch (last) {
+    case InstructionClass::kConditional:
+      return RecordKind::kConditional;
+    case InstructionClass::kJump:
+      return RecordKind::kJump;
+    case InstructionClass::kCall:
+      return RecordKind::kCall;
+    case InstructionClass::kIndirectJump:
+      return RecordKind::kIndirectJump;
+    case InstructionClass::kIndirectCall:
+      return RecordKind::kIndirectCall;
+    case InstructionClass::kReturn:
+      return RecordKind::kReturn;
+    case InstructionClass::kFarJump:
+      return RecordKind::kFarJump;
+    case InstructionClass::kFarCall:
+      return RecordKind::kFarCall;
+    case InstructionClass::kFarReturn:
+      return RecordKind::kFarReturn;
+    case InstructionClass::kSystemCall:
+      return RecordKind::kSystemCall;
+    case InstructionClass::kSystemReturn:
+      return RecordKind::kSystemReturn;
+    default:
+      // Nothing in the block leads elsewhere: whoever leaves it otherwise was moved.
+      return RecordKind::kDiscontinuity;
+  }
+}
+
+// A block's last instruction may store into the block's own page, or need to be alone: then qemu
+// gives the block up there and executes that instruction again, in a block of its own.
+bool may_be_repeated(InstructionClass last) {
+  return last == InstructionClass::kOther || last == InstructionClass::kCall ||
+         last == InstructionClass::kIndirectCall || last == InstructionClass::kFarCall;
+}
+
+RingBlock ring_block(const NewBlock& block, const Instruction& last, bool marked) {
+  std::uint64_t end = block.begin + block.size_bytes;
+  RecordKind kind = kind_of(last.kind);
+  std::uint64_t flags = kind == RecordKind::kDiscontinuity ? kFlagAsync : 0;
+  RingBlock result;
+  result.begin = marked ? block.begin | kSlowBlock : block.begin;
+  result.next = last.ends_run() ? kNoFallThrough : end;
+  result.last = flags != 0 ? end : last.address.value;
+  result.tail = block.insns | static_cast<std::uint64_t>(kind) << 32 | flags << 40;
+  return result;
+}
+
+}  // namespace
+
+int BlockInfo::index_of(std::uint64_t pc) const {
+  std::uint64_t at = begin;
+  for (int i = 0; i < insns; ++i) {
+    if (at == pc) return i;
+    at += sizes[i];
+  }
+  return -1;
+}
+
+bool BlockTable::create(const std::string& path, std::size_t capacity) {
+  std::size_t bytes = kLogHeaderSize_bytes + capacity * sizeof(RingBlock);
+  if (!file_.create(path, bytes, kLogHeaderSize_bytes)) return false;
+  capacity_ = capacity;
+  blocks_ = reinterpret_cast<RingBlock*>(file_.data() + kLogHeaderSize_bytes);
+  infos_ = static_cast<BlockInfo*>(map_private(capacity * sizeof(BlockInfo)));
+  sizes_ = static_cast<std::uint8_t*>(map_private(kMaxSizes_bytes));
+  if (infos_ == nullptr || sizes_ == nullptr) return false;
+  std::memcpy(header().magic, kBlocksMagic, sizeof kBlocksMagic);
+  header().version = kBlocksVersion;
+  header().block_size_bytes = sizeof(RingBlock);
+  header().address = reinterpret_cast<std::uint64_t>(blocks_);
+  header().capacity = capacity;
+  return true;
+}
+
+bool BlockTable::move_to(const std::string& path) {
+  return file_.move_to(path, kLogHeaderSize_bytes + used_ * sizeof(RingBlock));
+}
+
+// The same bytes are at an address as long as its epoch does not change: they need no comparing.
+RingBlock* BlockTable::find(const NewBlock& block) const {
+  auto found = by_begin_.find(block.begin);
+  std::uint32_t index = found == by_begin_.end() ? 0 : found->second;
+  for (; index != 0; index = infos_[index - 1].next_same_begin) {
+    const BlockInfo& info = infos_[index - 1];
+    if (info.epoch == block.epoch && info.size_bytes == block.size_bytes &&
+        info.insns == block.insns)
+      return &blocks_[index - 1];
+  }
+  return nullptr;
+}
+
+std::uint8_t BlockTable::care_of(const NewBlock& block, InstructionClass last) const {
+  std::uint8_t care = 0;
+  if (block.insns == 1 && last == InstructionClass::kRepString) care |= kCareRepeat;
+  if (block.insns == 1 && may_be_repeated(last)) care |= kCareSingle;
+  if (block.epoch != 0) care |= kCareChanged;
+  auto found = cares_.find(block.begin);
+  return found == cares_.end() ? care : care | found->second;
+}
+
+RingBlock* BlockTable::find_or_add(const NewBlock& block) {
+  if (RingBlock* known = find(block)) return known;
+  std::size_t bytes = kLogHeaderSize_bytes + (used_ + 1) * sizeof(RingBlock);
+  if (used_ == capacity_ || sizes_used_ + block.insns > kMaxSizes_bytes || !file_.grow_to(bytes))
+    return nullptr;
+  std::size_t last_size = block.sizes[block.insns - 1];
+  std::size_t last_offset = block.size_bytes - last_size;
+  Address last_at{block.begin + last_offset};
+  Instruction unknown;
+  unknown.address = last_at;
+  Instruction last =
+      decode_instruction({block.bytes + last_offset, last_size}, last_at).value_or(unknown);
+  BlockInfo& info = infos_[used_];
+  info = {block.begin, last.target.value,         block.epoch,
+          0,           sizes_ + sizes_used_,      block.size_bytes,
+          block.insns, care_of(block, last.kind), last.kind};
+  std::memcpy(sizes_ + sizes_used_, block.sizes, block.insns);
+  sizes_used_ += block.insns;
+  blocks_[used_] = ring_block(block, last, info.care != 0);
+  std::uint32_t& newest = by_begin_[block.begin];
+  info.next_same_begin = newest;
+  newest = static_cast<std::uint32_t>(used_ + 1);
+  header().used.store(++used_, std::memory_order_release);
+  return &blocks_[used_ - 1];
+}
+
+void BlockTable::care_for(std::uint64_t pc, BlockCare care) {
+  if (cares_.size() >= kMaxCares && cares_.count(pc) == 0) return;
+  cares_[pc] |= care;
+  auto found = by_begin_.find(pc);
+  std::uint32_t index = found == by_begin_.end() ? 0 : found->second;
+  for (; index != 0; index = infos_[index - 1].next_same_begin) {
+    // Other threads may be executing it; they notice the next time.
+    std::atomic_ref(infos_[index - 1].care).fetch_or(care);
+    std::atomic_ref(blocks_[index - 1].begin).fetch_or(kSlowBlock);
+  }
+}
+
+void BlockTable::clear() {
+  used_ = 0;
+  sizes_used_ = 0;
+  by_begin_.clear();
+  header().used.store(0, std::memory_order_release);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,45 @@
+// What runs at the beginning of each block. qemu's generated code calls tailtrace_block_entry with
+// the vCPU's number and the RingBlock; the host register rbp is qemu's copy of the guest's
+// registers then.
+//
+// Threading: on the vCPU's own thread; takes no lock.
+#pragma once
+
+#include <cstdint>
+
+#include "decoder/record/ring_format.h"
+
+extern "C" void tailtrace_block_entry(unsigned cpu, void* block);
+// A block that could not be described; `pc` is its address.
+extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc);
+
+namespace tailtrace {
+
+// Blocks marked with kSlowBlock.
+void on_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* registers);
+
+// From the open block into `block`, which begins at `pc`. Leaving the open block other than by
+// falling through writes a record; whether it does is never branched on, for nothing predicts it.
+// The slot at the head is therefore always scribbled on.
+inline __attribute__((always_inline)) void step(RingHeader* ring, const RingBlock* block,
+                                                std::uint64_t pc) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const auto* open = reinterpret_cast<const RingBlock*>(ring->open_block.load(kRelaxed));
+  std::uint64_t head = ring->head_bytes.load(kRelaxed);
+  std::uint64_t tail = ring->run_insns.load(kRelaxed) + open->tail;
+  std::uint8_t* records = reinterpret_cast<std::uint8_t*>(ring) + kRingHeaderSize_bytes;
+  auto* slot = reinterpret_cast<std::uint64_t*>(records + (head & ring->mask_bytes));
+  bool leaves = pc != open->next;
+  slot[0] = open->last;
+  slot[1] = pc;
+  slot[2] = ring->time;
+  slot[3] = tail;
+  ring->run_insns.store(static_cast<std::uint32_t>(tail) & (static_cast<std::uint64_t>(leaves) - 1),
+                        std::memory_order_release);
+  ring->head_bytes.store(head + (static_cast<std::uint64_t>(leaves) << 5),
+                         std::memory_order_release);
+  ring->open_block.store(reinterpret_cast<std::uint64_t>(block), std::memory_order_release);
+}
+static_assert(sizeof(BranchRecord) == 1 << 5);
+
+}  // namespace tailtrace

@@ -1,0 +1,128 @@
+#include "plugin/engines/qemu_plugin/process.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace tailtrace {
+namespace {
+
+// Sparse files: these are limits, not costs.
+constexpr std::size_t kMaxBlocks = 4 << 20;
+constexpr std::size_t kMaxCode_bytes = 512 << 20;
+
+constexpr char kUnfinished[] = ".new";
+
+std::string system_text(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+bool refuse(const RecorderOptions& options, const std::string& what, const std::string& why,
+            const std::string& fix) {
+  write_new_file(options.session + "/" + kRefusalName, what + "\n" + why + "\n" + fix + "\n");
+  return false;
+}
+
+bool refuse_for_space(const RecorderOptions& options, const std::string& what) {
+  return refuse(options, "cannot record in the folder " + options.session, system_text(what),
+                "free some space there, or name another folder with TAILTRACE_SESSIONS");
+}
+
+std::string quoted(const std::string& text) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string json = "\"";
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (byte < 0x20) {
+      json += "\\u00";
+      json += kDigits[byte >> 4];
+      json += kDigits[byte & 15];
+    } else {
+      json += c;
+    }
+  }
+  return json + "\"";
+}
+
+// The kernel's start time of this process tells it from a later one of the same number.
+std::string start_time() {
+  char text[1024] = {};
+  FILE* file = std::fopen("/proc/self/stat", "re");
+  if (file == nullptr) return "0";
+  std::size_t n = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  std::string stat(text, n);
+  std::size_t at = stat.rfind(')');
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+  if (at == std::string::npos) return "0";
+  return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+}
+
+std::string folder_of(const RecorderOptions& options) {
+  return options.session + "/" + std::to_string(::getpid()) + "." +
+         std::to_string(options.program_index);
+}
+
+bool write_process_file(const Recorder& recorder) {
+  std::string text = "{\n  \"schema\": \"tailtrace-process-1\",\n";
+  text += "  \"pid\": " + std::to_string(::getpid()) + ",\n";
+  text += "  \"parent\": " + std::to_string(::getppid()) + ",\n";
+  text += "  \"program\": " + std::to_string(recorder.options.program_index) + ",\n";
+  text += "  \"start_time\": " + start_time() + ",\n";
+  text += "  \"stub\": " + std::string(recorder.options.has_stub ? "true" : "false") + ",\n";
+  text += "  \"recorder\": " + quoted(TAILTRACE_VERSION) + "\n}\n";
+  return write_new_file(recorder.folder + "/" + kProcessName, text);
+}
+
+bool show_folder(Recorder& recorder) {
+  std::string shown = folder_of(recorder.options);
+  if (::rename(recorder.folder.c_str(), shown.c_str()) != 0) return false;
+  recorder.folder = shown;
+  recorder.rings.set_folder(shown);
+  return true;
+}
+
+std::string own_path() {
+  Dl_info info;
+  static const int kAnchor = 0;
+  return ::dladdr(&kAnchor, &info) != 0 ? info.dli_fname : "";
+}
+
+}  // namespace
+
+std::string objection_to(const qemu_info_t& info) {
+  if (info.version.cur != qemu_api::kVersion)
+    return "its plugin interface has version " + std::to_string(info.version.cur) +
+           ", the recorder knows version " + std::to_string(qemu_api::kVersion) + " only";
+  if (info.system_emulation) return "it emulates a whole machine";
+  if (std::strcmp(info.target_name, "x86_64") != 0)
+    return std::string("it runs programs for ") + info.target_name;
+  return "";
+}
+
+bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
+  Recorder& r = g_recorder;
+  r.options = options;
+  r.plugin_path = own_path();
+  if (std::string why = objection_to(info); !why.empty())
+    return refuse(options, "cannot record with this qemu", why,
+                  "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
+  // Readers see the folder when it is whole.
+  r.folder = folder_of(options) + kUnfinished;
+  if (::mkdir(r.folder.c_str(), 0700) != 0) return refuse_for_space(options, "mkdir");
+  if (!r.rings.reserve(options.ring_records)) return refuse_for_space(options, "addresses");
+  r.vcpus = static_cast<Vcpu*>(map_private((r.rings.limit() + 1) * sizeof(Vcpu)));
+  if (r.vcpus == nullptr) return refuse_for_space(options, "memory");
+  if (!r.blocks.create(r.folder + "/" + kBlocksName, kMaxBlocks))
+    return refuse_for_space(options, kBlocksName);
+  if (!r.code.create(r.folder + "/" + kCodeName, kMaxCode_bytes))
+    return refuse_for_space(options, kCodeName);
+  if (!write_process_file(r)) return refuse_for_space(options, kProcessName);
+  return show_folder(r) || refuse_for_space(options, "rename");
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,116 @@
+#include "plugin/engines/qemu_plugin/shared_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kPage_bytes = 4096;
+constexpr std::size_t kStep_bytes = 256 << 10;
+
+std::size_t up_to_page(std::size_t n) { return (n + kPage_bytes - 1) & ~(kPage_bytes - 1); }
+
+// Kernels before 5.14: let the kernel write zeros where zeros are; it reports what we would die of.
+bool write_zeros(void* begin, std::size_t size_bytes) {
+  int fd = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  auto* at = static_cast<char*>(begin);
+  std::size_t left = size_bytes;
+  while (left != 0) {
+    ssize_t n = ::read(fd, at, left);
+    if (n <= 0) break;
+    at += n;
+    left -= static_cast<std::size_t>(n);
+  }
+  ::close(fd);
+  return left == 0;
+}
+
+}  // namespace
+
+void* map_new_file(const std::string& path, std::size_t size_bytes, void* at) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return nullptr;
+  void* map = MAP_FAILED;
+  if (::ftruncate(fd, static_cast<off_t>(size_bytes)) == 0)
+    map = ::mmap(at, size_bytes, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | (at != nullptr ? MAP_FIXED : 0), fd, 0);
+  int error = errno;
+  ::close(fd);
+  if (map != MAP_FAILED) return map;
+  ::unlink(path.c_str());
+  errno = error;
+  return nullptr;
+}
+
+bool take_space(void* begin, std::size_t size_bytes) {
+  if (size_bytes == 0) return true;
+  if (::madvise(begin, size_bytes, MADV_POPULATE_WRITE) == 0) return true;
+  return errno == EINVAL && write_zeros(begin, size_bytes);
+}
+
+void* map_private(std::size_t size_bytes, void* at) {
+  void* map =
+      ::mmap(at, size_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != nullptr ? MAP_FIXED : 0), -1, 0);
+  return map == MAP_FAILED ? nullptr : map;
+}
+
+bool write_new_file(const std::string& path, const std::string& text) {
+  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return false;
+  ssize_t n = ::write(fd, text.data(), text.size());
+  ::close(fd);
+  return n == static_cast<ssize_t>(text.size());
+}
+
+bool GrowingFile::create(const std::string& path, std::size_t size_bytes, std::size_t first_bytes) {
+  size_ = up_to_page(size_bytes);
+  taken_ = 0;
+  data_ = static_cast<unsigned char*>(map_new_file(path, size_));
+  return data_ != nullptr && grow_to(first_bytes);
+}
+
+bool GrowingFile::grow_to(std::size_t size_bytes) {
+  if (size_bytes <= taken_) return true;
+  if (size_bytes > size_) return false;
+  std::size_t step = std::max(up_to_page(size_bytes - taken_), kStep_bytes);
+  step = std::min(step, size_ - taken_);
+  if (!take_space(data_ + taken_, step)) return false;
+  taken_ += step;
+  return true;
+}
+
+bool GrowingFile::move_to(const std::string& path, std::size_t used_bytes) {
+  taken_ = up_to_page(used_bytes);
+  return remap_as_copy(data_, size_, used_bytes, path);
+}
+
+bool remap_as_copy(void* address, std::size_t size_bytes, std::size_t used_bytes,
+                   const std::string& path) {
+  void* copy = map_new_file(path, size_bytes);
+  bool shared = copy != nullptr && take_space(copy, up_to_page(used_bytes));
+  if (!shared) {
+    if (copy != nullptr) {
+      ::munmap(copy, size_bytes);
+      ::unlink(path.c_str());
+    }
+    copy = map_private(size_bytes);
+    if (copy == nullptr) return false;
+  }
+  std::memcpy(copy, address, used_bytes);
+  void* moved = ::mremap(copy, size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address);
+  return shared && moved == address;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,76 @@
+#include "plugin/engines/qemu_plugin/signal_frame.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "plugin/engines/qemu_plugin/guest_memory.h"
+#include "plugin/engines/qemu_plugin/recorder.h"
+
+namespace tailtrace {
+namespace {
+
+// struct sigaction as the kernel takes it on x86-64 (arch/x86/include/uapi/asm/signal.h).
+struct KernelSigaction {
+  std::uint64_t handler;
+  std::uint64_t flags;
+  std::uint64_t restorer;
+  std::uint64_t mask;
+};
+
+// struct ucontext and sigcontext of x86-64 (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h):
+// flags, link and stack_t, then r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+constexpr std::uint64_t kRipInContext_bytes = 40 + 16 * 8;
+constexpr std::uint64_t kCodeInInfo_bytes = 8;
+// The context lies right above the return address, the siginfo not far above that.
+constexpr std::uint64_t kMaxFrame_bytes = 4096;
+constexpr std::uint64_t kMaxSignal = 64;
+
+template <class T>
+T guest_value(std::uint64_t address) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const void*>(address + g_recorder.guest_base), sizeof value);
+  return value;
+}
+
+bool is_fault(std::uint64_t signal, std::int32_t code) {
+  bool by_instruction = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
+                        signal == SIGILL || signal == SIGTRAP;
+  return by_instruction && code > 0;  // what processes send has codes up to 0
+}
+
+}  // namespace
+
+std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers) {
+  std::uint64_t stack = registers[kRsp], context = registers[kRdx], info = registers[kRsi];
+  std::uint64_t signal = registers[kRdi];
+  if (context != stack + 8 || info <= context || info - context > kMaxFrame_bytes || signal == 0 ||
+      signal > kMaxSignal)
+    return std::nullopt;
+  {
+    std::lock_guard lock(g_recorder.lock);
+    const auto& known = g_recorder.restorers;
+    if (std::find(known.begin(), known.end(), guest_value<std::uint64_t>(stack)) == known.end())
+      return std::nullopt;
+  }
+  SignalFrame frame;
+  frame.pc = guest_value<std::uint64_t>(context + kRipInContext_bytes);
+  frame.signal = static_cast<std::uint16_t>(signal);
+  frame.is_fault = is_fault(signal, guest_value<std::int32_t>(info + kCodeInInfo_bytes));
+  return frame;
+}
+
+void learn_handler(std::uint64_t action) {
+  constexpr std::size_t kMaxRestorers = 1024;
+  if (action == 0 || !g_recorder.knows_guest_base) return;
+  KernelSigaction wanted;
+  if (!read_guest(action, &wanted, sizeof wanted)) return;
+  if (wanted.handler <= 1) return;  // SIG_DFL, SIG_IGN
+  std::lock_guard lock(g_recorder.lock);
+  g_recorder.blocks.care_for(wanted.handler, kCareHandler);
+  auto& known = g_recorder.restorers;
+  bool is_new = std::find(known.begin(), known.end(), wanted.restorer) == known.end();
+  if (is_new && known.size() < kMaxRestorers) known.push_back(wanted.restorer);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,28 @@
+// The frame that qemu builds on the guest's stack before it enters a signal handler; it tells
+// exactly where the program was interrupted.
+//
+// Threading: functions on the thread's own registers and stack.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace tailtrace {
+
+struct SignalFrame {
+  std::uint64_t pc;      // interrupted: the instruction there was not executed
+  std::uint16_t signal;  // its number
+  bool is_fault;         // the instruction at `pc` was tried and raised it
+};
+
+// qemu's copy of the guest's registers, in the order of x86 instructions' register numbers.
+enum GuestRegister { kRdx = 2, kRsp = 4, kRsi = 6, kRdi = 7, kRip = 16 };
+
+// The frame, if the thread has just entered a handler with these registers; nothing when the
+// function was simply called.
+std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers);
+
+// Remembers what rt_sigaction's second argument, a guest address, says.
+void learn_handler(std::uint64_t action);
+
+}  // namespace tailtrace

@@ -1,0 +1,89 @@
+#include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/on_block.h"
+#include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/threads.h"
+
+namespace tailtrace {
+namespace {
+
+// The one instruction that the open block gave up on is executed again, alone. False: the open
+// block was executed whole, and its end led here.
+bool is_cut_at(const RingBlock& open, const BlockInfo& info, std::uint64_t pc) {
+  if (pc == open.next || info.target == pc) return false;
+  switch (info.last) {
+    case InstructionClass::kReturn:
+    case InstructionClass::kIndirectJump:
+      if (pc == info.begin) return false;
+      break;
+    case InstructionClass::kSystemCall:
+    case InstructionClass::kSystemReturn:
+      return false;
+    default:
+      break;
+  }
+  return info.index_of(pc) >= 0;
+}
+
+// A REP string instruction is a block of its own per iteration; the first iteration may have been
+// the end of a longer block. All of them are one instruction.
+bool goes_on_repeating(const RingBlock& open, const BlockInfo& info, const RingBlock& block) {
+  return open.next == block.next && info.last == InstructionClass::kRepString;
+}
+
+void enter_handler(Flow& flow, const SignalFrame& frame, std::uint64_t pc) {
+  const RingBlock& open = flow.open();
+  const BlockInfo& info = flow.open_info();
+  int done = info.index_of(frame.pc);
+  // Asynchronous signals wait for the end of a block; but REP blocks end before the instruction
+  // does.
+  bool repeats = info.last == InstructionClass::kRepString && done == info.insns - 1;
+  if (done >= 0 && (frame.is_fault || repeats) && frame.pc != open.next)
+    flow.cut_to(frame.pc, done);
+  else
+    flow.complete_to(frame.pc);
+  flow.event(frame.pc, pc, RecordKind::kSignal, frame.signal);
+}
+
+void change_code(Flow& flow, std::uint64_t pc, std::uint32_t epoch) {
+  flow.complete_to(pc);
+  std::uint32_t seen = flow.ring().epoch.load(std::memory_order_relaxed);
+  while (seen != epoch) {
+    std::uint32_t changes = std::min<std::uint32_t>(epoch - seen, 0xffff);
+    seen += changes;
+    flow.ring().epoch.store(seen, std::memory_order_release);
+    flow.event(pc, pc, RecordKind::kCodeChange, static_cast<std::uint16_t>(changes));
+  }
+}
+
+}  // namespace
+
+void on_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* registers) {
+  const BlockInfo& info = g_recorder.blocks.info(block);
+  Flow flow(cpu);
+  if ((info.care & kCareRepeat) != 0 && goes_on_repeating(flow.open(), flow.open_info(), *block))
+    return;
+  std::uint64_t pc = info.begin;
+  Vcpu& vcpu = g_recorder.vcpu(cpu);
+  if ((info.care & kCareThread) != 0 && vcpu.registers == nullptr) begin_thread(cpu);
+  vcpu.registers = registers;
+  if ((info.care & kCareHandler) != 0) {
+    flow.take_time();
+    if (auto frame = read_signal_frame(registers)) enter_handler(flow, *frame, pc);
+  }
+  if ((info.care & kCareSingle) != 0 && is_cut_at(flow.open(), flow.open_info(), pc))
+    flow.cut_to(pc, flow.open_info().index_of(pc));
+  if ((info.care & kCareChanged) != 0 && info.epoch > flow.ring().epoch.load()) {
+    flow.take_time();
+    change_code(flow, pc, info.epoch);
+  }
+  step(&flow.ring(), block, pc);
+}
+
+}  // namespace tailtrace
+
+extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {
+  tailtrace::Flow flow(cpu);
+  bool lost = static_cast<tailtrace::RecordKind>(flow.open().tail >> 32 & 0xff) ==
+              tailtrace::RecordKind::kGap;
+  if (!lost) flow.lose(reinterpret_cast<std::uint64_t>(pc));
+}

@@ -1,0 +1,32 @@
+#include "plugin/engines/qemu_plugin/syscalls.h"
+
+#include <sys/syscall.h>
+
+#include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/threads.h"
+
+namespace tailtrace {
+
+void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArguments& arguments) {
+  Flow flow(cpu);
+  flow.take_time();
+  switch (number) {
+    case SYS_rt_sigaction:
+      learn_handler(arguments[1]);
+      break;
+    case SYS_rt_sigreturn:
+      flow.rename_open(RecordKind::kSystemReturn);
+      break;
+    default:
+      break;
+  }
+}
+
+void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) {
+  Flow(cpu).take_time();
+  bool makes_threads = number == SYS_clone || number == SYS_clone3;
+  if (makes_threads && result > 0) name_made_thread(static_cast<std::int32_t>(result));
+}
+
+}  // namespace tailtrace
