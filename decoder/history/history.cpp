@@ -13,13 +13,16 @@ constexpr std::uint64_t kMaxRun_insns = 1ull << 24;
 constexpr std::uint64_t kMaxWork_insns = 1ull << 27;
 constexpr std::uint64_t kMaxDoubtfulRun_insns = 64;
 
+// A cursor stays near one place.
+constexpr std::size_t kCursorRuns = 256;
+
 }  // namespace
 
 History::History(std::shared_ptr<const ThreadSnapshot> snapshot) : snapshot_(std::move(snapshot)) {
   assert(snapshot_ != nullptr && snapshot_->code != nullptr);
   const std::vector<BranchRecord>& records = snapshot_->records;
   groups_.reserve(records.size() / kGroupRecords + 1);
-  RunReader reader(*snapshot_->code);
+  RunReader reader(*snapshot_->code, kFollowedRuns);
   end_.epoch = snapshot_->first_epoch;
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (i % kGroupRecords == 0) groups_.push_back({size_, end_});
@@ -55,7 +58,7 @@ std::size_t History::group_of(std::uint64_t number) const {
 }
 
 HistoryCursor::HistoryCursor(const History& history)
-    : history_(&history), reader_(*history.snapshot_->code) {}
+    : history_(&history), reader_(*history.snapshot_->code, kCursorRuns) {}
 
 void HistoryCursor::seek(std::uint64_t number) {
   if (number == 0 || number > history_->size_) {

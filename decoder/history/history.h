@@ -51,6 +51,8 @@ class History {
 
   // Where a group of records is entered.
   static constexpr std::size_t kGroupRecords = 64;
+  // Whoever follows all records meets the same runs again.
+  static constexpr std::size_t kFollowedRuns = 1 << 13;
   struct Group {
     std::uint64_t before = 0;  // items of all earlier records
     FlowState state;

@@ -5,8 +5,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kRememberedRuns = 1 << 13;
-
 // Whether an instruction of this class can have made a record of that kind.
 bool fits(RecordKind kind, InstructionClass insn) {
   switch (kind) {
@@ -152,7 +150,7 @@ RunReader::Check RunReader::check(const FlowState& state, const BranchRecord& re
   if (record.insns > limit_insns) return {0, GapReason::kTooLong, state.at};
   std::hash<Address> hash;
   std::size_t slot = hash(state.at) * 3 + hash(record.from) + hash(record.to) * 5 + record.insns;
-  Remembered& known = remembered_[slot % kRememberedRuns];
+  Remembered& known = remembered_[slot % remembered_.size()];
   BranchRecord timeless = record;
   timeless.time = 0;
   if (known.used && known.start == state.at && known.epoch == state.epoch &&

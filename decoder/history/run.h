@@ -45,7 +45,9 @@ struct Step {
 
 class RunReader {
  public:
-  explicit RunReader(const CodeImage& image);
+  // Remembers so many runs that agreed with the code: loops ask the same again and again.
+  // REQUIRES: at least one.
+  RunReader(const CodeImage& image, std::size_t remembered_runs);
 
   // The record's contribution; `state` moves behind it. A run of more than `limit_insns` is not
   // followed but becomes a gap: a corrupt file may claim billions.
@@ -78,7 +80,7 @@ class RunReader {
   Step run(FlowState& state, const BranchRecord& record, std::uint64_t limit_insns);
 
   CodeReader code_;
-  std::vector<Remembered> remembered_;  // loops ask the same again and again
+  std::vector<Remembered> remembered_;
   std::uint64_t walked_insns_ = 0;
 };
 

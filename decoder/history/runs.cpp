@@ -3,7 +3,7 @@
 namespace tailtrace {
 
 HistoryRuns::HistoryRuns(const History& history, std::uint64_t number)
-    : history_(history), reader_(*history.snapshot_->code) {
+    : history_(history), reader_(*history.snapshot_->code, History::kFollowedRuns) {
   if (history.groups_.empty()) return;
   std::size_t group = history.group_of(number);
   const History::Group& entry = history.groups_[group];

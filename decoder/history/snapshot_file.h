@@ -1,0 +1,35 @@
+// A snapshot on disk: a record stream (decoder/record/STREAM.md) with the records of a thread and
+// all the code they ran, so that its history reads the same on another day or machine.
+//
+// Threading: functions without state.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoder/history/snapshot.h"
+#include "decoder/record/record_stream.h"
+
+namespace tailtrace {
+
+// Writes the snapshot, with only the code that its records ran. `maps` is what was mapped where, as
+// /proc/PID/maps has it; may be empty. Errors: kSystem, as when the disk is full; nothing is left
+// behind then, and what was at `path` before is untouched.
+Result<void> save_snapshot(
+    const ThreadSnapshot& snapshot, std::string_view maps, const std::string& path,
+    RecordStreamWriter::Packing packing = RecordStreamWriter::Packing::kZstd);
+
+struct LoadedSnapshot {
+  std::shared_ptr<const ThreadSnapshot> snapshot;
+  std::string maps;
+  std::vector<Error> problems;  // what of the file could not be read; gaps stand for it
+};
+
+// Errors: as read_record_stream.
+Result<LoadedSnapshot> load_snapshot(const std::string& path);
+
+// The same for a stream that was read already.
+LoadedSnapshot snapshot_of(RecordStream stream, const std::string& name);
+
+}  // namespace tailtrace

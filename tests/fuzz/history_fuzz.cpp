@@ -1,0 +1,124 @@
+// Records and code from anywhere: a history of them says the same forwards, backwards and at
+// random, its calls cover it without a hole, and its listing ends.
+#include <cassert>
+
+#include "decoder/history/call_listing.h"
+#include "decoder/history/listing.h"
+#include "tests/fuzz/fuzz_driver.h"
+#include "tests/support/toy_program.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kCode_bytes = 512;
+
+// The code's first bytes, then records.
+std::shared_ptr<ThreadSnapshot> snapshot_from(ByteSpan input) {
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  auto image = std::make_shared<CodeImage>();
+  ByteSpan code = input.first(std::min(kCode_bytes, input.size()));
+  bool added = image->add(ToyProgram::kBase, Bytes(code.begin(), code.end())).has_value() &&
+               image->add(ToyProgram::kBase + 64, Bytes(16, 0x90), {1}).has_value() &&
+               image->forget(ToyProgram::kBase + 128, 16, {2}).has_value();
+  assert(added);
+  (void)added;
+  snapshot->code = image;
+  ByteSpan rest = input.subspan(code.size());
+  snapshot->records.resize(rest.size() / sizeof(BranchRecord));
+  if (!snapshot->records.empty())
+    std::memcpy(snapshot->records.data(), rest.data(),
+                snapshot->records.size() * sizeof(BranchRecord));
+  return snapshot;
+}
+
+// Every 32 bytes are a function, but for those that are none.
+class Grid : public Symbolizer {
+ public:
+  Grid() {
+    for (std::uint64_t i = 0; i < kCode_bytes / 32; ++i) {
+      Address begin = ToyProgram::kBase + i * 32;
+      std::string name = i % 5 == 4 ? "" : i % 7 == 3 ? "_Unwind_X" : "f" + std::to_string(i / 2);
+      functions_.push_back({begin, begin + 32, begin, name, name, "", "", ""});
+    }
+  }
+  const Function& function_at(Address address) override {
+    if (address < ToyProgram::kBase) return below_;
+    std::uint64_t index = (address - ToyProgram::kBase) / 32;
+    return index < functions_.size() ? functions_[index] : above_;
+  }
+  std::optional<SourceLine> line_at(Address address) override {
+    return SourceLine{"file", static_cast<unsigned>(address.value % 7)};
+  }
+
+ private:
+  std::vector<Function> functions_;
+  Function below_{{}, ToyProgram::kBase, {}, {}, {}, {}, {}, {}};
+  Function above_{ToyProgram::kBase + kCode_bytes, {~0ull}, {}, {}, {}, {}, {}, {}};
+};
+
+bool same(const HistoryItem& a, const HistoryItem& b) {
+  return a.number == b.number && a.is_gap == b.is_gap && a.gap.reason == b.gap.reason &&
+         a.gap.lost == b.gap.lost && a.instruction.address == b.instruction.address &&
+         a.epoch == b.epoch && a.branch == b.branch;
+}
+
+void check_walks(const History& history) {
+  std::vector<HistoryItem> forward;
+  HistoryCursor cursor(history);
+  for (cursor.seek_to_oldest(); cursor.valid() && forward.size() < 3000; cursor.next())
+    forward.push_back(cursor.item());
+  HistoryCursor other(history);
+  for (std::size_t i = forward.size(); i != 0; i -= std::min<std::size_t>(i, 7)) {
+    other.seek(i);
+    assert(same(other.item(), forward[i - 1]));
+  }
+  cursor.seek(forward.size());
+  for (std::size_t i = forward.size(); cursor.valid(); cursor.prev()) {
+    assert(same(cursor.item(), forward[i - 1]));
+    --i;
+  }
+}
+
+void check_calls(const History& history) {
+  Grid symbols;
+  auto calls = CallHistory::make(history, symbols, {1, history.size()});
+  if (!calls) return;
+  std::uint64_t next = 1;
+  for (std::uint64_t n = 1; n <= calls->size(); ++n) {
+    CallSegment segment = calls->at(n);
+    assert(segment.items.first == next && segment.items.size() != 0 && segment.level >= 0);
+    next = segment.items.last + 1;
+  }
+  assert(next == history.size() + 1);
+  if (calls->size() != 0)
+    calls_text(history, *calls, symbols, {1, std::min<std::uint64_t>(calls->size(), 200)}, {},
+               1 << 16);
+}
+
+}  // namespace
+
+std::vector<Bytes> fuzz_seeds() {
+  std::vector<Bytes> seeds;
+  for (std::uint64_t seed = 1; seed < 9; ++seed) {
+    ToyProgram program(seed, 3, 4);
+    ToyRun run = program.run(seed, 300, true);
+    Bytes input(kCode_bytes);
+    program.image()->read(ToyProgram::kBase, input);
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(run.snapshot->records.data());
+    input.insert(input.end(), raw, raw + run.snapshot->records.size() * sizeof(BranchRecord));
+    seeds.push_back(std::move(input));
+  }
+  return seeds;
+}
+
+void fuzz_one(ByteSpan input) {
+  History history(snapshot_from(input));
+  check_walks(history);
+  check_calls(history);
+  Grid symbols;
+  if (history.size() != 0)
+    instructions_text(history, symbols, {1, std::min<std::uint64_t>(history.size(), 200)}, {},
+                      1 << 16);
+}
+
+}  // namespace tailtrace
