@@ -19,7 +19,9 @@ struct Columns {
   std::vector<std::uint8_t> size, kind, branch, gap;
   std::vector<std::int8_t> taken;
 
-  explicit Columns(std::uint64_t count) {
+  explicit Columns(std::uint64_t expected) {
+    // What is asked for may be more than there is memory for: the rest is taken as it comes.
+    std::uint64_t count = std::min<std::uint64_t>(expected, 1 << 24);
     for (auto* column : {&number, &address, &to, &record, &time}) column->reserve(count);
     for (auto* column : {&size, &kind, &branch, &gap}) column->reserve(count);
     taken.reserve(count);
