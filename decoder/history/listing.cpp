@@ -146,7 +146,7 @@ Json gap_json(const Gap& gap) {
 }
 
 Json place_json(Symbolizer& symbols, Address address) {
-  Json json;
+  Json json = Json::object();
   const Function& function = symbols.function_at(address);
   if (!function.name.empty()) json["function"] = function.name;
   if (!function.name.empty() && !function.entry.is_null() && function.entry <= address)

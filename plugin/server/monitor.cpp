@@ -25,14 +25,18 @@ Result<std::optional<std::string>> Monitor::answer(std::string_view command) {
   std::string_view rest = command.substr(kPrefix.size());
   if (!rest.empty() && rest.front() != ' ') return std::optional<std::string>();
   rest = trim(rest);
-  if (rest.empty() || rest == "help") return std::optional(std::string(kHelp));
+  if (rest.empty() || rest == "help") return std::optional(help());
   if (rest == "info") {
     auto text = info();
     if (!text) return fail(std::move(text.error()));
     return std::optional(std::move(*text));
   }
-  return std::optional(fmt::format("There is no command \"{}\".\n{}", rest, kHelp));
+  auto text = history_.answer(rest);
+  if (!text || *text) return text;
+  return std::optional(fmt::format("error: there is no command \"{}\"\n{}", rest, help()));
 }
+
+std::string Monitor::help() { return std::string(kHelp).append(MonitorHistory::help()); }
 
 Result<std::string> Monitor::info() {
   if (recorder_.empty()) return "Nothing is recorded: use `record btrace`.\n";

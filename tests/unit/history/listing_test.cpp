@@ -115,6 +115,20 @@ std::vector<nlohmann::json> json_items(Range range) {
   return items;
 }
 
+TEST(Listing, AsJsonNeedsNoSymbols) {
+  History history = small_history();
+  NoSymbols symbols;
+  std::vector<std::string> lines;
+  list_instructions_json(history, symbols, {1, 1}, [&](std::string_view line) {
+    lines.emplace_back(line);
+    return true;
+  });
+  ASSERT_EQ(lines.size(), 1u);
+  nlohmann::json item = nlohmann::json::parse(lines[0]);
+  EXPECT_EQ(item["address"], "0x1000");
+  EXPECT_FALSE(item.contains("function"));
+}
+
 TEST(Listing, AsJsonCarriesTheSame) {
   std::vector<nlohmann::json> items = json_items({1, 12});
   ASSERT_EQ(items.size(), 12u);
