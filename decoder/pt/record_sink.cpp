@@ -5,20 +5,20 @@
 namespace tailtrace::pt {
 namespace {
 
-RecordKind kind_of(InstructionClass insn) {
-  switch (insn) {
+RecordKind kind_of(InstructionClass kind) {
+  switch (kind) {
     case InstructionClass::kConditional:
       return RecordKind::kConditional;
     case InstructionClass::kJump:
       return RecordKind::kJump;
     case InstructionClass::kCall:
       return RecordKind::kCall;
-    case InstructionClass::kReturn:
-      return RecordKind::kReturn;
     case InstructionClass::kIndirectJump:
       return RecordKind::kIndirectJump;
     case InstructionClass::kIndirectCall:
       return RecordKind::kIndirectCall;
+    case InstructionClass::kReturn:
+      return RecordKind::kReturn;
     case InstructionClass::kFarJump:
       return RecordKind::kFarJump;
     case InstructionClass::kFarCall:
@@ -30,120 +30,180 @@ RecordKind kind_of(InstructionClass insn) {
     case InstructionClass::kSystemReturn:
       return RecordKind::kSystemReturn;
     default:
-      return RecordKind::kGap;
+      return RecordKind::kDiscontinuity;
   }
 }
 
-// Goes to the kernel, and comes back behind itself or elsewhere.
-bool enters_kernel(InstructionClass insn) {
-  switch (insn) {
-    case InstructionClass::kSystemCall:
-    case InstructionClass::kSystemReturn:
-    case InstructionClass::kFarCall:
-    case InstructionClass::kFarJump:
-    case InstructionClass::kFarReturn:
-    case InstructionClass::kVmEntry:
-    case InstructionClass::kVmCall:
-      return true;
-    default:
-      return false;
-  }
+bool is_far(InstructionClass kind) {
+  return kind >= InstructionClass::kFarJump && kind <= InstructionClass::kVmCall;
+}
+
+// Whether going to `ip` is more than not taking a conditional branch.
+bool leaves(const Instruction& branch, Address ip) {
+  return branch.kind != InstructionClass::kConditional || ip != branch.next();
+}
+
+bool is_direct(InstructionClass kind) {
+  return kind == InstructionClass::kJump || kind == InstructionClass::kCall;
 }
 
 }  // namespace
 
-void RecordSink::put(Address from, Address to, RecordKind kind, std::uint8_t flags,
-                     std::uint16_t extra) {
-  if (state_.in_transaction) flags |= kFlagInTransaction;
-  if (state_.time_exact && state_.time != 0) flags |= kFlagTimeExact;
-  records_.push_back({from, to, state_.time, insns_, kind, flags, extra});
+BranchRecord RecordSink::make(Address from, Address to, RecordKind kind, std::uint8_t flags) const {
+  BranchRecord record{from, to, time_, insns_, kind, flags, 0};
+  if (in_transaction_) record.flags |= kFlagInTransaction;
+  if (time_exact_ && time_ != 0) record.flags |= kFlagTimeExact;
+  return record;
+}
+
+void RecordSink::add(const BranchRecord& record) {
+  records_.push_back(record);
   insns_ = 0;
 }
 
-void RecordSink::put_branch(const Instruction& insn, Address to) {
-  RecordKind kind = kind_of(insn.kind);
-  if (kind != RecordKind::kGap) return put(insn.address, to, kind);
-  // No branch, and yet the flow moved.
-  put({}, to, RecordKind::kGap, kFlagSynthetic, static_cast<std::uint16_t>(GapCause::kBadTrace));
-}
-
-// `next` is executed next. Where the flow stood elsewhere it was moved: `when_moved` says how.
-void RecordSink::arrive(Address next, RecordKind when_moved) {
-  if (to_is_open_) {
-    records_.back().to = next;
-  } else if (last_) {
-    if (last_->ends_run() || next != last_->next()) put_branch(*last_, next);
-  } else if (at_) {
-    if (next != *at_) put(*at_, next, when_moved, kFlagAsync);
-  } else {
-    std::uint16_t cause = outside_ ? static_cast<std::uint16_t>(EdgeCause::kFilter) : 0;
-    put({}, next, RecordKind::kEnable, kFlagSynthetic, cause);
-  }
-  to_is_open_ = outside_ = false;
-  last_.reset();
-  at_ = next;
-}
-
 void RecordSink::instructions(std::span<const Instruction> run, const RunState& state) {
-  for (const Instruction& insn : run) add(insn, state);
-}
-
-void RecordSink::add(const Instruction& insn, const RunState& state) {
-  arrive(insn.address, RecordKind::kGap);
-  state_ = state;
-  last_ = insn;
-  at_.reset();
-  ++insns_;
-}
-
-// The instruction before left the traced code by itself.
-void RecordSink::leave(const Event& event) {
-  if (!last_) return;
-  bool known = !event.has(kEventIpSuppressed) && !event.ip.is_null();
-  if (!known && enters_kernel(last_->kind)) return;  // told by where it comes back
-  auto cause = static_cast<std::uint16_t>(EdgeCause::kFilter);
-  if (known || !last_->target.is_null()) {
-    arrive(known ? event.ip : last_->target, RecordKind::kGap);
-    put(*at_, {}, RecordKind::kDisable, kFlagAsync, cause);
-  } else {
-    put(last_->address, {}, RecordKind::kDisable, 0, cause);
+  time_ = state.time;
+  arrive(run.front().address);
+  in_transaction_ = state.in_transaction;
+  time_exact_ = state.time_exact;
+  for (const Instruction& insn : run) {
+    if (newest_) arrive(insn.address);
+    newest_ = insn;
+    ++insns_;
   }
-  last_.reset();
-  at_.reset();
-  outside_ = true;
+}
+
+// The instruction at `ip` is the next one: that tells where the newest one led.
+void RecordSink::arrive(Address ip) {
+  if (away_) come_back(ip);
+  if (!running_) {
+    add(make({}, ip, RecordKind::kEnable, 0));
+  } else if (!newest_) {
+    if (at_ != ip) add(make(at_, ip, RecordKind::kDiscontinuity, kFlagAsync));
+  } else if (ip != newest_->next() || newest_->ends_run()) {
+    if (newest_->is_branch())
+      add(make(newest_->address, ip, kind_of(newest_->kind), 0));
+    else
+      add(make(newest_->next(), ip, RecordKind::kDiscontinuity, kFlagAsync));
+  }
+  newest_.reset();
+  running_ = true;
+  at_ = ip;
+}
+
+// Where the flow is, or the branch that took it to where nobody knows.
+BranchRecord RecordSink::position(RecordKind kind) const {
+  if (!running_) return make({}, {}, kind, 0);
+  if (!newest_) return make(at_, {}, kind, kFlagAsync);
+  if (newest_->is_branch()) return make(newest_->address, {}, kind, 0);
+  return make(newest_->next(), {}, kind, kFlagAsync);
+}
+
+void RecordSink::come_back(Address ip) {
+  Away away = *std::exchange(away_, std::nullopt);
+  BranchRecord& record = away.record;
+  running_ = true;
+  at_ = ip;
+  newest_.reset();
+  if (record.kind != RecordKind::kDisable) {
+    record.to = ip;
+    records_.push_back(record);
+    return;
+  }
+  bool by_branch =
+      away.by && (is_far(away.by->kind) || (away.told_to == ip && leaves(*away.by, ip)));
+  if (by_branch) {
+    record.kind = kind_of(away.by->kind);
+    record.to = ip;
+    records_.push_back(record);
+  } else if (record.is_async() && record.from == ip) {
+    record.kind = RecordKind::kInterrupt;
+    record.to = ip;
+    records_.push_back(record);
+  } else {
+    records_.push_back(record);
+    records_.push_back(make({}, ip, RecordKind::kEnable, 0));
+  }
+}
+
+void RecordSink::disabled(const Event& event) {
+  Away away;
+  if (event.kind != EventKind::kDisabled) arrive(event.ip);
+  away.record = position(RecordKind::kDisable);
+  if (event.kind == EventKind::kDisabled && newest_) {
+    away.record = make(newest_->address, {}, RecordKind::kDisable, 0);
+    away.by = newest_;
+    away.told_to = is_direct(newest_->kind) ? newest_->target : event.ip;
+  }
+  if (aborted_) away.record.flags |= kFlagAbort;
+  aborted_ = false;
+  away_ = away;
+  insns_ = 0;
+  running_ = false;
+  newest_.reset();
+}
+
+void RecordSink::overflow(const Event& event) {
+  if (!away_) {
+    away_ = Away{position(RecordKind::kOverflow), {}, {}};
+  } else if (away_->by && is_far(away_->by->kind)) {
+    // The system call is known; what is lost came later.
+    records_.push_back(away_->record);
+    away_ = Away{make({}, {}, RecordKind::kOverflow, 0), {}, {}};
+  } else if (away_->record.kind == RecordKind::kDisable) {
+    away_->record.kind = RecordKind::kOverflow;
+  }
+  insns_ = 0;
+  running_ = false;
+  newest_.reset();
+  if (!event.ip.is_null()) come_back(event.ip);
 }
 
 void RecordSink::transaction(const Event& event) {
-  if (event.has(kEventStatusUpdate) || event.has(kEventIpSuppressed)) return;
-  if (event.has(kEventAborted)) return;  // the branch to the fallback follows
-  arrive(event.ip, RecordKind::kGap);
-  put(event.ip, event.ip,
-      event.has(kEventSpeculative) ? RecordKind::kTransactionBegin : RecordKind::kTransactionCommit,
-      kFlagAsync);
+  if (event.has(kEventIpSuppressed)) return;
+  arrive(event.ip);
+  aborted_ = event.has(kEventAborted);
+  if (aborted_) return;
+  bool begins = event.has(kEventSpeculative);
+  add(make(event.ip, event.ip,
+           begins ? RecordKind::kTransactionBegin : RecordKind::kTransactionCommit, kFlagAsync));
+  in_transaction_ = begins;
 }
 
 void RecordSink::event(const Event& event) {
+  if (event.has(kEventStatusUpdate)) return;
+  if (event.has(kEventHasTime)) time_ = event.time;
   switch (event.kind) {
     case EventKind::kEnabled:
-      if (!event.has(kEventStatusUpdate)) arrive(event.ip, RecordKind::kSignal);
+      if (away_)
+        come_back(event.ip);
+      else
+        arrive(event.ip);
       break;
     case EventKind::kDisabled:
-      leave(event);
-      break;
     case EventKind::kAsyncDisabled:
-    case EventKind::kEndOfTrace:
-      arrive(event.ip, RecordKind::kGap);
+      disabled(event);
       break;
-    case EventKind::kAsyncBranch:
-      arrive(event.ip, RecordKind::kGap);
-      arrive(event.to, RecordKind::kInterrupt);
+    case EventKind::kAsyncBranch: {
+      if (event.to.is_null()) return disabled(event);
+      arrive(event.ip);
+      RecordKind kind = aborted_ ? RecordKind::kTransactionAbort : RecordKind::kInterrupt;
+      std::uint8_t flags = aborted_ ? kFlagAsync | kFlagAbort : kFlagAsync;
+      aborted_ = false;
+      add(make(event.ip, event.to, kind, flags));
+      at_ = event.to;
       break;
+    }
     case EventKind::kOverflow:
-      lose(RecordKind::kOverflow, 0);
-      if (!event.has(kEventIpSuppressed)) arrive(event.ip, RecordKind::kGap);
+      overflow(event);
       break;
     case EventKind::kTransaction:
       transaction(event);
+      break;
+    case EventKind::kEndOfTrace:
+      arrive(event.ip);
+      add(make(event.ip, {}, RecordKind::kDisable, kFlagAsync));
+      running_ = false;
       break;
     default:
       break;
@@ -151,27 +211,25 @@ void RecordSink::event(const Event& event) {
 }
 
 void RecordSink::gap(const Gap& gap) {
-  lose(RecordKind::kGap, static_cast<std::uint16_t>(gap_cause(gap.error)));
+  if (away_) records_.push_back(std::exchange(away_, std::nullopt)->record);
+  bool executed = newest_ && newest_->address == gap.ip;
+  if (running_ && !executed && !gap.ip.is_null()) arrive(gap.ip);
+  away_ = Away{position(RecordKind::kGap), {}, {}};
+  away_->record.extra = static_cast<std::uint16_t>(gap_cause(gap.error));
+  insns_ = 0;
+  running_ = false;
+  newest_.reset();
 }
 
-// What was executed before the loss stays; a branch whose target is lost is its last instruction.
-void RecordSink::lose(RecordKind kind, std::uint16_t cause) {
-  bool at_branch = last_ && last_->ends_run();
-  put(at_branch ? last_->address : Address{}, {}, kind, 0, cause);
-  last_.reset();
-  at_.reset();
-  outside_ = false;
-  to_is_open_ = true;
-}
+std::vector<BranchRecord> RecordSink::drain() { return std::exchange(records_, {}); }
 
-std::vector<BranchRecord> RecordSink::finish(Address pc) {
-  arrive(pc, RecordKind::kDiscontinuity);
-  put(pc, {}, RecordKind::kDisable, kFlagAsync | kFlagSynthetic,
-      static_cast<std::uint16_t>(EdgeCause::kDebugger));
-  last_.reset();
-  at_.reset();
-  state_ = {};
-  return std::exchange(records_, {});
+void RecordSink::finish() {
+  if (away_)
+    records_.push_back(std::exchange(away_, std::nullopt)->record);
+  else if (running_)
+    add(position(RecordKind::kDisable));
+  running_ = false;
+  newest_.reset();
 }
 
 }  // namespace tailtrace::pt

@@ -1,8 +1,15 @@
 // RecordSink: what a PT decoder finds, as BranchRecords.
 //
-// Recording of user code only is switched off by every system call, interrupt and fault and on
-// again behind it. Where the flow goes on where it stood nobody needs to know of that; elsewhere it
-// is a system call, or a signal's handler. A loss becomes a record with its cause.
+//   [disabled] behind a system call, [enabled]     the system call's record, to where it came back
+//   [disabled], [enabled] where a branch went      the branch's record
+//   [disabled] between instructions, [resumed]     kInterrupt that came back to where it was
+//   any other [disabled], [enabled]                kDisable, kEnable
+//   [interrupt]                                    kInterrupt
+//   [overflow]                                     kOverflow
+//   what could not be decoded                      kGap
+//   transactions                                   begin, commit, abort
+//
+// The time of a record is that of the packet that told the branch.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -11,7 +18,6 @@
 #include <vector>
 
 #include "decoder/pt/decoder.h"
-#include "decoder/record/branch_record.h"
 
 namespace tailtrace::pt {
 
@@ -21,27 +27,39 @@ class RecordSink final : public Sink {
   void event(const Event& event) override;
   void gap(const Gap& gap) override;
 
-  // The thread stands: `pc` is the instruction to be executed next. All records, oldest first; the
-  // last is a kDisable at `pc`. The sink is empty afterwards.
-  std::vector<BranchRecord> finish(Address pc);
+  // The records that are complete so far; they are handed over and forgotten.
+  std::vector<BranchRecord> drain();
+
+  // Closes the history where the trace ended; drain() has the rest.
+  void finish();
 
  private:
-  void add(const Instruction& insn, const RunState& state);
-  void arrive(Address next, RecordKind when_moved);
-  void leave(const Event& event);
+  // Something that took the flow away; its record waits for where it goes on.
+  struct Away {
+    BranchRecord record;
+    std::optional<Instruction> by;  // the instruction that did it, if one did
+    Address told_to;                // where the trace says it went; 0 unknown
+  };
+
+  void arrive(Address ip);
+  void come_back(Address ip);
+  void disabled(const Event& event);
+  void overflow(const Event& event);
   void transaction(const Event& event);
-  void lose(RecordKind kind, std::uint16_t cause);
-  void put(Address from, Address to, RecordKind kind, std::uint8_t flags = 0,
-           std::uint16_t extra = 0);
-  void put_branch(const Instruction& insn, Address to);
+  BranchRecord position(RecordKind kind) const;
+  BranchRecord make(Address from, Address to, RecordKind kind, std::uint8_t flags) const;
+  void add(const BranchRecord& record);
 
   std::vector<BranchRecord> records_;
-  std::optional<Instruction> last_;  // executed last; where it went is not known yet
-  std::optional<Address> at_;        // otherwise: where the flow stands
-  std::uint32_t insns_ = 0;          // of the run so far
-  bool to_is_open_ = false;          // the last record waits for where the flow goes on
-  bool outside_ = false;             // the flow left the traced code by a branch of its own
-  RunState state_;
+  bool running_ = false;               // the flow is known to be at `at_`, or behind `newest_`
+  Address at_;                         // executed next, as long as nothing was executed since
+  std::optional<Instruction> newest_;  // executed, and not yet told where it led
+  std::optional<Away> away_;
+  std::uint32_t insns_ = 0;  // since the last record
+  std::uint64_t time_ = 0;
+  bool time_exact_ = false;
+  bool in_transaction_ = false;
+  bool aborted_ = false;  // the next asynchronous branch aborts a transaction
 };
 
 }  // namespace tailtrace::pt

@@ -288,7 +288,6 @@ void Synthesizer::end(const BranchRecord& record) {
   }
   const RunPlan& plan = planner_.plan(at_, record);
   if (!plan.arrives) return show_part(plan, record);
-  if (!tracing_ && record.insns == 0) return;
   if (!tracing_) start_tracing();
   guard(plan.begin, plan.from);
   tell_time(record);
@@ -314,26 +313,11 @@ void Synthesizer::end_after(const Instruction& insn) {
 
 // What ran up to `from` is known, then something is missing.
 void Synthesizer::lose(const BranchRecord& record) {
-  bool overflow = record.kind == RecordKind::kOverflow;
-  bool known = !at_.is_null() && !record.from.is_null();
-  if (known && record.from != at_) {
-    BranchRecord part = record;
-    part.flags |= kFlagAsync;
-    const RunPlan& plan = planner_.plan(at_, part);
-    if (!tracing_ && plan.stop != plan.begin) start_tracing();
-    if (tracing_) {
-      guard(plan.begin, plan.stop);
-      show(plan);
-      stop_tracing(plan.stop);
-    }
-  } else if (tracing_ && (!overflow || !loops_.empty())) {
-    stop_here();
-  }
+  end(record);
   lost_ = true;
-  if (!overflow) return;
+  if (record.kind != RecordKind::kOverflow) return;
   out_.flush();
   out_.ovf();
-  tracing_ = false;
   overflow_ = true;
 }
 

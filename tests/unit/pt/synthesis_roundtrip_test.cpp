@@ -1,0 +1,143 @@
+// Records, to PT, back to records: the identity, but for what PT cannot say.
+#include <gtest/gtest.h>
+
+#include "decoder/pt/record_sink.h"
+#include "decoder/pt/synthesis.h"
+#include "tests/support/random_program.h"
+
+namespace tailtrace::pt {
+namespace {
+
+// Rewrites records as far as PT has fewer words than they.
+class PtWords {
+ public:
+  explicit PtWords(const RandomProgram& program) : program_(program) {}
+
+  std::vector<BranchRecord> rewrite(const std::vector<BranchRecord>& records) {
+    for (BranchRecord record : records) {
+      record.insns += carried_;
+      carried_ = 0;
+      record.flags &= kFlagAsync | kFlagAbort;
+      rewrite(record);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void rewrite(BranchRecord record) {
+    switch (record.kind) {
+      case RecordKind::kMarker:
+        carried_ = record.insns;
+        return;
+      case RecordKind::kConditional:
+        // A branch to the next instruction looks as if it were not taken.
+        if (record.to == record.from + program_.instructions().at(record.from.value).size_bytes) {
+          carried_ = record.insns;
+          return;
+        }
+        break;
+      case RecordKind::kSignal:
+      case RecordKind::kException:
+        record.kind = RecordKind::kInterrupt;
+        break;
+      case RecordKind::kGap:
+        if (record.from == record.to) {
+          record.kind = RecordKind::kOverflow;
+          break;
+        }
+        [[fallthrough]];
+      case RecordKind::kDiscontinuity:
+        add({record.from, {}, record.time, record.insns, RecordKind::kDisable, record.flags, 0});
+        record = {{}, record.to, record.time, 0, RecordKind::kEnable, 0, 0};
+        break;
+      default:
+        break;
+    }
+    add(record);
+  }
+
+  // Going on where it stopped is an interruption.
+  void add(BranchRecord record) {
+    if (record.kind == RecordKind::kEnable && !out_.empty() &&
+        out_.back().kind == RecordKind::kDisable && out_.back().from == record.to) {
+      out_.back().kind = RecordKind::kInterrupt;
+      out_.back().to = record.to;
+      return;
+    }
+    out_.push_back(record);
+  }
+
+  const RandomProgram& program_;
+  std::vector<BranchRecord> out_;
+  std::uint32_t carried_ = 0;
+};
+
+std::vector<BranchRecord> decode(Decoder& decoder, ByteSpan trace) {
+  RecordSink sink;
+  decoder.decode(trace, sink);
+  sink.finish();
+  std::vector<BranchRecord> records = sink.drain();
+  for (BranchRecord& record : records) record.flags &= kFlagAsync | kFlagAbort;
+  return records;
+}
+
+std::string text_of(const BranchRecord& r) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%s %llx -> %llx, %u insns, flags %x",
+                std::string(kind_name(r.kind)).c_str(),
+                static_cast<unsigned long long>(r.from.value),
+                static_cast<unsigned long long>(r.to.value), r.insns, r.flags);
+  return text;
+}
+
+void expect_same(const std::vector<BranchRecord>& seen, const std::vector<BranchRecord>& wanted) {
+  for (std::size_t i = 0; i < std::min(seen.size(), wanted.size()); ++i)
+    ASSERT_EQ(text_of(seen[i]), text_of(wanted[i])) << "record " << i;
+  EXPECT_EQ(seen.size(), wanted.size());
+}
+
+// Interruptions that came back to where they were are dropped: synthesis adds some of its own where
+// a loop of jumps needs them.
+std::vector<BranchRecord> without_interruptions(const std::vector<BranchRecord>& records) {
+  std::vector<BranchRecord> out;
+  std::uint32_t carried = 0;
+  for (BranchRecord record : records) {
+    record.insns += carried;
+    bool drop = record.kind == RecordKind::kInterrupt && record.from == record.to;
+    carried = drop ? record.insns : 0;
+    if (!drop) out.push_back(record);
+  }
+  return out;
+}
+
+using MakeDecoder = std::unique_ptr<Decoder> (*)(const CodeImage&, const DecoderConfig&);
+
+class SynthesisRoundTrip : public testing::TestWithParam<MakeDecoder> {};
+
+TEST_P(SynthesisRoundTrip, GivesTheSameRecords) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    RandomProgram program(seed, 2 + seed % 60);
+    WalkOptions walk_options;
+    walk_options.branches = 2000;
+    walk_options.transactions = seed % 2 == 0;
+    Walk walk = random_walk(program, seed + 1000, walk_options);
+    std::vector<BranchRecord> wanted =
+        without_interruptions(PtWords(program).rewrite(walk.snapshot.records));
+    auto decoder = GetParam()(*program.image(), {});
+    for (std::uint64_t period : {0, 1, 300}) {
+      SCOPED_TRACE(seed * 1000 + period);
+      SynthesisOptions options;
+      options.psb_period_bytes = period;
+      options.return_compression = seed % 3 != 0;
+      auto trace = synthesize(walk.snapshot.records, *program.image(), {}, options);
+      ASSERT_TRUE(trace);
+      expect_same(without_interruptions(decode(*decoder, *trace)), wanted);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Libipt, SynthesisRoundTrip, testing::Values(&make_libipt_decoder));
+
+}  // namespace
+}  // namespace tailtrace::pt
