@@ -208,7 +208,8 @@ FlowWalker::Next FlowWalker::deliver() {
   if (Next next = apply(event); next != Next::kGoOn) return next;
   sink_.event(event);
   held_.reset();
-  return Next::kGoOn;
+  // An event is a packet too: a loop that passes it is not without one.
+  return straight_on(ip_);
 }
 
 FlowWalker::Next FlowWalker::apply(Event& event) {

@@ -2,6 +2,8 @@
 
 namespace tailtrace {
 
-std::vector<Command> all_commands() { return {serve_command(), doctor_command()}; }
+std::vector<Command> all_commands() {
+  return {serve_command(), decode_command(), doctor_command()};
+}
 
 }  // namespace tailtrace

@@ -7,6 +7,7 @@
 
 namespace tailtrace {
 
+Command decode_command();
 Command doctor_command();
 Command serve_command();
 

@@ -138,6 +138,7 @@ TEST_P(SynthesisRoundTrip, GivesTheSameRecords) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Libipt, SynthesisRoundTrip, testing::Values(&make_libipt_decoder));
+INSTANTIATE_TEST_SUITE_P(Flow, SynthesisRoundTrip, testing::Values(&make_flow_decoder));
 
 }  // namespace
 }  // namespace tailtrace::pt

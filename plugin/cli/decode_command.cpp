@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <map>
+
+#include "plugin/cli/commands.h"
+#include "plugin/cli/decode_input.h"
+#include "plugin/cli/decode_printer.h"
+#include "plugin/cli/output_options.h"
+
+namespace tailtrace {
+namespace {
+
+struct DecodeOptions {
+  DecodeRequest request;
+  std::string decoder = "flow";
+  std::string items = "addresses";
+  std::string bundle_path;
+  std::int32_t tid = 0;
+  pt::TimingConfig timing;
+  bool strict = false;
+};
+
+const std::map<std::string, DecodeItems> kItems = {{"addresses", DecodeItems::kAddresses},
+                                                   {"instructions", DecodeItems::kInstructions},
+                                                   {"records", DecodeItems::kRecords},
+                                                   {"events", DecodeItems::kEvents}};
+
+void add_options(CLI::App& app, DecodeOptions& options) {
+  app.add_option("TRACE", options.bundle_path, "a trace bundle (trace.json), or PT bytes");
+  app.add_option("--pt", options.request.trace_path, "the raw bytes of Intel PT")
+      ->type_name("FILE");
+  app.add_option("--code", options.request.codes,
+                 "code: an ELF file, or any file with the address of its first byte")
+      ->type_name("FILE[@ADDRESS]");
+  app.add_option("--cpu", options.request.cpu, "the processor that wrote the trace, for its errata")
+      ->type_name("FAMILY/MODEL/STEPPING");
+  app.add_option("--decoder", options.decoder, "which decoder")
+      ->check(CLI::IsMember({"flow", "libipt"}))
+      ->type_name("flow|libipt");
+  app.add_option("--print", options.items, "what to print, one item a line")
+      ->check(CLI::IsMember({"addresses", "instructions", "records", "events"}))
+      ->type_name("addresses|instructions|records|events");
+  app.add_option("--tid", options.tid, "of a bundle only this thread")->type_name("TID");
+  app.add_option("--mtc-period", options.timing.mtc_period,
+                 "an MTC packet comes every 2^N crystal clock ticks")
+      ->type_name("N");
+  app.add_option("--nominal-ratio", options.timing.nominal_ratio,
+                 "core cycles per bus cycle at the nominal frequency")
+      ->type_name("N");
+  app.add_option("--cpuid-15-eax", options.timing.cpuid_15_eax, "denominator of TSC to crystal")
+      ->type_name("N");
+  app.add_option("--cpuid-15-ebx", options.timing.cpuid_15_ebx, "numerator of TSC to crystal")
+      ->type_name("N");
+  app.add_flag("--strict", options.strict, "exit with status 6 when there are gaps");
+}
+
+std::unique_ptr<pt::Decoder> make_decoder(const std::string& name, const DecodeJob& job) {
+  return name == "flow" ? pt::make_flow_decoder(*job.code, job.config)
+                        : pt::make_libipt_decoder(*job.code, job.config);
+}
+
+// Decodes one trace and returns the number of its gaps.
+std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json, std::FILE* out) {
+  job.config.timing = options.timing;
+  DecodePrinterConfig config{kItems.at(options.items), json, out, job.name, options.decoder};
+  auto printer = make_decode_printer(config, *job.code);
+  make_decoder(options.decoder, job)->decode(job.trace.bytes(), *printer);
+  printer->finish();
+  return printer->gaps();
+}
+
+Result<int> run_decode(DecodeOptions options, JsonForm json, const Invocation& invocation) {
+  if (options.request.trace_path.empty()) options.request.trace_path = options.bundle_path;
+  if (options.request.trace_path.empty())
+    return fail(ErrorCode::kUsage, "cannot decode: no trace is named", "",
+                "tailtrace decode --pt FILE --code FILE@ADDRESS");
+  if (options.tid != 0) options.request.tid = options.tid;
+  auto input = open_decode_input(options.request);
+  if (!input) return fail(input.error());
+  for (const std::string& note : input->notes) fmt::print(invocation.err, "note: {}\n", note);
+  std::uint64_t gaps = 0;
+  for (DecodeJob& job : input->jobs) gaps += decode(job, options, json, invocation.out);
+  if (gaps == 0 || !options.strict) return kExitDone;
+  return fail(ErrorCode::kGaps, fmt::format("the trace has {} gaps", gaps));
+}
+
+}  // namespace
+
+Command decode_command() {
+  return {
+      .name = "decode",
+      .summary = "Decode raw Intel PT bytes with the code they ran",
+      .usage = "[OPTIONS] (TRACE | --pt FILE --code FILE[@ADDRESS]...)",
+      .examples =
+          {
+              {"tailtrace decode --pt trace.bin --code ./program", "every address executed"},
+              {"tailtrace decode --pt t.bin --code code.bin@0x1000 --print=instructions",
+               "a raw piece of code"},
+              {"tailtrace decode trace.json --print=records", "the branches of LLDB's bundle"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<DecodeOptions>();
+        add_options(app, *options);
+        auto output = add_output_options(app);
+        return [options, output](const Invocation& invocation) {
+          return run_decode(*options, output->json, invocation);
+        };
+      },
+      .take_program = {},
+      .details =
+          "Each executed instruction is a line with its address; what happened in between is a "
+          "line in brackets: [enabled], [disabled], [resumed], [interrupt], [overflow], [tsx "
+          "begin], [ptwrite: PAYLOAD] and so on. What cannot be decoded is a line [OFFSET, IP: "
+          "error: WHY]; decoding goes on at the next point where it can. An ELF file's executable "
+          "segments are taken from where the file says; with an address, its lowest segment lies "
+          "there.",
+  };
+}
+
+}  // namespace tailtrace

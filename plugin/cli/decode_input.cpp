@@ -1,0 +1,198 @@
+#include "plugin/cli/decode_input.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "decoder/bundle/lldb_bundle.h"
+#include "decoder/code/elf_code.h"
+
+namespace tailtrace {
+namespace {
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  bool hex = text.starts_with("0x") || text.starts_with("0X");
+  if (hex) text.remove_prefix(2);
+  std::uint64_t value = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
+  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Like MappedFile::open, but an empty file is an empty trace.
+Result<MappedFile> open_trace(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0)
+    return MappedFile();
+  return MappedFile::open(path);
+}
+
+bool looks_like_json(ByteSpan bytes) {
+  auto is_space = [](std::uint8_t b) { return b == ' ' || b == '\n' || b == '\r' || b == '\t'; };
+  auto first = std::find_if_not(bytes.begin(), bytes.end(), is_space);
+  return first != bytes.end() && *first == '{';
+}
+
+// The files of a bundle, opened.
+class BundleOpener {
+ public:
+  BundleOpener(const DecodeRequest& request, const LldbBundle& bundle)
+      : request_(request), bundle_(bundle) {}
+
+  Result<DecodeInput> open();
+
+ private:
+  Result<pt::DecoderConfig> config() const;
+  std::shared_ptr<CodeImage> code_of(const LldbProcess& process);
+  void add_module(CodeImage& image, const LldbModule& module);
+  Result<void> add_job(std::string name, const std::string& trace_path,
+                       std::shared_ptr<const CodeImage> code);
+  Result<void> add_extra_code(CodeImage& image) const;
+
+  const DecodeRequest& request_;
+  const LldbBundle& bundle_;
+  DecodeInput input_;
+};
+
+Result<pt::DecoderConfig> config_for(const pt::Cpu& cpu) {
+  pt::DecoderConfig config;
+  config.cpu = cpu;
+  config.errata = pt::errata_of(cpu);
+  return config;
+}
+
+Result<pt::DecoderConfig> BundleOpener::config() const {
+  if (request_.cpu.empty()) return config_for(bundle_.cpu);
+  auto cpu = parse_cpu(request_.cpu);
+  if (!cpu) return fail(cpu.error());
+  return config_for(*cpu);
+}
+
+void BundleOpener::add_module(CodeImage& image, const LldbModule& module) {
+  auto added = add_elf_code(image, module.path, module.load_address);
+  // Code that is missing becomes gaps; the rest can still be read.
+  if (!added) input_.notes.push_back(added.error().to_line());
+}
+
+std::shared_ptr<CodeImage> BundleOpener::code_of(const LldbProcess& process) {
+  auto image = std::make_shared<CodeImage>();
+  for (const LldbModule& module : bundle_.kernel) add_module(*image, module);
+  for (const LldbModule& module : process.modules) add_module(*image, module);
+  return image;
+}
+
+Result<void> BundleOpener::add_job(std::string name, const std::string& trace_path,
+                                   std::shared_ptr<const CodeImage> code) {
+  auto trace = open_trace(trace_path);
+  if (!trace) return fail(trace.error());
+  auto config = this->config();
+  if (!config) return fail(config.error());
+  input_.jobs.push_back({std::move(name), std::move(*trace), std::move(code), *config});
+  return {};
+}
+
+Result<void> BundleOpener::add_extra_code(CodeImage& image) const {
+  for (const std::string& code : request_.codes)
+    if (auto added = add_code_file(image, parse_code_file(code)); !added) return added;
+  return {};
+}
+
+Result<DecodeInput> BundleOpener::open() {
+  for (const LldbProcess& process : bundle_.processes) {
+    auto image = code_of(process);
+    if (auto added = add_extra_code(*image); !added) return fail(added.error());
+    for (const LldbThread& thread : process.threads) {
+      if (thread.trace_path.empty() || (request_.tid && *request_.tid != thread.thread.tid))
+        continue;
+      std::string name = "thread " + std::to_string(thread.thread.tid);
+      if (auto added = add_job(name, thread.trace_path, image); !added) return fail(added.error());
+    }
+  }
+  // Traces of processors hold whatever ran there; with one process its code is the right one.
+  for (const LldbCpu& cpu : bundle_.cpus) {
+    auto image = bundle_.processes.size() == 1 ? code_of(bundle_.processes.front())
+                                               : std::make_shared<CodeImage>();
+    if (auto added = add_extra_code(*image); !added) return fail(added.error());
+    std::string name = "cpu " + std::to_string(cpu.id);
+    if (auto added = add_job(name, cpu.trace_path, image); !added) return fail(added.error());
+  }
+  if (input_.jobs.empty())
+    return fail(ErrorCode::kUsage, "cannot decode " + request_.trace_path,
+                request_.tid ? "it has no such thread" : "it names no trace");
+  if (input_.jobs.size() == 1) input_.jobs.front().name.clear();
+  return std::move(input_);
+}
+
+}  // namespace
+
+Result<pt::Cpu> parse_cpu(const std::string& text) {
+  std::array<std::uint64_t, 3> numbers{};
+  std::size_t count = 0;
+  for (std::string_view rest = text; count < numbers.size(); ++count) {
+    std::size_t slash = rest.find('/');
+    auto number = parse_number(rest.substr(0, slash));
+    if (!number) break;
+    numbers[count] = *number;
+    if (slash == std::string_view::npos) {
+      bool fits = numbers[0] <= 0xffff && numbers[1] <= 0xff && numbers[2] <= 0xff;
+      if (count == 0 || !fits) break;
+      return pt::Cpu{static_cast<std::uint16_t>(numbers[0]), static_cast<std::uint8_t>(numbers[1]),
+                     static_cast<std::uint8_t>(numbers[2])};
+    }
+    rest.remove_prefix(slash + 1);
+  }
+  return fail(ErrorCode::kUsage, "`" + text + "` is no processor", "",
+              "--cpu=FAMILY/MODEL/STEPPING, as in --cpu=6/85/4");
+}
+
+CodeFile parse_code_file(const std::string& text) {
+  std::size_t at = text.rfind('@');
+  if (at == std::string::npos) return {text, std::nullopt};
+  auto address = parse_number(std::string_view(text).substr(at + 1));
+  if (!address) return {text, std::nullopt};
+  return {text.substr(0, at), Address{*address}};
+}
+
+Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
+  auto mapped = MappedFile::open(file.path);
+  if (!mapped) return fail(mapped.error());
+  if (is_elf(mapped->bytes())) {
+    // Loaded at 0 means: where the file says.
+    bool moved = file.at && !file.at->is_null();
+    return add_elf_code(image, file.path, moved ? file.at : std::nullopt);
+  }
+  if (file.at) return add_raw_code(image, file.path, *file.at);
+  return fail(ErrorCode::kUsage, "cannot use " + file.path + " as code",
+              "it is no ELF file, so it does not say where it belongs",
+              "--code=" + file.path + "@0x1000");
+}
+
+Result<DecodeInput> open_decode_input(const DecodeRequest& request) {
+  auto trace = open_trace(request.trace_path);
+  if (!trace) return fail(trace.error());
+  if (looks_like_json(trace->bytes())) {
+    auto bundle = read_lldb_bundle(request.trace_path);
+    if (!bundle) return fail(bundle.error());
+    return BundleOpener(request, *bundle).open();
+  }
+  pt::Cpu cpu;
+  if (!request.cpu.empty()) {
+    auto parsed = parse_cpu(request.cpu);
+    if (!parsed) return fail(parsed.error());
+    cpu = *parsed;
+  }
+  auto image = std::make_shared<CodeImage>();
+  for (const std::string& code : request.codes)
+    if (auto added = add_code_file(*image, parse_code_file(code)); !added)
+      return fail(added.error());
+  auto config = config_for(cpu);
+  if (!config) return fail(config.error());
+  DecodeInput input;
+  input.jobs.push_back({"", std::move(*trace), std::move(image), *config});
+  return input;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,54 @@
+// What `tailtrace decode` works on: raw traces, each with its code and its processor.
+//
+// Threading: the main thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decoder/base/file.h"
+#include "decoder/base/result.h"
+#include "decoder/code/code_image.h"
+#include "decoder/pt/decoder.h"
+
+namespace tailtrace {
+
+// One stream of packets.
+struct DecodeJob {
+  std::string name;  // "thread 4211", "cpu 3"; empty for a lone file
+  MappedFile trace;  // empty when the file is
+  std::shared_ptr<const CodeImage> code;
+  pt::DecoderConfig config;
+};
+
+struct DecodeRequest {
+  std::string trace_path;          // PT bytes, or LLDB's trace.json
+  std::vector<std::string> codes;  // "FILE" or "FILE@ADDRESS"
+  std::string cpu;                 // "6/85/4"; empty: unknown, or as a bundle says
+  std::optional<std::int32_t> tid;
+};
+
+struct DecodeInput {
+  std::vector<DecodeJob> jobs;
+  std::vector<std::string> notes;  // what was missing and could be done without, one line each
+};
+
+// Errors: kUsage for arguments that cannot be understood; those of reading files.
+Result<DecodeInput> open_decode_input(const DecodeRequest& request);
+
+// "6/85/4" or "6/85", decimal or with 0x. Errors: kUsage.
+Result<pt::Cpu> parse_cpu(const std::string& text);
+
+// Splits "FILE@0x1000" at the last '@' that an address follows; without one the address is empty.
+struct CodeFile {
+  std::string path;
+  std::optional<Address> at;
+};
+CodeFile parse_code_file(const std::string& text);
+
+// Adds an ELF file's executable segments, or the whole of any other file, which needs an address.
+Result<void> add_code_file(CodeImage& image, const CodeFile& file);
+
+}  // namespace tailtrace
