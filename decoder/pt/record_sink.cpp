@@ -77,7 +77,7 @@ void RecordSink::instructions(std::span<const Instruction> run, const RunState& 
 void RecordSink::arrive(Address ip) {
   if (away_) come_back(ip);
   if (!running_) {
-    add(make({}, ip, RecordKind::kEnable, 0));
+    add(make({}, ip, RecordKind::kEnable, kFlagSynthetic));
   } else if (!newest_) {
     if (at_ != ip) add(make(at_, ip, RecordKind::kDiscontinuity, kFlagAsync));
   } else if (ip != newest_->next() || newest_->ends_run()) {
@@ -101,29 +101,41 @@ BranchRecord RecordSink::position(RecordKind kind) const {
 
 void RecordSink::come_back(Address ip) {
   Away away = *std::exchange(away_, std::nullopt);
-  BranchRecord& record = away.record;
   running_ = true;
   at_ = ip;
   newest_.reset();
-  if (record.kind != RecordKind::kDisable) {
+  if (away.record.kind == RecordKind::kDisable) return come_back_from(away, ip);
+  away.record.to = ip;
+  records_.push_back(away.record);
+}
+
+void RecordSink::come_back_from(const Away& away, Address ip) {
+  BranchRecord record = away.record;
+  auto filter = static_cast<std::uint16_t>(EdgeCause::kFilter);
+  if (!away.by) {
+    if (record.from == ip) {
+      insns_ = record.insns;  // the run goes on
+      return;
+    }
+    record.kind = RecordKind::kSignal;
     record.to = ip;
     records_.push_back(record);
     return;
   }
-  bool by_branch =
-      away.by && (is_far(away.by->kind) || (away.told_to == ip && leaves(*away.by, ip)));
-  if (by_branch) {
+  bool came_back = is_far(away.by->kind) || (away.told_to == ip && leaves(*away.by, ip));
+  Address to = came_back ? ip : away.told_to;
+  if (!to.is_null() && leaves(*away.by, to)) {
     record.kind = kind_of(away.by->kind);
-    record.to = ip;
+    record.to = to;
     records_.push_back(record);
-  } else if (record.is_async() && record.from == ip) {
-    record.kind = RecordKind::kInterrupt;
-    record.to = ip;
-    records_.push_back(record);
-  } else {
-    records_.push_back(record);
-    records_.push_back(make({}, ip, RecordKind::kEnable, 0));
+    if (came_back) return;
+    record = make(to, {}, RecordKind::kDisable, kFlagAsync);
   }
+  record.extra = filter;
+  records_.push_back(record);
+  record = make({}, ip, RecordKind::kEnable, 0);
+  record.extra = filter;
+  records_.push_back(record);
 }
 
 void RecordSink::disabled(const Event& event) {
@@ -219,6 +231,25 @@ void RecordSink::gap(const Gap& gap) {
   insns_ = 0;
   running_ = false;
   newest_.reset();
+}
+
+// Closes what is open; the flow is known to be at `at_` afterwards, or not at all.
+std::vector<BranchRecord> RecordSink::finish(Address pc) {
+  if (away_ && away_->record.kind == RecordKind::kDisable && !away_->by &&
+      away_->record.from != pc) {
+    // It stands elsewhere than the trace left it.
+    away_->record.kind = RecordKind::kDiscontinuity;
+    away_->record.to = pc;
+    records_.push_back(std::exchange(away_, std::nullopt)->record);
+    running_ = true;
+    at_ = pc;
+  }
+  arrive(pc);
+  BranchRecord end = make(pc, {}, RecordKind::kDisable, kFlagAsync | kFlagSynthetic);
+  end.extra = static_cast<std::uint16_t>(EdgeCause::kDebugger);
+  add(end);
+  running_ = false;
+  return drain();
 }
 
 std::vector<BranchRecord> RecordSink::drain() { return std::exchange(records_, {}); }

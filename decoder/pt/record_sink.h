@@ -1,13 +1,17 @@
 // RecordSink: what a PT decoder finds, as BranchRecords.
 //
-//   [disabled] behind a system call, [enabled]     the system call's record, to where it came back
-//   [disabled], [enabled] where a branch went      the branch's record
-//   [disabled] between instructions, [resumed]     kInterrupt that came back to where it was
-//   any other [disabled], [enabled]                kDisable, kEnable
-//   [interrupt]                                    kInterrupt
-//   [overflow]                                     kOverflow
-//   what could not be decoded                      kGap
-//   transactions                                   begin, commit, abort
+// Recording of user code only is switched off by every system call, interrupt and fault, and on
+// again behind it. Where the flow goes on where it stood nobody needs to know of that.
+//
+//   disabled by a system call, enabled             the system call's record, to where it came back
+//   disabled and enabled where a branch went       the branch's record
+//   disabled between instructions, enabled there   nothing
+//   the same, enabled elsewhere                    kSignal: a handler, as far as anybody can tell
+//   disabled by another branch, enabled elsewhere  kDisable, kEnable: a filter
+//   asynchronous branch                            kInterrupt, kTransactionAbort
+//   overflow                                       kOverflow, from where the flow was last known
+//   what could not be decoded                      kGap, likewise
+//   transactions                                   kTransactionBegin, kTransactionCommit
 //
 // The time of a record is that of the packet that told the branch.
 //
@@ -33,6 +37,10 @@ class RecordSink final : public Sink {
   // Closes the history where the trace ended; drain() has the rest.
   void finish();
 
+  // Closes the history where the thread stands: `pc` is the instruction to be executed next. All
+  // records that are not drained, oldest first; the last is a kDisable at `pc`.
+  std::vector<BranchRecord> finish(Address pc);
+
  private:
   // Something that took the flow away; its record waits for where it goes on.
   struct Away {
@@ -43,6 +51,7 @@ class RecordSink final : public Sink {
 
   void arrive(Address ip);
   void come_back(Address ip);
+  void come_back_from(const Away& away, Address ip);
   void disabled(const Event& event);
   void overflow(const Event& event);
   void transaction(const Event& event);

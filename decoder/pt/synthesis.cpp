@@ -38,6 +38,12 @@ bool fits(const Instruction& insn, const BranchRecord& record) {
   }
 }
 
+// Whether the branch takes a packet to tell where it went.
+bool needs_packet(InstructionClass kind) {
+  return kind == InstructionClass::kConditional || kind == InstructionClass::kIndirectJump ||
+         kind == InstructionClass::kIndirectCall || kind == InstructionClass::kReturn;
+}
+
 // Events that leave the flow where it is.
 bool stays(RecordKind kind) {
   return kind == RecordKind::kMarker || kind == RecordKind::kCodeChange ||
@@ -59,6 +65,7 @@ class Synthesizer {
 
   // Straight runs.
   const RunPlan* follow(const BranchRecord& record);
+  void go_along(const RunPlan& plan, const BranchRecord& record);
   void show(const RunPlan& plan);
   void show_part(const RunPlan& plan, const BranchRecord& record);
   void guard(Address begin, Address last);
@@ -69,9 +76,11 @@ class Synthesizer {
   void leave_by(const Instruction& insn, const BranchRecord& record);
   void asynchronous(const BranchRecord& record);
   void transaction(const BranchRecord& record);
+  const RunPlan* follow_to_end(const BranchRecord& record);
   void end(const BranchRecord& record);
   void end_after(const Instruction& insn);
   void lose(const BranchRecord& record);
+  void lose_after(const Instruction& insn);
 
   // The state of tracing.
   void start_tracing();
@@ -155,11 +164,15 @@ const RunPlan* Synthesizer::follow(const BranchRecord& record) {
     show_part(plan, record);
     return nullptr;
   }
+  go_along(plan, record);
+  return &plan;
+}
+
+void Synthesizer::go_along(const RunPlan& plan, const BranchRecord& record) {
   if (!tracing_) start_tracing();
   guard(plan.begin, plan.from);
   tell_time(record);
   show(plan);
-  return &plan;
 }
 
 void Synthesizer::show(const RunPlan& plan) {
@@ -280,45 +293,73 @@ void Synthesizer::transaction(const BranchRecord& record) {
   loops_.clear();
 }
 
-// `from` is where the thread stands, or the last instruction it executed.
-void Synthesizer::end(const BranchRecord& record) {
+// Like follow(), but any instruction may be the last. `from` is where the flow stands, or the last
+// instruction it executed.
+const RunPlan* Synthesizer::follow_to_end(const BranchRecord& record) {
   if (at_.is_null() || record.from.is_null()) {
     if (tracing_) stop_here();
-    return;
+    return nullptr;
   }
   const RunPlan& plan = planner_.plan(at_, record);
-  if (!plan.arrives) return show_part(plan, record);
-  if (!tracing_) start_tracing();
-  guard(plan.begin, plan.from);
-  tell_time(record);
-  show(plan);
-  if (record.is_async())
-    stop_tracing(plan.from);
-  else
-    end_after(plan.last);
+  if (!plan.arrives) {
+    show_part(plan, record);
+    return nullptr;
+  }
+  go_along(plan, record);
+  return &plan;
 }
 
-// Tracing ends with an instruction; where it led to is not known.
+void Synthesizer::end(const BranchRecord& record) {
+  const RunPlan* plan = follow_to_end(record);
+  if (plan == nullptr) return;
+  if (record.is_async())
+    stop_tracing(plan->from);
+  else
+    end_after(plan->last);
+}
+
+// Tracing ends with an instruction; where it led to is not known. A branch that would need a packet
+// to say so is left out: nothing is invented.
 void Synthesizer::end_after(const Instruction& insn) {
+  if (needs_packet(insn.kind)) return stop_tracing(insn.address);
   if (!insn.is_branch()) return stop_tracing(insn.next());
-  bool is_far = insn.kind >= InstructionClass::kFarJump;
-  bool is_direct = insn.kind == InstructionClass::kJump || insn.kind == InstructionClass::kCall;
-  if (is_far)
+  if (insn.kind >= InstructionClass::kFarJump)
     out_.tip_pgd_suppressed();
   else
-    out_.tip_pgd(is_direct ? insn.target : insn.next());
+    out_.tip_pgd(insn.target);
   tracing_ = false;
   stopped_at_ = insn.next();
 }
 
 // What ran up to `from` is known, then something is missing.
 void Synthesizer::lose(const BranchRecord& record) {
-  end(record);
+  bool overflows = record.kind == RecordKind::kOverflow;
+  if (const RunPlan* plan = follow_to_end(record)) {
+    bool open = !record.is_async() && needs_packet(plan->last.kind);
+    overflows |= open;
+    if (record.is_async())
+      stop_tracing(plan->from);
+    else if (open)
+      lose_after(plan->last);
+    else
+      end_after(plan->last);
+  }
   lost_ = true;
-  if (record.kind != RecordKind::kOverflow) return;
+  if (!overflows) return;
   out_.flush();
   out_.ovf();
   overflow_ = true;
+}
+
+// Shows a branch of which nobody knows where it led: the overflow that follows hides what the
+// packet says.
+void Synthesizer::lose_after(const Instruction& insn) {
+  if (insn.kind == InstructionClass::kConditional)
+    out_.tnt(false);
+  else
+    out_.tip(insn.next());
+  tracing_ = false;
+  stopped_at_ = {};
 }
 
 void Synthesizer::start_tracing() {
