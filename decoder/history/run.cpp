@@ -95,7 +95,8 @@ void move_on(FlowState& state, const BranchRecord& record) {
 
 }  // namespace
 
-RunReader::RunReader(const CodeImage& image) : code_(image), remembered_(kRememberedRuns) {}
+RunReader::RunReader(const CodeImage& image, std::size_t remembered_runs)
+    : code_(image), remembered_(remembered_runs) {}
 
 Step RunReader::advance(FlowState& state, const BranchRecord& record, std::uint64_t limit_insns) {
   if (record.kind == RecordKind::kEnable) return edge(state, record);
