@@ -24,7 +24,8 @@ enum class RingState : std::uint32_t {
   kRunning = 1,  // written to; also what a killed process leaves behind
   kThreadExited = 2,
   kProcessExited = 3,
-  kReplaced = 4,  // the process executed another program, which is not recorded here
+  kReplaced = 4,  // the process executed another program, which is not recorded
+  kFollowed = 5,  // the process executed another program, which is recorded elsewhere
 };
 
 enum class RingClock : std::uint32_t { kNone = 0, kTsc = 1 };

@@ -13,7 +13,9 @@
 #include <filesystem>
 
 #include "plugin/engines/qemu/program_check.h"
+#include "plugin/engines/qemu/program_file.h"
 #include "plugin/engines/qemu/qemu_process.h"
+#include "plugin/engines/qemu/session_format.h"
 
 extern char** environ;
 
@@ -28,30 +30,15 @@ std::vector<std::string> our_environment() {
   return all;
 }
 
-// Variables by which qemu itself, or its dynamic loader, would change.
-bool concerns_qemu(const std::string& variable) {
-  return variable.starts_with("LD_") || variable.starts_with("QEMU_") ||
-         variable.starts_with("GLIBC_TUNABLES=");
-}
-
-// The program gets them all; those that concern qemu by an option, unless it holds a comma, which
-// separates variables there.
 void put_environment(const std::vector<std::string>& variables, QemuCommand& command) {
   for (const std::string& variable : variables) {
-    if (concerns_qemu(variable) && variable.find(',') == std::string::npos) {
+    if (goes_by_option(variable)) {
       command.arguments.push_back("-E");
       command.arguments.push_back(variable);
     } else {
       command.environment.push_back(variable);
     }
   }
-}
-
-// A comma in a plugin's path or option is written twice (qemu's option syntax).
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (char c : text) result.append(c == ',' ? 2 : 1, c);
-  return result;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
@@ -75,7 +62,7 @@ std::string own_folder() {
 
 }  // namespace
 
-std::string stub_name(unsigned program_index) { return fmt::format("stub.{}", program_index); }
+std::string stub_name(unsigned program_index) { return kStubName + std::to_string(program_index); }
 
 Result<std::string> find_qemu(const std::string& name) {
   const char* variable = std::getenv("TAILTRACE_QEMU");
@@ -113,9 +100,10 @@ Result<QemuCommand> make_qemu_command(const QemuOptions& options, const std::str
   if (!plugin) return fail(std::move(plugin.error()));
   QemuCommand command;
   auto& arguments = command.arguments;
-  arguments = {*qemu, "-plugin",
-               fmt::format("{},session={},records={},stub={}", escaped(*plugin), escaped(session),
-                           options.ring_records, options.with_stub ? "on" : "off")};
+  arguments = {
+      *qemu, "-plugin",
+      fmt::format("{},session={},records={},stub={}", escape_commas(*plugin),
+                  escape_commas(session), options.ring_records, options.with_stub ? "on" : "off")};
   if (options.with_stub) {
     arguments.push_back("-g");
     arguments.push_back(session + "/" + stub_name(0));

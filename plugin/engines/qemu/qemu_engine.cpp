@@ -171,6 +171,7 @@ EdgeCause QemuEngine::end_cause(const Ring& ring) {
     case RingState::kProcessExited:
       return EdgeCause::kProcess;
     case RingState::kReplaced:
+    case RingState::kFollowed:
       return EdgeCause::kExec;
     default:
       break;
@@ -179,7 +180,7 @@ EdgeCause QemuEngine::end_cause(const Ring& ring) {
   if (auto rings = folder_.rings())
     for (const Ring* other : *rings) {
       if (other->state() == RingState::kProcessExited) return EdgeCause::kProcess;
-      if (other->state() == RingState::kReplaced) return EdgeCause::kExec;
+      if (other->state() >= RingState::kReplaced) return EdgeCause::kExec;
     }
   return folder_.is_alive() ? EdgeCause::kDebugger : EdgeCause::kSignal;
 }

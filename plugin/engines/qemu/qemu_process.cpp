@@ -166,9 +166,9 @@ Result<bool> QemuProcess::replaced() {
   if (!engine) return fail(std::move(engine.error()));
   auto threads = (*engine)->threads();
   if (!threads) return fail(std::move(threads.error()));
-  bool is_replaced = false;
-  for (const auto& t : *threads) is_replaced |= t.state == RingState::kReplaced;
-  if (!is_replaced) return false;
+  bool is_followed = false;
+  for (const auto& t : *threads) is_followed |= t.state == RingState::kFollowed;
+  if (!is_followed) return false;
   auto ok = wait_for(fmt::format("{}.{}", pid_, program_index_ + 1));
   if (!ok && ok.error().code == ErrorCode::kGone) return false;
   if (!ok) return fail(std::move(ok.error()));

@@ -14,6 +14,8 @@ namespace tailtrace {
 
 // Names in the session folder.
 constexpr char kRefusalName[] = "refusal";  // three lines: what, why, fix; the plugin gave up
+constexpr char kStubName[] = "stub.";       // with the number N below: qemu's stub's socket
+constexpr char kMissingName[] = "missing";  // a byte per process whose recording is not here
 // Names in a process's folder, which is called PID.N: N counts the programs it has executed.
 constexpr char kProcessName[] = "process.json";
 constexpr char kBlocksName[] = "blocks";

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "plugin/engines/qemu_plugin/exec.h"
 #include "plugin/engines/qemu_plugin/process.h"
 #include "plugin/engines/qemu_plugin/qemu_api.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
@@ -63,6 +64,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
   if (options.session.empty()) return -1;
   if (!tailtrace::begin_process(options, *info)) return -1;
   tailtrace::register_callbacks(id);
+  tailtrace::follow_forks();
+  tailtrace::remember_qemu_options();
   return 0;
 }
 }

@@ -1,11 +1,16 @@
 #include "plugin/engines/qemu_plugin/process.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+
+#include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/session.h"
 
 namespace tailtrace {
 namespace {
@@ -78,6 +83,13 @@ bool write_process_file(const Recorder& recorder) {
   return write_new_file(recorder.folder + "/" + kProcessName, text);
 }
 
+// Readers see the folder when it is whole.
+bool make_folder(Recorder& recorder) {
+  recorder.folder = folder_of(recorder.options) + kUnfinished;
+  recorder.rings.set_folder(recorder.folder);
+  return ::mkdir(recorder.folder.c_str(), 0700) == 0;
+}
+
 bool show_folder(Recorder& recorder) {
   std::string shown = folder_of(recorder.options);
   if (::rename(recorder.folder.c_str(), shown.c_str()) != 0) return false;
@@ -111,9 +123,8 @@ bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
   if (std::string why = objection_to(info); !why.empty())
     return refuse(options, "cannot record with this qemu", why,
                   "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
-  // Readers see the folder when it is whole.
-  r.folder = folder_of(options) + kUnfinished;
-  if (::mkdir(r.folder.c_str(), 0700) != 0) return refuse_for_space(options, "mkdir");
+  make_room_for_one(options.session);
+  if (!make_folder(r)) return refuse_for_space(options, "mkdir");
   if (!r.rings.reserve(options.ring_records)) return refuse_for_space(options, "addresses");
   r.vcpus = static_cast<Vcpu*>(map_private((r.rings.limit() + 1) * sizeof(Vcpu)));
   if (r.vcpus == nullptr) return refuse_for_space(options, "memory");
@@ -123,6 +134,49 @@ bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
     return refuse_for_space(options, kCodeName);
   if (!write_process_file(r)) return refuse_for_space(options, kProcessName);
   return show_folder(r) || refuse_for_space(options, "rename");
+}
+
+namespace {
+
+// The files of the child; it shares its parent's until they are moved.
+bool move_files(Recorder& r, std::uint32_t cpu) {
+  bool whole = make_folder(r);
+  // All of them are moved even when one fails: nothing may go to the parent's any more.
+  whole &= r.rings.move(cpu, {::getpid(), ::gettid()});
+  whole &= r.code.move_to(r.folder + "/" + kCodeName);
+  whole &= r.blocks.move_to(r.folder + "/" + kBlocksName);
+  return whole && write_process_file(r) && show_folder(r);
+}
+
+}  // namespace
+
+void continue_in_child() {
+  Recorder& r = g_recorder;
+  if (t_cpu < 0) return;
+  auto cpu = static_cast<std::uint32_t>(t_cpu);
+  r.options.program_index = 0;
+  r.options.has_stub = false;  // qemu's stub stays with the parent
+  for (std::uint32_t other = 0; other < r.vcpu_count; ++other)
+    if (other != cpu) r.vcpu(other).is_running = false;
+  make_room_for_one(r.options.session);
+  if (!move_files(r, cpu)) {
+    remove_folder(r.folder);
+    note_missing(r.options.session);
+  }
+  Flow flow(cpu);
+  flow.take_time();
+  std::uint64_t next = flow.open_info().end();
+  flow.complete_to(next);
+  flow.ring().first_position = flow.ring().head_bytes.load() / sizeof(BranchRecord);
+  flow.event(0, next, RecordKind::kEnable, static_cast<std::uint16_t>(EdgeCause::kFork));
+}
+
+void follow_forks() {
+  ::pthread_atfork([] { g_recorder.lock.lock(); }, [] { g_recorder.lock.unlock(); },
+                   [] {
+                     g_recorder.lock.unlock();
+                     continue_in_child();
+                   });
 }
 
 }  // namespace tailtrace

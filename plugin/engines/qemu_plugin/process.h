@@ -11,6 +11,13 @@ namespace tailtrace {
 // False: the reason is in the session's file kRefusalName.
 bool begin_process(const RecorderOptions& options, const qemu_info_t& info);
 
+// On the thread that forks, at its end in the child: the recording goes on in a folder of the
+// child's own, with the parent's as its past. The parent's is not touched.
+void continue_in_child();
+
+// Has the forks of this process followed.
+void follow_forks();
+
 // Why a qemu cannot be worked with: one sentence; empty when it can.
 std::string objection_to(const qemu_info_t& info);
 

@@ -32,6 +32,15 @@ void begin_thread(RingHeader& header) {
   header.open_block.store(reinterpret_cast<std::uint64_t>(&header.own_block));
 }
 
+// Most rings of short threads are nearly empty. The slot at the head is still written to.
+void give_unused_back(RingHeader& header) {
+  constexpr std::size_t kPage_bytes = 4096;
+  std::size_t size = ring_size_bytes(header.capacity);
+  std::size_t used = header.head_bytes.load(std::memory_order_relaxed) + kRingHeaderSize_bytes;
+  std::size_t kept = (used + sizeof(BranchRecord) + kPage_bytes) & ~(kPage_bytes - 1);
+  if (kept < size) give_space_back(reinterpret_cast<std::uint8_t*>(&header) + kept, size - kept);
+}
+
 }  // namespace
 
 std::string Rings::path_of(std::uint32_t slot) const {
@@ -83,6 +92,8 @@ bool Rings::open(std::uint32_t cpu, ThreadId thread) {
 bool Rings::close(std::uint32_t cpu, RingState state) {
   if (cpu >= g_rings.spare) return false;
   ring_of(cpu)->state.store(state, std::memory_order_release);
+  if (state == RingState::kThreadExited || state == RingState::kProcessExited)
+    give_unused_back(*ring_of(cpu));
   if (state != RingState::kThreadExited) return false;
   ended_.push_back(ring_of(cpu)->slot);
   if (ended_.size() <= kMaxEnded) return false;
@@ -99,7 +110,7 @@ bool Rings::move(std::uint32_t cpu, ThreadId thread) {
   std::uint64_t written = header->head_bytes.load(std::memory_order_relaxed);
   std::size_t size = ring_size_bytes(header->capacity);
   std::size_t used = kRingHeaderSize_bytes + std::min<std::uint64_t>(written, size);
-  bool shared = remap_as_copy(header, size, std::min(used, size), path_of(0));
+  bool shared = remap_as_copy(header, size, std::min(used, size), size, path_of(0));
   header->pid = thread.pid;
   header->tid.store(thread.tid, std::memory_order_relaxed);
   header->slot = 0;

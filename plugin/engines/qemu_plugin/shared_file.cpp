@@ -93,13 +93,13 @@ bool GrowingFile::grow_to(std::size_t size_bytes) {
 
 bool GrowingFile::move_to(const std::string& path, std::size_t used_bytes) {
   taken_ = up_to_page(used_bytes);
-  return remap_as_copy(data_, size_, used_bytes, path);
+  return remap_as_copy(data_, size_, used_bytes, taken_, path);
 }
 
 bool remap_as_copy(void* address, std::size_t size_bytes, std::size_t used_bytes,
-                   const std::string& path) {
+                   std::size_t taken_bytes, const std::string& path) {
   void* copy = map_new_file(path, size_bytes);
-  bool shared = copy != nullptr && take_space(copy, up_to_page(used_bytes));
+  bool shared = copy != nullptr && take_space(copy, up_to_page(taken_bytes));
   if (!shared) {
     if (copy != nullptr) {
       ::munmap(copy, size_bytes);
@@ -111,6 +111,10 @@ bool remap_as_copy(void* address, std::size_t size_bytes, std::size_t used_bytes
   std::memcpy(copy, address, used_bytes);
   void* moved = ::mremap(copy, size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address);
   return shared && moved == address;
+}
+
+void give_space_back(void* begin, std::size_t size_bytes) {
+  if (size_bytes != 0) ::madvise(begin, size_bytes, MADV_REMOVE);
 }
 
 }  // namespace tailtrace

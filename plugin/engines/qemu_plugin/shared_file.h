@@ -47,9 +47,13 @@ class GrowingFile {
   std::size_t taken_ = 0;
 };
 
-// Copies the first `used_bytes` of the mapping at `address` to a new file and maps that over it.
-// False: to private memory instead.
+// Copies the first `used_bytes` of the mapping at `address` to a new file and maps that over it,
+// with the space of `taken_bytes` taken. False: to private memory instead.
 bool remap_as_copy(void* address, std::size_t size_bytes, std::size_t used_bytes,
-                   const std::string& path);
+                   std::size_t taken_bytes, const std::string& path);
+
+// Gives back the space of the end of a mapped file; it reads as zeros. REQUIRES: nobody writes
+// there any more.
+void give_space_back(void* begin, std::size_t size_bytes);
 
 }  // namespace tailtrace

@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include "plugin/engines/qemu_plugin/exec.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/threads.h"
@@ -18,6 +19,10 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
     case SYS_rt_sigreturn:
       flow.rename_open(RecordKind::kSystemReturn);
       break;
+    case SYS_execve:
+    case SYS_execveat:
+      follow_exec(number, arguments);
+      break;
     default:
       break;
   }
@@ -26,6 +31,7 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
 void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) {
   Flow(cpu).take_time();
   bool makes_threads = number == SYS_clone || number == SYS_clone3;
+  if (number == SYS_execve || number == SYS_execveat) exec_failed();
   if (makes_threads && result > 0) name_made_thread(static_cast<std::int32_t>(result));
 }
 
