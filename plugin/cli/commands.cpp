@@ -3,7 +3,12 @@
 namespace tailtrace {
 
 std::vector<Command> all_commands() {
-  return {serve_command(), decode_command(), doctor_command()};
+  std::vector<Command> table;
+  table.push_back(run_command());
+  table.push_back(serve_command());
+  table.push_back(decode_command());
+  table.push_back(doctor_command());
+  return table;
 }
 
 }  // namespace tailtrace

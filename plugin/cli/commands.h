@@ -9,6 +9,7 @@ namespace tailtrace {
 
 Command decode_command();
 Command doctor_command();
+Command run_command();
 Command serve_command();
 
 // In the order in which help lists them.

@@ -83,7 +83,7 @@ Result<ProgramOutcome> run_program(const std::vector<std::string>& argv,
   return outcome;
 }
 
-std::string find_program(const std::string& name, const std::string& search_path) {
+std::string path_of_program(const std::string& name, const std::string& search_path) {
   if (name.find('/') != std::string::npos) return is_executable_file(name) ? name : "";
   std::istringstream folders(search_path);
   for (std::string folder; std::getline(folders, folder, ':');) {
@@ -93,9 +93,9 @@ std::string find_program(const std::string& name, const std::string& search_path
   return {};
 }
 
-std::string find_program(const std::string& name) {
+std::string path_of_program(const std::string& name) {
   const char* path = std::getenv("PATH");
-  return find_program(name, path == nullptr ? "/usr/bin:/bin" : path);
+  return path_of_program(name, path == nullptr ? "/usr/bin:/bin" : path);
 }
 
 }  // namespace tailtrace

@@ -23,9 +23,9 @@ Result<ProgramOutcome> run_program(const std::vector<std::string>& argv,
 
 // The file that a name stands for: a path as it is, else the first executable one in `search_path`
 // (folders separated by colons). Empty when there is none.
-std::string find_program(const std::string& name, const std::string& search_path);
+std::string path_of_program(const std::string& name, const std::string& search_path);
 
 // The same in the environment's PATH.
-std::string find_program(const std::string& name);
+std::string path_of_program(const std::string& name);
 
 }  // namespace tailtrace

@@ -1,6 +1,7 @@
 #include "plugin/provider/trials.h"
 
 #include <cpuid.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,12 +16,15 @@
 #include <regex>
 
 #include "decoder/base/file.h"
+#include "plugin/engines/qemu/qemu_engine.h"
+#include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/provider/child_process.h"
 
 namespace tailtrace {
 namespace {
 
 constexpr std::size_t kTrialAux_bytes = 64u << 10;
+constexpr std::uint64_t kTrialRing_records = 1024;
 
 perf_event_attr event_of(std::uint32_t type, std::uint64_t config) {
   perf_event_attr attr{};
@@ -107,11 +111,34 @@ Trial step_child() {
 }
 
 Tool find_tool(const std::string& name) {
-  Tool tool{name, find_program(name), {}};
+  Tool tool{name, path_of_program(name), {}};
   if (tool.path.empty()) return tool;
   auto outcome = run_program({tool.path, "--version"});
   if (outcome && outcome->status == 0) tool.version = version_in(outcome->output);
   return tool;
+}
+
+// Records the shortest program there is. Why that did not work; empty when it did.
+std::string try_qemu(const std::string& qemu) {
+  UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  QemuOptions options;
+  options.program = {"/bin/sh", "-c", ":"};
+  options.stdio = {null.get(), null.get(), null.get()};
+  options.ring_records = kTrialRing_records;
+  options.qemu = qemu;
+  auto process = QemuProcess::launch(options);
+  if (!process) return process.error().to_line();
+  auto status = process->wait();
+  if (!status) return status.error().to_line();
+  if (*status != 0) return "the program that was tried did not end as it should";
+  auto engine = QemuEngine::open(process->process_folder());
+  if (!engine) return engine.error().to_line();
+  auto threads = (*engine)->threads();
+  if (!threads) return threads.error().to_line();
+  if (threads->empty()) return "the program that was tried left no history";
+  auto snapshot = (*engine)->last_snapshot(threads->front().thread, kTrialRing_records);
+  if (!snapshot) return snapshot.error().to_line();
+  return snapshot->records.size() < 2 ? "the program that was tried left no history" : "";
 }
 
 void try_tools(Trials& trials) {
@@ -122,6 +149,7 @@ void try_tools(Trials& trials) {
   if (trials.qemu.path.empty()) return;
   auto help = run_program({trials.qemu.path, "-h"});
   trials.qemu_has_plugins = help && help->output.find("\n-plugin ") != std::string::npos;
+  if (trials.qemu_has_plugins) trials.qemu_records = try_qemu(trials.qemu.path);
 }
 
 }  // namespace

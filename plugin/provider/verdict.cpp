@@ -125,8 +125,9 @@ Verdict judge_qemu(const Trials& trials) {
   if (!trials.qemu_records.empty())
     return refused("qemu", "our recorder does not run in this qemu-x86_64", trials.qemu_records,
                    install);
-  return works(
-      "qemu", fmt::format("records programs that it starts (qemu-x86_64 {})", trials.qemu.version));
+  return works("qemu",
+               fmt::format("records programs that it starts (qemu-x86_64 {}; one was tried)",
+                           trials.qemu.version));
 }
 
 Verdict ptrace_refused(const Machine& machine, int error_number) {

@@ -41,6 +41,11 @@ Result<Terminal> open_terminal() {
   return terminal;
 }
 
+// Where the program's stderr waits in gdbserver, whose own stderr is another: gdbserver hands on
+// what it has itself, so the program is started through a shell that puts it into its place.
+constexpr int kProgramStderr = 9;
+constexpr const char* kRestoreStderr[] = {"sh", "-c", "'exec \"$@\" 2>&9 9>&-'", "sh"};
+
 std::vector<std::string> command_line(const ServeOptions& options, const std::string& device) {
   // --once: should this process be killed, gdbserver notices and ends too.
   std::vector<std::string> words{options.gdbserver, "--once"};
@@ -49,8 +54,10 @@ std::vector<std::string> command_line(const ServeOptions& options, const std::st
   if (!options.startup_with_shell) words.push_back("--no-startup-with-shell");
   words.push_back(options.disable_randomization ? "--disable-randomization"
                                                 : "--no-disable-randomization");
-  if (!options.wrapper.empty()) {
+  if (!options.wrapper.empty() || options.program_stdio) {
     words.push_back("--wrapper");
+    if (options.program_stdio)
+      words.insert(words.end(), std::begin(kRestoreStderr), std::end(kRestoreStderr));
     words.insert(words.end(), options.wrapper.begin(), options.wrapper.end());
     words.push_back("--");
   }
@@ -62,12 +69,17 @@ std::vector<std::string> command_line(const ServeOptions& options, const std::st
 }
 
 // In the child: becomes gdbserver, with the signals as a program expects them.
-[[noreturn]] void become(std::vector<std::string>& words, bool inferior_owns_stdio) {
+[[noreturn]] void become(std::vector<std::string>& words, const ServeOptions& options,
+                         bool inferior_owns_stdio) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::signal(signal, SIG_DFL);
-  if (!inferior_owns_stdio) {
+  if (options.program_stdio) {
+    ::dup2((*options.program_stdio)[0], STDIN_FILENO);
+    ::dup2((*options.program_stdio)[1], STDOUT_FILENO);
+    ::dup2((*options.program_stdio)[2], kProgramStderr);
+  } else if (!inferior_owns_stdio) {
     // Our stdin and stdout are the debugger's; the program gets what gdbserver gives it then.
     int null = ::open("/dev/null", O_RDONLY);
     ::dup2(null, STDIN_FILENO);
@@ -107,7 +119,7 @@ Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
   UniqueFd slave(::open(terminal->slave_name.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
   pid_t pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start " + options.gdbserver));
-  if (pid == 0) become(words, inferior_owns_stdio);
+  if (pid == 0) become(words, options, inferior_owns_stdio);
   Started started;
   started.link.reset(new GdbserverLink(std::move(terminal->master), pid));
   auto ready = started.link->await_first_answer();

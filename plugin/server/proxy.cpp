@@ -7,6 +7,7 @@
 
 #include "decoder/base/bytes.h"
 #include "plugin/server/rsp/feature_list.h"
+#include "plugin/server/signals.h"
 
 namespace tailtrace {
 namespace {
@@ -49,6 +50,7 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       trace_(options, below, recorder),
       stepper_(below, recorder),
       monitor_(below, recorder),
+      terminal_(options.terminal),
       signals_(signals) {}
 
 Result<int> Proxy::run() {
@@ -113,6 +115,7 @@ Result<void> Proxy::accept() {
 }
 
 void Proxy::debugger_is_gone() {
+  terminal_.take_back();
   debugger_.reset();
   waiting_packets_.clear();
   if (listener_.is_stdio() || options_.once || (!extended_ && !has_program())) {
@@ -130,6 +133,7 @@ bool Proxy::has_program() {
 }
 
 void Proxy::server_is_gone() {
+  terminal_.take_back();
   int status = below_.link().exit_status();
   if (debugger_ && owed_ != Owed::kNothing) {
     std::string text = fmt::format("tailtrace: the server below has ended (status {})\n", status);
@@ -202,6 +206,7 @@ Result<void> Proxy::on_packet(const std::string& packet) {
   if (*answered) return {};
   if (auto noted = note_request(packet); !noted) return noted;
   if (is_resume(packet)) {
+    if (auto noted = note_resume(); !noted) return noted;
     owed_ = Owed::kStop;
     return stepper_.resume(packet, run_choice_);
   }
@@ -364,8 +369,22 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
   return {};
 }
 
+// The debugger lets the program run.
+Result<void> Proxy::note_resume() {
+  if (options_.terminal < 0) return {};
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  if (*thread) terminal_.give_to((*thread)->pid);
+  return {};
+}
+
 // A stop that the debugger is told of.
 void Proxy::note_stop(const rsp::StopReply& stop) {
+  terminal_.take_back();
+  if (options_.on_program_end && stop.kind == rsp::StopReply::Kind::kExited)
+    options_.on_program_end(stop.signal << 8);
+  if (options_.on_program_end && stop.kind == rsp::StopReply::Kind::kKilled)
+    options_.on_program_end(system_signal(stop.signal));
   if (stop.kind == rsp::StopReply::Kind::kStopped && stop.thread && stop.thread->is_thread())
     below_.debugger_told(stop.thread->thread());
   else if (stop.kind == rsp::StopReply::Kind::kExited || stop.kind == rsp::StopReply::Kind::kKilled)

@@ -15,6 +15,7 @@
 #include "plugin/server/monitor.h"
 #include "plugin/server/recorder.h"
 #include "plugin/server/serve.h"
+#include "plugin/server/shared_terminal.h"
 #include "plugin/server/stepper.h"
 #include "plugin/server/trace_service.h"
 
@@ -63,6 +64,7 @@ class Proxy {
 
   Result<void> on_answer(std::string_view payload);
   Result<void> on_stop_reply(std::string_view payload);
+  Result<void> note_resume();
   void note_stop(const rsp::StopReply& reply);
   void note_done(std::string_view answer);
 
@@ -76,6 +78,7 @@ class Proxy {
   TraceService trace_;
   Stepper stepper_;
   Monitor monitor_;
+  SharedTerminal terminal_;
   int signals_;
 
   std::optional<rsp::Connection> debugger_;

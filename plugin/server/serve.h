@@ -8,6 +8,7 @@
 // process, for it handles SIGINT, SIGTERM and SIGCHLD meanwhile.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -60,6 +61,17 @@ struct ServeOptions {
 
   // Called once, when a debugger can connect, with COMM as it turned out (the port that was taken).
   std::function<Result<void>(const std::string& comm)> on_listening;
+
+  // What the program gets as its descriptors 0, 1 and 2. Without it: serve()'s own, or what
+  // gdbserver gives when those carry the protocol.
+  std::optional<std::array<int, 3>> program_stdio;
+
+  // A terminal that the debugger has now and shares with the program (SharedTerminal); -1: none.
+  int terminal = -1;
+
+  // Called with the wait status of a program that has ended by itself, or by a signal, before the
+  // debugger hears of it.
+  std::function<void(int status)> on_program_end;
 };
 
 // Serves until the debugger and the program are done with.

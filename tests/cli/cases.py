@@ -4,6 +4,8 @@ A test file ends with `cases.main()`: it runs the file's unittest cases, and exi
 ctest counts as skipped, when none of them could run here.
 """
 
+import functools
+import json
 import os
 import re
 import subprocess
@@ -14,7 +16,7 @@ TAILTRACE = os.environ["TAILTRACE"]
 BINARY_DIR = os.environ["TAILTRACE_BINARY_DIR"]
 
 # Long enough for any machine; only a hang takes longer.
-HANG_S = 300
+HANG_S = 120
 
 
 def tailtrace(*arguments, **options):
@@ -37,6 +39,33 @@ class CommandCase(unittest.TestCase):
         self.assertIn(what, match["what"])
         self.assertIn(why, match["why"] or "")
         self.assertIn(fix, match["fix"] or "")
+
+
+@functools.cache
+def doctor():
+    """What `tailtrace doctor` says of this machine."""
+    return json.loads(tailtrace("doctor", "--json").stdout)
+
+
+class EngineCase(CommandCase):
+    """Cases that for_each_engine() makes a class of for each software engine."""
+
+    engine = ""
+
+    def setUp(self):
+        verdict = next(one for one in doctor()["engines"] if one["name"] == self.engine)
+        if not verdict["works"]:
+            self.skipTest(f"engine {self.engine}: {verdict['why']}")
+
+
+def for_each_engine(namespace, *classes, engines=("qemu", "step")):
+    """Replaces each class by one for each engine."""
+    for case in classes:
+        for engine in engines:
+            name = case.__name__ + "_" + engine
+            namespace[name] = type(name, (case,), {"engine": engine,
+                                                   "__module__": case.__module__})
+        del namespace[case.__name__]
 
 
 def main():

@@ -13,11 +13,9 @@ MODULES = ["tailtrace"] + [f"tailtrace.{module.name}" for module in
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name, example_path, example, recorded):
+def test_examples(name, example_path, example):
     names = {"tailtrace": tailtrace, "EXAMPLE_CODE": rings.CODE,
-             "example_ring": lambda: example_path, "example_history": lambda: example,
-             "example_program": lambda: recorded.threads[0],
-             "example_calls": lambda: recorded.threads[0].calls()}
+             "example_ring": lambda: example_path, "example_history": lambda: example}
     result = doctest.testmod(importlib.import_module(name), extraglobs=names)
     assert result.failed == 0
 

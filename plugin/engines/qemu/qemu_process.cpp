@@ -78,10 +78,11 @@ QemuProcess::~QemuProcess() {
 
 Result<QemuProcess> QemuProcess::launch(const QemuOptions& options) {
   if (auto ok = check_ring_capacity(options.ring_records); !ok) return fail(std::move(ok.error()));
-  Result<SessionFolder> session = SessionFolder::make(options.sessions);
+  Result<SessionFolder> session = options.kept_session.empty()
+                                      ? SessionFolder::make(options.sessions)
+                                      : SessionFolder::make_at(options.kept_session);
   if (!session) return fail(std::move(session.error()));
   QemuProcess process(std::move(*session));
-  if (options.keep_session) process.session_.keep();
   process.with_stub_ = options.with_stub;
   if (auto ok = process.spawn(options); !ok) return fail(std::move(ok.error()));
   std::string folder = fmt::format("{}.0", process.pid_);
@@ -89,6 +90,7 @@ Result<QemuProcess> QemuProcess::launch(const QemuOptions& options) {
     if (ok.error().code != ErrorCode::kGone) return fail(std::move(ok.error()));
     return fail(process.early_end(options));
   }
+  if (options.keep_session || !options.kept_session.empty()) process.session_.keep();
   return process;
 }
 

@@ -38,6 +38,19 @@ Result<SessionFolder> SessionFolder::make(const std::string& parent) {
   return SessionFolder(std::move(path));
 }
 
+Result<SessionFolder> SessionFolder::make_at(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::path parent = std::filesystem::absolute(path, ignored).parent_path();
+  std::filesystem::create_directories(parent, ignored);  // mkdir says what is wrong
+  if (::mkdir(path.c_str(), 0700) != 0) {
+    const int number = errno;
+    Error error = system_error("cannot make a folder for the recording, " + path, number);
+    if (number == EEXIST) error.fix = "name a folder that does not exist yet";
+    return fail(std::move(error));
+  }
+  return SessionFolder(std::filesystem::absolute(path, ignored).string());
+}
+
 SessionFolder::~SessionFolder() {
   std::error_code ignored;
   if (!path_.empty() && !keep_) std::filesystem::remove_all(path_, ignored);

@@ -18,6 +18,9 @@ class SessionFolder {
   // /dev/shm, else /tmp. Errors: the folder cannot be made.
   static Result<SessionFolder> make(const std::string& parent);
 
+  // Makes one with this path, and its parents. Errors: it exists; it cannot be made.
+  static Result<SessionFolder> make_at(const std::string& path);
+
   SessionFolder(SessionFolder&& other) noexcept
       : path_(std::exchange(other.path_, {})), keep_(other.keep_) {}
   SessionFolder& operator=(SessionFolder&& other) noexcept {

@@ -45,7 +45,7 @@ TEST(RunProgram, SaysWhatCannotBeStarted) {
             "error: cannot run /nonexistent/program\n  why:  No such file or directory");
 }
 
-TEST(FindProgram, TakesTheFirstExecutableFile) {
+TEST(PathOfProgram, TakesTheFirstExecutableFile) {
   TempFolder folder;
   for (const char* place : {"folder", "plain", "good", "later"})
     std::filesystem::create_directory(folder.file(place));
@@ -59,11 +59,11 @@ TEST(FindProgram, TakesTheFirstExecutableFile) {
   const std::string path = folder.file("missing") + ":" + folder.file("folder") + ":" +
                            folder.file("plain") + ":" + folder.file("good") + ":" +
                            folder.file("later");
-  EXPECT_EQ(find_program("tool", path), folder.file("good/tool"));
-  EXPECT_EQ(find_program("other", path), "");
-  EXPECT_EQ(find_program("tool", ""), "");
-  EXPECT_EQ(find_program(folder.file("later/tool"), path), folder.file("later/tool"));
-  EXPECT_EQ(find_program(folder.file("plain/tool"), path), "");
+  EXPECT_EQ(path_of_program("tool", path), folder.file("good/tool"));
+  EXPECT_EQ(path_of_program("other", path), "");
+  EXPECT_EQ(path_of_program("tool", ""), "");
+  EXPECT_EQ(path_of_program(folder.file("later/tool"), path), folder.file("later/tool"));
+  EXPECT_EQ(path_of_program(folder.file("plain/tool"), path), "");
 }
 
 }  // namespace

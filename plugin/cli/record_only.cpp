@@ -1,0 +1,76 @@
+#include "plugin/cli/record_only.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "plugin/engines/qemu/qemu_process.h"
+
+namespace tailtrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As a shell does it: what is typed at the terminal is for the program.
+class LeaveSignalsToProgram {
+ public:
+  LeaveSignalsToProgram()
+      : interrupt_(::signal(SIGINT, SIG_IGN)), quit_(::signal(SIGQUIT, SIG_IGN)) {}
+  ~LeaveSignalsToProgram() {
+    ::signal(SIGINT, interrupt_);
+    ::signal(SIGQUIT, quit_);
+  }
+
+ private:
+  void (*interrupt_)(int);
+  void (*quit_)(int);
+};
+
+}  // namespace
+
+Result<std::string> free_recording_folder(const std::string& program) {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path parent;
+  if (state != nullptr && *state == '/')
+    parent = state;
+  else if (home != nullptr && *home == '/')
+    parent = fs::path(home) / ".local/state";
+  else
+    return fail(ErrorCode::kUsage, "cannot choose a folder for the recording",
+                "neither XDG_STATE_HOME nor HOME is set", "--keep=DIR");
+  const std::string name = fs::path(program).filename().string();
+  std::error_code ignored;
+  for (int number = 1;; ++number) {
+    fs::path folder = parent / "tailtrace" / fmt::format("{}.{}", name, number);
+    if (!fs::exists(folder, ignored)) return folder.string();
+  }
+}
+
+Result<int> record_to_end(const ServeOptions& options, std::FILE* err) {
+  if (options.engine == EngineChoice::kStep)
+    return fail(ErrorCode::kUsage, "cannot record without a debugger by steps",
+                "the step engine works for a debugger", "--engine=qemu");
+  QemuOptions qemu;
+  qemu.program = options.program;
+  qemu.ring_records = options.ring_records;
+  qemu.qemu = options.qemu;
+  qemu.kept_session = options.keep_folder;
+  if (qemu.kept_session.empty()) {
+    auto folder = free_recording_folder(options.program.front());
+    if (!folder) return fail(std::move(folder.error()));
+    qemu.kept_session = *folder;
+  }
+  auto process = QemuProcess::launch(qemu);
+  if (!process) return fail(std::move(process.error()));
+  LeaveSignalsToProgram signals;
+  auto status = process->wait();
+  if (!status) return fail(std::move(status.error()));
+  fmt::print(err, "recorded: tailtrace history {}\n", process->session());
+  return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+}
+
+}  // namespace tailtrace

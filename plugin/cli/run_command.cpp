@@ -1,0 +1,102 @@
+#include <fstream>
+
+#include "plugin/cli/commands.h"
+#include "plugin/cli/debug_session.h"
+#include "plugin/cli/gdb_start.h"
+#include "plugin/cli/record_only.h"
+#include "plugin/cli/serve_options.h"
+#include "plugin/engines/qemu/program_check.h"
+#include "plugin/provider/child_process.h"
+
+namespace tailtrace {
+namespace {
+
+struct RunOptions {
+  RecordingOptions recording;
+  bool gdb = true;
+  bool no_debugger = false;
+};
+
+Result<std::string> find_gdb() {
+  std::string path = path_of_program("gdb");
+  if (!path.empty()) return path;
+  return fail(ErrorCode::kNoEngine, "cannot start GDB", "there is no gdb in PATH",
+              "sudo apt-get install gdb");
+}
+
+Result<std::string> write_to_main_script(const std::string& folder) {
+  std::string path = folder + "/to-main.gdb";
+  std::ofstream file(path);
+  file << to_main_script();
+  if (!file.flush()) return fail(system_error("cannot write " + path));
+  return path;
+}
+
+Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gdb_options) {
+  auto gdb = find_gdb();
+  if (!gdb) return fail(std::move(gdb.error()));
+  GdbStart start;
+  start.gdb = *gdb;
+  auto program = find_program(serve.program);
+  if (!program) return fail(std::move(program.error()));
+  start.program = program->path;
+  start.options = gdb_options;
+  start.record_from_start = serve.engine != EngineChoice::kStep;
+  auto command_line = [&](const std::string& target,
+                          const std::string& folder) -> Result<std::vector<std::string>> {
+    auto script = write_to_main_script(folder);
+    if (!script) return fail(std::move(script.error()));
+    start.target = target;
+    start.to_main = *script;
+    return gdb_command_line(start);
+  };
+  return run_debug_session(std::move(serve), command_line);
+}
+
+// GDB's options stand before `--`; without `--` there are none.
+Result<int> run(const RunOptions& options, const Invocation& invocation) {
+  if (invocation.program.empty())
+    return fail(ErrorCode::kUsage, "cannot run a program", "there is none behind `--`",
+                "tailtrace run -- PROGRAM [ARG...]");
+  ServeOptions serve;
+  serve.program = invocation.program;
+  if (auto ok = apply(options.recording, serve); !ok) return fail(std::move(ok.error()));
+  if (!options.no_debugger) return run_under_gdb(std::move(serve), invocation.extras);
+  if (!invocation.extras.empty())
+    return fail(ErrorCode::kUsage, "cannot use " + invocation.extras.front(),
+                "it would be GDB's, and there is none with --no-debugger");
+  return record_to_end(serve, invocation.err);
+}
+
+}  // namespace
+
+Command run_command() {
+  return {
+      .name = "run",
+      .summary = "Run a program and record it, under GDB or by itself",
+      .usage = "[OPTIONS] [GDB'S OPTIONS] -- PROGRAM [ARG...]",
+      .examples =
+          {
+              {"tailtrace run -- ./program --its-option", "GDB, recording, stopped at main"},
+              {"tailtrace run -ex 'break abort' -ex continue -- ./program", "GDB's own options"},
+              {"tailtrace run --no-debugger --keep=DIR -- ./program", "only record it"},
+              {"tailtrace run --engine=step -- ./program", "without qemu, slower"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<RunOptions>();
+        app.allow_extras();
+        app.add_flag("--gdb", options->gdb, "under GDB (default)");
+        app.add_flag("--no-debugger", options->no_debugger,
+                     "only record, to the end, and keep the recording (--keep=DIR)");
+        add_recording_options(app, options->recording);
+        return [options](const Invocation& invocation) { return run(*options, invocation); };
+      },
+      .take_program = take_behind_dashes,
+      .details =
+          "GDB is started connected to the program, recording from its first instruction, "
+          "and stopped at main; GDB's own options and their commands come after that. The "
+          "program has the terminal while it runs, as under GDB alone.",
+  };
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,133 @@
+"""`tailtrace run`: GDB and the program at one terminal, and the program's exit status."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+import cases
+import terminal
+
+TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
+PROMPT = r"\(gdb\) "
+
+
+class Batch(cases.EngineCase):
+    def run_batch(self, text, *commands, program=(TALKS,), env=None):
+        options = [word for command in commands for word in ("-ex", command)]
+        return subprocess.run([cases.TAILTRACE, "run", f"--engine={self.engine}", "-nx", "-batch",
+                               *options, "--", *program], input=text, capture_output=True,
+                              text=True, timeout=cases.HANG_S, check=False, env=env)
+
+    def test_returns_the_programs_exit_status(self):
+        outcome = self.run_batch("status 7\n", "continue")
+        self.assertEqual(outcome.returncode, 7, outcome.stderr)
+        self.assertIn("exited with code 07", outcome.stdout)
+
+    def test_returns_128_and_the_signal_that_ended_the_program(self):
+        self.assertEqual(self.run_batch("signal 9\n", "continue").returncode, 128 + 9)
+        self.assertEqual(self.run_batch("signal 11\n", "continue", "continue").returncode,
+                         128 + 11)
+
+    def test_returns_gdbs_status_if_the_program_did_not_end(self):
+        self.assertEqual(self.run_batch("").returncode, 0)
+
+    def test_records_before_the_users_first_command(self):
+        outcome = self.run_batch("", "next 2", "info record", "record function-call-history /c")
+        self.assertIn("Recording format: Intel Processor Trace.", outcome.stdout)
+        self.assertRegex(outcome.stdout, r"Recorded \d+ instructions in \d+ functions \(0 gaps\)")
+        self.assertRegex(outcome.stdout, r"(?m)^\d+\t +\S*setvbuf$")
+
+    def test_programs_arguments_are_its_own(self):
+        arguments = ["a b", "*", "--engine=x", "--", "$HOME", "", "'q'", '"', "-ex", "\\"]
+        outcome = self.run_batch("", "continue", program=(TALKS, *arguments))
+        said = [line for line in outcome.stdout.splitlines() if line.startswith("<")]
+        self.assertEqual(said, [f"<{word}>" for word in arguments], outcome.stdout)
+
+    def test_programs_descriptors_are_the_users(self):
+        outcome = self.run_batch("hello\n", "continue")
+        self.assertIn("heard: hello\n", outcome.stdout)
+        self.assertIn("complained\n", outcome.stderr)
+        for talk in ("created; pid", "Listening", "Remote debugging from", "GDBserver"):
+            self.assertNotIn(talk, outcome.stderr)
+
+    def test_leaves_no_file_and_no_process_behind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            places = ("TMPDIR", "XDG_RUNTIME_DIR", "TAILTRACE_SESSIONS")
+            env = dict(os.environ, **{place: folder for place in places})
+            outcome = self.run_batch("", "next", "info inferiors", env=env)
+            self.assertEqual(os.listdir(folder), [])
+        pid = re.search(r"process (\d+)", outcome.stdout)
+        self.assertFalse(os.path.exists(f"/proc/{pid[1]}"), outcome.stdout)
+
+
+class AtATerminal(cases.EngineCase):
+    def start(self):
+        session = terminal.Terminal(cases.TAILTRACE, "run", f"--engine={self.engine}", "-nx", "--",
+                                    TALKS)
+        self.addCleanup(session.close)
+        session.expect(r"Temporary breakpoint 1, main")
+        session.expect(PROMPT)
+        return session
+
+    def resume(self, session):
+        session.type("continue\n")
+        session.expect("ready\n")
+
+    def test_program_is_typed_to_while_it_runs_and_gdb_while_it_does_not(self):
+        session = self.start()
+        self.resume(session)
+        session.type("good morning\n")
+        session.expect("heard: good morning\n")
+        session.expect("complained\n")
+        session.type("status 5\n")
+        session.expect("exited with code 05")
+        session.expect(PROMPT)
+        session.type("print 6 * 7\n")
+        session.expect(r"\$1 = 42")
+        session.type("quit\n")
+        self.assertEqual(session.exit_status(), 5)
+
+    def test_control_c_stops_the_program_and_the_history_shows_where(self):
+        session = self.start()
+        self.resume(session)
+        session.type("spin\n")
+        session.expect("spinning\n")
+        session.interrupt()
+        session.expect("received signal SIGINT")
+        session.expect(PROMPT)
+        session.type("record instruction-history -\n")
+        session.expect(r"\n\d+\t +0x[0-9a-f]+ <\w+\+\d+>:")
+        session.expect(PROMPT)
+        session.type("reverse-stepi\n")
+        session.expect(PROMPT)
+        session.type("info record\n")
+        session.expect(r"Replay in progress")
+        session.expect(PROMPT)
+        session.type("kill\n")
+        session.expect(r"\(y or n\)")
+        session.type("y\n")
+        session.expect("killed")
+        session.type("quit\n")
+        self.assertEqual(session.exit_status(), 0)
+
+    def test_control_c_at_the_prompt_is_gdbs(self):
+        session = self.start()
+        session.interrupt()
+        session.expect("Quit")
+        session.expect(PROMPT)
+        self.resume(session)
+        session.type("status 3\n")
+        session.expect("exited with code 03")
+
+    def test_end_of_input_is_the_programs(self):
+        session = self.start()
+        self.resume(session)
+        session.type("\x04")
+        session.expect("exited normally")
+
+
+cases.for_each_engine(globals(), Batch, AtATerminal, engines=("step",))
+
+if __name__ == "__main__":
+    cases.main()
