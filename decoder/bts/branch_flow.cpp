@@ -1,6 +1,7 @@
 #include "decoder/bts/branch_flow.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tailtrace::bts {
 namespace {
@@ -39,11 +40,39 @@ std::optional<RecordKind> kind_of_branch(InstructionClass kind) {
   }
 }
 
-BranchFlow::BranchFlow(CodeReader& code) : code_(code), remembered_(kRemembered) {}
+BranchFlow::BranchFlow(CodeReader& code) : code_(&code), remembered_(kRemembered) {}
 
 void BranchFlow::begin_at(Address pc) {
+  enter(pc);
+  began_ = true;
+}
+
+void BranchFlow::enter(Address pc) {
   records_.push_back({{}, pc, 0, 0, RecordKind::kEnable, kFlagSynthetic, 0});
   at_ = pc;
+}
+
+void BranchFlow::set_code(CodeReader& code, std::optional<Address> pc, std::uint32_t epochs) {
+  if (pc && at_) {
+    Walk path = walk(*at_, *pc);
+    std::uint32_t insns = path.arrived ? take_systems(path) : 0;
+    if (!path.arrived) put_gap(path.trouble, *pc);
+    for (; epochs > 0; --epochs, insns = 0)
+      records_.push_back({*pc, *pc, 0, insns, RecordKind::kCodeChange, kFlagAsync, 0});
+    at_ = *pc;
+  } else {
+    for (; epochs > 0; --epochs)
+      records_.push_back({{}, {}, 0, 0, RecordKind::kCodeChange, kFlagAsync, 0});
+  }
+  code_ = &code;
+  std::fill(remembered_.begin(), remembered_.end(), Remembered{});
+}
+
+void BranchFlow::keep(std::size_t newest) {
+  if (records_.size() <= newest) return;
+  std::size_t dropped = records_.size() - newest;
+  records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(dropped));
+  first_ += dropped;
 }
 
 void BranchFlow::add(const Branch& branch) {
@@ -67,9 +96,9 @@ BranchFlow::Walk BranchFlow::walk(Address start, Address place) {
     return path;
   }
   for (Address at = start; at != place; ++path.insns) {
-    std::optional<Instruction> insn = code_.at(at);
+    std::optional<Instruction> insn = code_->at(at);
     if (!insn) {
-      path.trouble = code_.known(at) ? GapCause::kBadInstruction : GapCause::kNoCode;
+      path.trouble = code_->known(at) ? GapCause::kBadInstruction : GapCause::kNoCode;
       return path;
     }
     if (insn->kind == InstructionClass::kSystemCall) {
@@ -105,6 +134,11 @@ void BranchFlow::put_gap(GapCause cause, Address to) {
 
 void BranchFlow::lost(GapCause cause) {
   at_.reset();
+  if (first_ == 0 && (records_.empty() || (records_.size() == 1 && began_))) {
+    records_.clear();
+    began_ = false;
+    return;
+  }
   cause_ = cause;
   gap_due_ = true;
   interrupted_.clear();
@@ -116,7 +150,7 @@ void BranchFlow::add_user_branch(const Branch& branch) {
     if (path.arrived) return put_branch(branch, take_systems(path) + 1);
     put_gap(path.trouble, branch.from);
   } else if (records_.empty() && !gap_due_) {
-    begin_at(branch.from);
+    enter(branch.from);
   } else {
     put_gap(cause_, branch.from);
   }
@@ -125,7 +159,7 @@ void BranchFlow::add_user_branch(const Branch& branch) {
 
 // The branch itself, held against the code: a direct branch goes where its code says.
 void BranchFlow::put_branch(const Branch& branch, std::uint32_t insns) {
-  std::optional<Instruction> insn = code_.at(branch.from);
+  std::optional<Instruction> insn = code_->at(branch.from);
   std::optional<RecordKind> kind = insn ? kind_of_branch(insn->kind) : std::nullopt;
   at_ = branch.to;
   gap_due_ = false;
@@ -133,9 +167,9 @@ void BranchFlow::put_branch(const Branch& branch, std::uint32_t insns) {
     records_.push_back({branch.from, branch.to, 0, insns, *kind, branch.flags, 0});
     return;
   }
-  GapCause cause = insn                       ? GapCause::kBadTrace
-                   : code_.known(branch.from) ? GapCause::kBadInstruction
-                                              : GapCause::kNoCode;
+  GapCause cause = insn                        ? GapCause::kBadTrace
+                   : code_->known(branch.from) ? GapCause::kBadInstruction
+                                               : GapCause::kNoCode;
   // What leads to the branch was executed; the branch is not shown.
   BranchRecord gap{{},
                    branch.to,
@@ -151,7 +185,7 @@ void BranchFlow::put_branch(const Branch& branch, std::uint32_t insns) {
 // which user code knows nothing. Beside it: into a signal's handler, or out of one.
 void BranchFlow::returned_to(Address user) {
   if (!at_) {
-    if (records_.empty() && !gap_due_) return begin_at(user);
+    if (records_.empty() && !gap_due_) return enter(user);
     put_gap(cause_, user);
     at_ = user;
     gap_due_ = false;
@@ -164,7 +198,7 @@ void BranchFlow::returned_to(Address user) {
     return;
   }
   if (interrupted_.size() == kMaxInterrupted) interrupted_.erase(interrupted_.begin());
-  interrupted_.push_back({records_.size(), *at_});
+  interrupted_.push_back({first_ + records_.size(), *at_});
   put_gap(GapCause::kUnknown, user);
   at_ = user;
 }
@@ -175,9 +209,9 @@ bool BranchFlow::is_signal_return(const Instruction& system_call) {
   constexpr std::uint8_t kShort[] = {0xb8, 0x0f, 0, 0, 0};
   for (std::span<const std::uint8_t> bytes :
        {std::span<const std::uint8_t>(kLong), std::span<const std::uint8_t>(kShort)}) {
-    std::optional<Instruction> load = code_.at(system_call.address - bytes.size());
+    std::optional<Instruction> load = code_->at(system_call.address - bytes.size());
     if (load && load->size_bytes == bytes.size() &&
-        std::ranges::equal(code_.bytes_of(*load), bytes))
+        std::ranges::equal(code_->bytes_of(*load), bytes))
       return true;
   }
   return false;
@@ -198,9 +232,10 @@ bool BranchFlow::left_handler(const Walk& path, Address user) {
 
 // Where the handler came back to is where its signal interrupted the path.
 void BranchFlow::fill_in(const Interrupted& gap, Address came_back_to) {
+  if (gap.position < first_) return;
   Walk path = walk(gap.path, came_back_to);
   if (!path.arrived || path.systems.size() > 1) return;
-  BranchRecord& record = records_[gap.record];
+  BranchRecord& record = records_[gap.position - first_];
   if (path.systems.empty()) {
     record.from = came_back_to;
     record.insns = path.insns;
@@ -216,9 +251,11 @@ void BranchFlow::fill_in(const Interrupted& gap, Address came_back_to) {
   record.extra = 0;
 }
 
-std::vector<BranchRecord> BranchFlow::finish(Address pc) {
+void BranchFlow::close(Address pc, bool up_to_date) {
   std::uint32_t insns = 0;
-  if (at_) {
+  if (!up_to_date && (at_ || !records_.empty())) {
+    put_gap(GapCause::kLost, pc);
+  } else if (at_) {
     Walk path = walk(*at_, pc);
     if (path.arrived)
       insns = take_systems(path);
@@ -227,7 +264,7 @@ std::vector<BranchRecord> BranchFlow::finish(Address pc) {
   } else if (gap_due_ || !records_.empty()) {
     put_gap(cause_, pc);
   } else {
-    begin_at(pc);
+    enter(pc);
   }
   records_.push_back({pc,
                       {},
@@ -236,7 +273,22 @@ std::vector<BranchRecord> BranchFlow::finish(Address pc) {
                       RecordKind::kDisable,
                       kFlagAsync | kFlagSynthetic,
                       static_cast<std::uint16_t>(EdgeCause::kDebugger)});
-  return std::move(records_);
+}
+
+std::vector<BranchRecord> BranchFlow::closing(Address pc, bool up_to_date) {
+  const std::size_t settled = records_.size();
+  const auto at = at_;
+  close(pc, up_to_date);
+  std::vector<BranchRecord> tail(records_.begin() + static_cast<std::ptrdiff_t>(settled),
+                                 records_.end());
+  records_.resize(settled);
+  at_ = at;
+  return tail;
+}
+
+std::vector<BranchRecord> BranchFlow::finish(Address pc) {
+  close(pc, true);
+  return std::exchange(records_, {});
 }
 
 }  // namespace tailtrace::bts

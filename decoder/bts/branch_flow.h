@@ -6,7 +6,11 @@
 // followed becomes a gap with its cause, never a guess: a signal's handler begins with a gap, which
 // is filled in when the handler is seen to return to a place on the interrupted path.
 //
-// Threading: one thread at a time. The code reader must outlive the flow.
+// The flow goes on for as long as the thread does: branches are added as they are read, the records
+// of what happened so far can be had at any stop, and those of the past do not change but for gaps
+// that are filled in.
+//
+// Threading: one thread at a time. The code reader must outlive the flow, or the next set_code().
 #pragma once
 
 #include <optional>
@@ -28,10 +32,28 @@ class BranchFlow {
   // The next branch in the order of time.
   void add(const Branch& branch);
 
-  // Branches are missing here. Where the flow goes on is known from what is added next.
+  // Branches are missing here. Where the flow goes on is known from what is added next. Before any
+  // branch it means that the beginning is lost.
   void lost(GapCause cause);
 
-  // The thread stands: `pc` is the instruction to be executed next. All records, oldest first.
+  // Another code from here on. Where the thread stood when it changed is known: then a kCodeChange
+  // says so, for each epoch that began.
+  void set_code(CodeReader& code, std::optional<Address> pc, std::uint32_t epochs);
+
+  // Records so far, oldest first; the first has position first().
+  const std::vector<BranchRecord>& records() const { return records_; }
+  std::uint64_t first() const { return first_; }
+  // Nothing before the first record, and it says where the flow began.
+  bool complete() const { return first_ == 0 && began_; }
+  // Forgets the oldest records beyond so many.
+  void keep(std::size_t newest);
+
+  // What follows the records when the thread stands, `pc` being the instruction to be executed
+  // next; the last is a kDisable. Nothing of it stays. When branches after the last may be missing
+  // (`up_to_date` is false) a gap leads to `pc`.
+  std::vector<BranchRecord> closing(Address pc, bool up_to_date = true);
+
+  // All records with those that close them.
   std::vector<BranchRecord> finish(Address pc);
 
  private:
@@ -44,7 +66,7 @@ class BranchFlow {
   };
   // A gap that began with the kernel moving the thread elsewhere, and the path it left.
   struct Interrupted {
-    std::size_t record;
+    std::uint64_t position;  // of the gap's record
     Address path;
   };
   struct Remembered {
@@ -65,8 +87,13 @@ class BranchFlow {
   void put_branch(const Branch& branch, std::uint32_t insns);
   void put_gap(GapCause cause, Address to);
 
-  CodeReader& code_;
+  void enter(Address pc);
+  void close(Address pc, bool up_to_date);
+
+  CodeReader* code_;
   std::vector<BranchRecord> records_;
+  std::uint64_t first_ = 0;  // position of the first record
+  bool began_ = false;
   std::optional<Address> at_;            // executed next; nothing: unknown
   GapCause cause_ = GapCause::kUnknown;  // why it is unknown
   bool gap_due_ = false;                 // and it has not been told yet

@@ -15,17 +15,18 @@ bool agrees(std::span<const Branch> older, std::span<const Branch> newer, std::s
 
 }  // namespace
 
-std::optional<std::size_t> branches_added(std::span<const Branch> older,
-                                          std::span<const Branch> newer, std::size_t most_new) {
-  // With nothing in common a hole of any size is possible.
-  if (older.empty() || most_new >= newer.size()) return std::nullopt;
-  std::optional<std::size_t> found;
-  for (std::size_t added = 0; added <= most_new; ++added) {
+Join join_stacks(std::span<const Branch> older, std::span<const Branch> newer,
+                 std::size_t most_added) {
+  Join join{newer.size(), false};
+  if (older.empty()) return join;
+  std::size_t possible = 0;
+  for (std::size_t added = newer.size(); added-- > 0;) {
     if (!agrees(older, newer, added)) continue;
-    if (found) return std::nullopt;
-    found = added;
+    join.added = added;
+    if (added <= most_added) ++possible;
   }
-  return found;
+  join.exact = possible == 1 && most_added < newer.size();
+  return join;
 }
 
 }  // namespace tailtrace::bts

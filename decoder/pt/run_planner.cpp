@@ -1,6 +1,7 @@
 #include "decoder/pt/run_planner.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace tailtrace::pt {
 namespace {
@@ -12,8 +13,8 @@ bool leaves_run(const Instruction& insn) {
 
 }  // namespace
 
-RunPlanner::RunPlanner(const CodeImage& image, CodeMode mode)
-    : reader_(image, mode), slots_(kSlots) {}
+RunPlanner::RunPlanner(const CodeImage& image, CodeMode mode, std::size_t expected)
+    : reader_(image, mode), slots_(std::clamp(std::bit_ceil(expected), kMinSlots, kMaxSlots)) {}
 
 void RunPlanner::set_epoch(Epoch epoch) {
   if (epoch == reader_.epoch()) return;

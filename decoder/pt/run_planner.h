@@ -34,7 +34,8 @@ class RunPlanner {
   // Longer runs are not followed; real code is far from it.
   static constexpr std::uint32_t kMaxRun_insns = 1u << 20;
 
-  RunPlanner(const CodeImage& image, CodeMode mode);
+  // `expected` runs or more will be asked for: decides how much is remembered.
+  RunPlanner(const CodeImage& image, CodeMode mode, std::size_t expected);
 
   void set_epoch(Epoch epoch);
   Epoch epoch() const { return reader_.epoch(); }
@@ -51,10 +52,12 @@ class RunPlanner {
   std::optional<Instruction> at(Address address) { return reader_.at(address); }
 
  private:
-  static constexpr std::size_t kSlots = 1 << 15;
-  static std::size_t slot_of(Address begin, Address from) {
+  // A direct-mapped memory: a collision only costs walking the run again.
+  static constexpr std::size_t kMinSlots = 1 << 6;
+  static constexpr std::size_t kMaxSlots = 1 << 15;
+  std::size_t slot_of(Address begin, Address from) const {
     std::uint64_t mix = begin.value * 0x9e3779b97f4a7c15ull + from.value * 0xc2b2ae3d27d4eb4full;
-    return (mix >> 40) & (kSlots - 1);
+    return (mix >> 40) & (slots_.size() - 1);
   }
   void make(RunPlan& plan, Address begin, const BranchRecord& record);
   void walk(RunPlan& plan);

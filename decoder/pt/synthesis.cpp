@@ -52,8 +52,11 @@ bool stays(RecordKind kind) {
 
 class Synthesizer {
  public:
-  Synthesizer(const CodeImage& code, Epoch epoch, const SynthesisOptions& options)
-      : options_(options), planner_(code, options.mode) {
+  static constexpr std::size_t kManyRecords = 1 << 20;
+
+  Synthesizer(const CodeImage& code, Epoch epoch, std::size_t records,
+              const SynthesisOptions& options)
+      : options_(options), planner_(code, options.mode, std::min(records, kManyRecords)) {
     planner_.set_epoch(epoch);
   }
 
@@ -67,7 +70,8 @@ class Synthesizer {
   const RunPlan* follow(const BranchRecord& record);
   void go_along(const RunPlan& plan, const BranchRecord& record);
   void show(const RunPlan& plan);
-  void show_part(const RunPlan& plan, const BranchRecord& record);
+  void show_part(const RunPlan& plan);
+  void show_branch(const RunPlan& plan, const BranchRecord& record);
   void guard(Address begin, Address last);
 
   // What ends them.
@@ -161,7 +165,8 @@ const RunPlan* Synthesizer::follow(const BranchRecord& record) {
   if (at_.is_null()) return nullptr;
   const RunPlan& plan = planner_.plan(at_, record);
   if (!plan.arrives || !(record.is_async() || fits(plan.last, record))) {
-    show_part(plan, record);
+    show_part(plan);
+    show_branch(plan, record);
     return nullptr;
   }
   go_along(plan, record);
@@ -182,8 +187,8 @@ void Synthesizer::show(const RunPlan& plan) {
   loops_.clear();
 }
 
-// Shows as much of a run as is sure, and the branch at its end if that much is known.
-void Synthesizer::show_part(const RunPlan& plan, const BranchRecord& record) {
+// Shows as much of a run as is sure.
+void Synthesizer::show_part(const RunPlan& plan) {
   if (!tracing_ && plan.stop != plan.begin) start_tracing();
   if (tracing_) {
     guard(plan.begin, plan.stop);
@@ -191,8 +196,12 @@ void Synthesizer::show_part(const RunPlan& plan, const BranchRecord& record) {
     stop_tracing(plan.stop);
   }
   lost_ = true;
-  bool last_is_sure = !record.is_async() && plan.last.size_bytes != 0 && record.insns != 0;
-  if (!last_is_sure || !fits(plan.last, record)) return;
+}
+
+// Shows the branch at the end of a run that is not known, if that much is sure.
+void Synthesizer::show_branch(const RunPlan& plan, const BranchRecord& record) {
+  bool is_sure = !record.is_async() && plan.last.size_bytes != 0 && record.insns != 0;
+  if (!is_sure || !fits(plan.last, record)) return;
   at_ = plan.from;
   start_tracing();
   tell_time(record);
@@ -213,6 +222,7 @@ void Synthesizer::guard(Address begin, Address last) {
 }
 
 void Synthesizer::branch(const Instruction& insn, const BranchRecord& record) {
+  if (record.to.is_null()) return end_after(insn);
   switch (insn.kind) {
     case InstructionClass::kConditional:
       out_.tnt(record.to == insn.target);
@@ -302,7 +312,7 @@ const RunPlan* Synthesizer::follow_to_end(const BranchRecord& record) {
   }
   const RunPlan& plan = planner_.plan(at_, record);
   if (!plan.arrives) {
-    show_part(plan, record);
+    show_part(plan);
     return nullptr;
   }
   go_along(plan, record);
@@ -437,7 +447,8 @@ Result<Bytes> synthesize(std::span<const BranchRecord> records, const CodeImage&
   if (!options.newest_code && first_epoch < epoch)
     epoch = epoch_after(records.first(first), first_epoch);
   Address begin = first != 0 ? records[first - 1].to : Address{};
-  return Synthesizer(code, epoch, options).run(records.subspan(first), begin);
+  records = records.subspan(first);
+  return Synthesizer(code, epoch, records.size(), options).run(records, begin);
 }
 
 }  // namespace tailtrace::pt

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "python/core/errors.h"
 #include "python/core/thread_history.h"
 
 namespace tailtrace::python {
@@ -96,6 +97,35 @@ std::string instruction_text(PyObject* self) {
 }
 py::object get_instruction_text(PyObject* self) { return py::str(instruction_text(self)); }
 
+struct Names {
+  std::string function, file;
+  unsigned line = 0;
+};
+
+Names names_of(PyObject* self) {
+  Address address = item_of(self).address;
+  return history_of(self).with_cursor([address](HistoryCursor&, Symbolizer& symbols) {
+    Names names{symbols.function_at(address).name, {}, 0};
+    if (std::optional<SourceLine> line = symbols.line_at(address)) {
+      names.file = line->file;
+      names.line = line->line;
+    }
+    return names;
+  });
+}
+
+py::object str_or_none(const std::string& text) {
+  if (text.empty()) return py::none();
+  return to_str(text);
+}
+py::object get_function(PyObject* self) { return str_or_none(names_of(self).function); }
+py::object get_file(PyObject* self) { return str_or_none(names_of(self).file); }
+py::object get_line(PyObject* self) {
+  unsigned line = names_of(self).line;
+  if (line == 0) return py::none();
+  return py::int_(line);
+}
+
 std::string text_of_gap(PyObject* self) {
   const Item& item = item_of(self);
   return gap_text({item.reason, item.address, item.lost, item.lost_more});
@@ -155,6 +185,9 @@ PyGetSetDef instruction_getters[] = {
     TAILTRACE_GETTER("taken", get_taken, "Of a conditional branch: True or False; else None."),
     TAILTRACE_GETTER("branch", get_branch, "The kind of its branch record, or None."),
     TAILTRACE_GETTER("to", get_to, "Where its branch went, or None."),
+    TAILTRACE_GETTER("function", get_function, "Name of the function it is of, or None."),
+    TAILTRACE_GETTER("file", get_file, "Path of its source file, or None."),
+    TAILTRACE_GETTER("line", get_line, "Line in the source file, or None."),
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyGetSetDef gap_getters[] = {

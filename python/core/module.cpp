@@ -4,7 +4,10 @@
 
 #include "decoder/history/listing.h"
 #include "python/core/buffer.h"
+#include "python/core/calls.h"
 #include "python/core/errors.h"
+#include "python/core/recording.h"
+#include "python/core/search.h"
 #include "python/core/walk.h"
 
 namespace tailtrace::python {
@@ -98,6 +101,9 @@ PYBIND11_MODULE(_core, module) {
   bind_items(module);
   bind_history(module);
   bind_walk(module);
+  bind_calls(module);
+  bind_search(module);
+  bind_recording(module);
 }
 
 }  // namespace tailtrace::python

@@ -1,96 +1,16 @@
 #include "python/core/source.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
+
+#include "decoder/history/snapshot_file.h"
+#include "decoder/record/stream_format.h"
 
 namespace tailtrace::python {
 namespace {
-
-bool process_exists(std::int32_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
-
-// A killed writer leaves the state of a running one behind.
-bool is_live(const Ring& ring) {
-  RingState state = ring.state();
-  return (state == RingState::kRunning || state == RingState::kEmpty) &&
-         process_exists(ring.header().pid);
-}
-
-EdgeCause cause_of(RingState state) {
-  if (state == RingState::kThreadExited) return EdgeCause::kThread;
-  if (state == RingState::kProcessExited) return EdgeCause::kProcess;
-  if (state == RingState::kReplaced) return EdgeCause::kExec;
-  return EdgeCause::kUnknown;
-}
-
-// Where the thread stands, of writers that keep no table of blocks.
-BranchRecord closing_record(const Ring& ring) {
-  const RingHeader& header = ring.header();
-  BranchRecord record;
-  record.kind = RecordKind::kDisable;
-  record.flags = kFlagAsync | kFlagSynthetic;
-  record.extra = static_cast<std::uint16_t>(cause_of(ring.state()));
-  if (header.open_block.load(std::memory_order_acquire) == 0) {
-    record.from = {header.own_block.begin};
-    record.insns = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(header.run_insns.load(std::memory_order_relaxed), ~0u));
-  }
-  return record;
-}
-
-Result<std::shared_ptr<const CodeImage>> image_of(const GivenCode& code) {
-  auto image = std::make_shared<CodeImage>();
-  for (const auto& [address, bytes] : code)
-    if (auto ok = image->add(address, bytes); !ok) return fail(std::move(ok.error()));
-  return image;
-}
-
-std::shared_ptr<const ThreadSnapshot> snapshot_of(const Ring& ring,
-                                                  std::shared_ptr<const CodeImage> image) {
-  auto snapshot = std::make_shared<ThreadSnapshot>();
-  snapshot->thread = ring.thread();
-  snapshot->code = std::move(image);
-  constexpr int kMaxTries = 16;
-  for (int i = 0; i < kMaxTries; ++i) {
-    Position head = ring.head();
-    RecordRange range = ring.newest(kRingMaxRecords);
-    BranchRecord closing = closing_record(ring);
-    snapshot->first = range.first;
-    snapshot->records = std::move(range.records);
-    // Both must be of one moment. Of a thread that never pauses it is not known where it stands.
-    if (ring.head() != head) continue;
-    snapshot->records.push_back(closing);
-    break;
-  }
-  snapshot->complete = snapshot->first.value == 0;
-  return snapshot;
-}
-
-Result<std::vector<ThreadSource>> open_ring(const std::string& path, const GivenCode& code) {
-  Result<Ring> opened = Ring::open(path);
-  if (!opened) return fail(std::move(opened.error()));
-  Result<std::shared_ptr<const CodeImage>> image = image_of(code);
-  if (!image) return fail(std::move(image.error()));
-  auto ring = std::make_shared<const Ring>(std::move(*opened));
-  ThreadSource source;
-  source.thread = ring->thread();
-  source.live = is_live(*ring);
-  source.snapshot = [ring, image = *image]() -> Result<std::shared_ptr<const ThreadSnapshot>> {
-    return snapshot_of(*ring, image);
-  };
-  if (source.live) {
-    // What is still written must not change under the reader's eyes.
-    source.records = [ring]() -> Result<RecordSpan> { return copy_ring(*ring); };
-  } else {
-    source.records = [ring, path]() { return view_ring(*ring, path); };
-  }
-  return std::vector<ThreadSource>{std::move(source)};
-}
 
 bool begins_with(const std::string& path, const char* magic, std::size_t size) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -99,15 +19,31 @@ bool begins_with(const std::string& path, const char* magic, std::size_t size) {
          std::memcmp(begin, magic, size) == 0;
 }
 
+// A stream is read whole: its chunks are packed.
+Result<std::vector<ThreadSource>> open_stream(const std::string& path) {
+  Result<LoadedSnapshot> loaded = load_snapshot(path);
+  if (!loaded) return fail(std::move(loaded.error()));
+  ThreadSource source;
+  source.thread = loaded->snapshot->thread;
+  source.engine = loaded->snapshot->engine;
+  source.content = [content =
+                        ThreadContent{loaded->snapshot, loaded->maps}]() -> Result<ThreadContent> {
+    return content;
+  };
+  return std::vector<ThreadSource>{std::move(source)};
+}
+
 }  // namespace
 
 Result<std::vector<ThreadSource>> open_sources(const std::string& path, const GivenCode& code) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return fail(system_error("cannot open " + path));
+  if (S_ISDIR(info.st_mode)) return open_session(path);
   if (begins_with(path, kRingMagic, sizeof kRingMagic)) return open_ring(path, code);
+  if (begins_with(path, kStreamMagic, sizeof kStreamMagic)) return open_stream(path);
   return fail(ErrorCode::kBadInput, "cannot open " + path,
               "it does not begin as anything that tailtrace writes",
-              "give it a session's folder or one of its rings");
+              "give it a session's folder, a saved history or a ring");
 }
 
 }  // namespace tailtrace::python

@@ -14,21 +14,38 @@
 
 namespace tailtrace::python {
 
+// Everything of one thread.
+struct ThreadContent {
+  std::shared_ptr<const ThreadSnapshot> snapshot;  // closed by a record where the thread stands
+  std::string maps;  // what was mapped where, as /proc/PID/maps has it; may be empty
+};
+
 struct ThreadSource {
   ThreadId thread;
-  std::string engine;  // that recorded it; empty: not known
-  bool live = false;   // somebody may still write it
+  std::string engine;                // that recorded it; empty: not known
+  bool live = false;                 // somebody may still write it
+  std::shared_ptr<const void> keep;  // what must not go away before the source does
 
-  // The records as they were recorded, in place where that is possible.
+  // The records as they were recorded, in place where that is possible. Empty: the snapshot's.
   std::function<Result<RecordSpan>()> records;
-  // The same with the code, closed by a record where the thread stands.
-  std::function<Result<std::shared_ptr<const ThreadSnapshot>>()> snapshot;
+  std::function<Result<ThreadContent>()> content;
 };
 
 // Code that a file without any is to be read with: bytes, each at its address.
 using GivenCode = std::vector<std::pair<Address, Bytes>>;
 
-// A session's folder or a ring file. Errors: kBadInput for what is neither, kSystem, kPermission.
+// A session's folder, a process's folder in one, a record stream or a ring file.
+// Errors: kBadInput for what is none of these, kSystem, kPermission.
 Result<std::vector<ThreadSource>> open_sources(const std::string& path, const GivenCode& code);
+
+// The kinds of it. A process's folder is one of a session's.
+Result<std::vector<ThreadSource>> open_ring(const std::string& path, const GivenCode& code);
+Result<std::vector<ThreadSource>> open_session(const std::string& path);
+
+// Whether the writer of a ring may write on.
+bool is_live(const Ring& ring);
+
+// Records of a ring: in place, or, if it is written, a copy that does not change.
+Result<RecordSpan> records_of(const Ring& ring, const std::string& path);
 
 }  // namespace tailtrace::python

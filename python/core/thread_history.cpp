@@ -24,6 +24,15 @@ void ThreadHistory::refuse_closed() const {
 
 const RecordSpan& ThreadHistory::records() {
   refuse_closed();
+  if (!source_.records) {
+    history();
+    std::lock_guard lock(make_mutex_);
+    const std::shared_ptr<const History>& owner = *made_.get().history;
+    if (!records_)
+      records_ = std::make_shared<RecordSpan>(
+          RecordSpan{owner, owner->snapshot().records, owner->snapshot().first});
+    return *records_;
+  }
   Result<RecordSpan> made;
   {
     py::gil_scoped_release release;
@@ -38,25 +47,24 @@ const RecordSpan& ThreadHistory::records() {
   raise(made.error());
 }
 
-// A thread of its own makes it, so that Ctrl-C is answered meanwhile; what it makes is kept.
 const History& ThreadHistory::history() {
   refuse_closed();
   std::shared_future<Made> made;
   {
     py::gil_scoped_release release;
-    {
-      std::lock_guard lock(make_mutex_);
-      if (!made_.valid())
-        made_ = std::async(std::launch::async, [snapshot = source_.snapshot] {
-                  Result<std::shared_ptr<const ThreadSnapshot>> held = snapshot();
-                  if (!held) return Made{fail(std::move(held.error()))};
-                  return Made{std::make_shared<const History>(std::move(*held))};
-                }).share();
-      made = made_;
+    std::lock_guard lock(make_mutex_);
+    if (!made_.valid()) {
+      std::packaged_task<Made()> task([content = source_.content] {
+        Result<ThreadContent> held = content();
+        if (!held) return Made{fail(std::move(held.error())), {}};
+        return Made{std::make_shared<const History>(held->snapshot), std::move(held->maps)};
+      });
+      made_ = task.get_future().share();
+      std::thread(std::move(task)).detach();
     }
-    constexpr std::chrono::milliseconds kPatience(50);
-    while (made.wait_for(kPatience) != std::future_status::ready) check_signals();
+    made = made_;
   }
+  wait_for(made);
   if (!made.get().history) raise(made.get().history.error());
   return **made.get().history;
 }

@@ -8,12 +8,14 @@
 #include <pybind11/pybind11.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "decoder/history/history.h"
-#include "decoder/history/symbolizer.h"
+#include "decoder/symbols/process_symbols.h"
 #include "python/core/source.h"
 
 namespace tailtrace::python {
@@ -21,6 +23,26 @@ namespace tailtrace::python {
 // Lets Ctrl-C through: throws what pybind11 turns into KeyboardInterrupt.
 // REQUIRES: the interpreter's lock is not held.
 void check_signals();
+
+// Waits until the future is there. REQUIRES: the interpreter's lock is held.
+template <class Future>
+void wait_for(const Future& future) {
+  constexpr std::chrono::milliseconds kPatience(50);
+  pybind11::gil_scoped_release release;
+  while (future.wait_for(kPatience) != std::future_status::ready) check_signals();
+}
+
+// Runs `work` on a thread of its own and waits for it, so that Ctrl-C is answered meanwhile; then
+// the work goes on unobserved. REQUIRES: the interpreter's lock is held; `work` does not need it.
+template <class Work>
+auto interruptible(Work work) {
+  using Value = decltype(work());
+  auto task = std::make_shared<std::packaged_task<Value()>>(std::move(work));
+  std::future<Value> value = task->get_future();
+  std::thread([task] { (*task)(); }).detach();
+  wait_for(value);
+  return value.get();
+}
 
 class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
  public:
@@ -44,18 +66,40 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   // time. REQUIRES: the interpreter's lock is held, and is not taken by `use`.
   template <class Use>
   auto with_cursor(Use use) {
-    const History& history = this->history();
+    history();
     pybind11::gil_scoped_release release;
-    std::lock_guard lock(cursor_mutex_);
-    if (!cursor_) cursor_ = std::make_unique<HistoryCursor>(history);
-    return use(*cursor_, symbols_);
+    return locked(use);
+  }
+
+  // Calls `use(symbols)` in the same way. REQUIRES: history() was called, and the interpreter's
+  // lock is not held.
+  template <class Use>
+  auto with_symbols(Use use) {
+    return locked([&](HistoryCursor&, Symbolizer& symbols) { return use(symbols); });
+  }
+
+  // The same for what takes long; Ctrl-C ends the waiting for it. `use` owns what it uses.
+  template <class Use>
+  auto with_cursor_long(Use use) {
+    history();
+    return interruptible([self = shared_from_this(), use] { return self->locked(use); });
   }
 
  private:
   // Either what was made or why it could not be.
   struct Made {
     Result<std::shared_ptr<const History>> history;
+    std::string maps;
   };
+  template <class Use>
+  auto locked(Use use) {
+    std::lock_guard lock(cursor_mutex_);
+    if (!cursor_) {
+      cursor_ = std::make_unique<HistoryCursor>(made());
+      symbols_ = std::make_unique<ProcessSymbols>(parse_maps(made_.get().maps));
+    }
+    return use(*cursor_, *symbols_);
+  }
   void refuse_closed() const;
 
   ThreadSource source_;
@@ -67,7 +111,7 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
 
   std::mutex cursor_mutex_;  // guards the two that follow
   std::unique_ptr<HistoryCursor> cursor_;
-  NoSymbols symbols_;
+  std::unique_ptr<Symbolizer> symbols_;
 };
 
 }  // namespace tailtrace::python

@@ -10,17 +10,19 @@
 from . import _core
 from ._core import Gap, Instruction
 from .arrays import RECORD_STRUCT
+from .calls import Call, Calls
 from .cursor import Cursor
 from .errors import (BadInputError, Error, GapsError, GoneError, NegativeError, NoEngineError,
                      NotPermittedError, PositionError, SystemCallError, UsageError)
 from .history import History, View
 from .kinds import RecordFlag, RecordKind
-from .trace import Trace, open
+from .trace import Trace, open, record
 
 __version__ = _core.version
 
 __all__ = [
-    "BadInputError", "Cursor", "Error", "Gap", "GapsError", "GoneError", "History", "Instruction",
-    "NegativeError", "NoEngineError", "NotPermittedError", "PositionError", "RECORD_STRUCT",
-    "RecordFlag", "RecordKind", "SystemCallError", "Trace", "UsageError", "View", "open",
+    "BadInputError", "Call", "Calls", "Cursor", "Error", "Gap", "GapsError", "GoneError",
+    "History", "Instruction", "NegativeError", "NoEngineError", "NotPermittedError", "open",
+    "PositionError", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind", "SystemCallError",
+    "Trace", "UsageError", "View",
 ]

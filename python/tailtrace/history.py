@@ -1,11 +1,12 @@
 """A thread's history: its records as arrays, its instructions as a sequence."""
 
 import html
-from typing import Any, Dict, Iterator, Optional, Sequence, Union, overload
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union, overload
 
 from . import _core
 from ._core import Gap, Instruction
 from .arrays import as_array, as_arrays
+from .calls import Calls
 from .cursor import Cursor
 from .errors import PositionError
 
@@ -13,6 +14,14 @@ Item = Union[Instruction, Gap]
 
 # What a notebook shows of a long stretch.
 _HTML_ITEMS = 1000
+
+
+def parse_location(text: str) -> "tuple[Optional[str], Optional[int]]":
+    """File and line of "FILE:LINE"; None and None of a function's name, as "std::f"."""
+    file, colon, line = text.rpartition(":")
+    if colon and file and not file.endswith(":") and line.isdecimal():
+        return file, int(line)
+    return None, None
 
 
 class History:
@@ -168,6 +177,49 @@ class History:
         """
         return as_arrays(_core.record_columns(self._core))
 
+    def calls(self, start: Optional[int] = None, stop: Optional[int] = None) -> Calls:
+        """The items of a slice as function calls.
+
+        >>> calls = example_program().calls(-2000)
+        >>> calls[-1].is_gap
+        False
+        """
+        return self[start:stop].calls()
+
+    def find(self, **what: Any) -> List[Item]:
+        """The items that `View.find` finds in all of the history."""
+        return self[:].find(**what)
+
+    def hits(self, location: str) -> List[Item]:
+        """Every arrival at a function ("main") or source line ("parse.c:88"), oldest first.
+
+        That is where a debugger's breakpoint would have stopped: at the first instruction of the
+        function, or of the line in each function that has code of it.
+
+        >>> len(example_program().hits("inc"))
+        6
+        """
+        found = self.find(location=location)
+        one_each = {item.address: item for item in found if isinstance(item, Instruction)}
+        if parse_location(location)[0] is None:
+            entries = {address for address in one_each if _core.is_entry(self._core, address)}
+        else:
+            lowest: Dict[Optional[str], int] = {}
+            for address, item in one_each.items():
+                lowest[item.function] = min(lowest.get(item.function, address), address)
+            entries = set(lowest.values())
+        return [item for item in found if item.address in entries]
+
+    def last(self, location: str) -> Optional[Item]:
+        """The newest instruction of a function or source line, or None. The search begins at the
+        newest item and ends where it finds one.
+
+        >>> example_program().last("main").function
+        'main'
+        """
+        found = self[::-1].find(location=location, limit=1)
+        return found[0] if found else None
+
     def __repr__(self) -> str:
         engine = f", {self.engine}" if self.engine else ""
         return f"<History of thread {self.tid}{engine}>"
@@ -234,16 +286,47 @@ class View(Sequence[Item]):
         """
         return as_arrays(_core.item_columns(*self._stretch()))
 
+    def calls(self) -> Calls:
+        """The view as function calls; it must leave no item out."""
+        first, last = self._ends()
+        return Calls(self.history, first, last)
+
+    def find(self, *, address: Optional[int] = None, function: Optional[str] = None,
+             location: Optional[str] = None, kind: Optional[str] = None,
+             limit: Optional[int] = None) -> List[Item]:
+        """The instructions of which all holds that is given, in the view's order, `limit` at most.
+
+        A location is "FUNCTION" or "FILE:LINE"; a function's name is whole, with or without what it
+        takes; a file's path may lack its beginning; a kind is `Instruction.kind`.
+
+        >>> [insn.number for insn in example_history()[:].find(kind="call")]
+        [4]
+        """
+        file: Optional[str] = None
+        line: Optional[int] = None
+        if location is not None:
+            file, line = parse_location(location)
+            if file is None:
+                function = location
+        numbers = _core.search(*self._stretch(), address, function, file, line, kind,
+                               (1 << 63) if limit is None else limit)
+        return [self.history._core.at(number) for number in numbers]
+
+    def _ends(self) -> "tuple[int, int]":
+        if not self.numbers:
+            return 1, 0
+        if self.numbers.step not in (1, -1) and len(self) > 1:
+            raise PositionError("cannot tell of every instruction", "the view leaves some out")
+        ends = self.numbers[0], self.numbers[-1]
+        return min(ends), max(ends)
+
     def listing(self, *, from_newest: bool = True, lines: bool = False, addresses: bool = False,
                 bytes: bool = False) -> str:
         """The instructions as text, newest last, under headers that say where they are."""
         if not self.numbers:
             return ""
-        first, last = self.numbers[0], self.numbers[-1]
-        if self.numbers.step not in (1, -1) and len(self) > 1:
-            raise PositionError("a listing shows every instruction", "the view leaves some out")
-        return self.history._core.listing(min(first, last), max(first, last), from_newest, lines,
-                                          addresses, bytes)
+        first, last = self._ends()
+        return self.history._core.listing(first, last, from_newest, lines, addresses, bytes)
 
     def __repr__(self) -> str:
         tid = self.history.tid

@@ -2,7 +2,7 @@
 
 import os
 from types import TracebackType
-from typing import Iterable, List, Optional, Tuple, Type, Union
+from typing import Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 from . import _core
 from .errors import UsageError
@@ -16,8 +16,10 @@ class Trace:
     or iterator shows them any more.
     """
 
-    def __init__(self, path: str, threads: "List[_core.History]") -> None:
+    def __init__(self, path: str, threads: "List[_core.History]",
+                 exit_status: Optional[int] = None) -> None:
         self.path = path
+        self.exit_status = exit_status  # of a program that was run; -N: signal N killed it
         self.threads = [History(thread) for thread in threads]
 
     def close(self) -> None:
@@ -39,7 +41,8 @@ class Trace:
 
 def open(path: "Union[str, os.PathLike[str]]", *,
          code: Iterable[Tuple[int, bytes]] = ()) -> Trace:
-    """Opens a recording: a session's folder, or a ring file, of a live or a dead process.
+    """Opens a recording: a session's folder or a ring file, of a live or a dead process, or a
+    saved history.
 
     A ring file knows no code; `code` gives it some, as pairs of an address and the bytes there.
 
@@ -51,3 +54,25 @@ def open(path: "Union[str, os.PathLike[str]]", *,
     if b"\0" in name:
         raise UsageError(f"cannot open {os.fsdecode(name)!r}", "no name has a zero byte in it")
     return Trace(os.fsdecode(name), _core.open(name, list(code)))
+
+
+def record(program: "Sequence[Union[str, os.PathLike[str]]]", *, engine: str = "auto",
+           ring_records: int = 1 << 16) -> Trace:
+    """Runs a program to its end and returns what each of its threads did last.
+
+    `program` is its command line. Each thread keeps `ring_records` branches, a power of two. The
+    program has the terminal meanwhile; Ctrl-C ends it. The recording goes away with the histories.
+
+    >>> trace = tailtrace.record(["/bin/true"])
+    >>> trace.exit_status
+    0
+    """
+    if isinstance(program, (str, bytes)) or not program:
+        raise UsageError("cannot run the program", "it is not given as a list of words",
+                         'give it as ["program", "argument"]')
+    if engine not in ("auto", "qemu"):
+        raise UsageError(f"cannot record with the engine {engine!r}",
+                         "from Python programs are run under qemu", 'use engine="qemu"',
+                         "tailtrace serve --engine=step (in a debugger)")
+    path, threads, status = _core.record([os.fsencode(word) for word in program], ring_records)
+    return Trace(path, threads, os.waitstatus_to_exitcode(status))

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import rings
 import tailtrace
@@ -21,3 +23,14 @@ def open_loop(tmp_path):
                                 capacity=capacity, stands_at=rings.LOOP_AT)
         return tailtrace.open(path, code=[(rings.LOOP_AT, rings.LOOP_CODE)]).threads[0]
     return opened
+
+
+@pytest.fixture(scope="session")
+def program_path():
+    return os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs/three_rounds")
+
+
+@pytest.fixture(scope="session")
+def recorded(program_path):
+    """The trace of the program tests/programs/three_rounds.c under qemu."""
+    return tailtrace.record([program_path], engine="qemu")

@@ -43,14 +43,16 @@ int take_events(pt_insn_decoder* decoder, int status, LibiptWalk& walk) {
   while (status >= 0 && (status & pts_event_pending) != 0) {
     pt_event event;
     status = pt_insn_event(decoder, &event, sizeof event);
-    if (status >= 0 && !event.status_update)
-      walk.events.push_back(fmt::format("{}: {}", walk.instructions.size(), text_of(event)));
+    if (status < 0 || event.status_update) continue;
+    walk.events.push_back(fmt::format("{}: {}", walk.instructions.size(), text_of(event)));
+    walk.event_at.push_back(walk.instructions.size());
   }
   return status;
 }
 
-int walk_on(pt_insn_decoder* decoder, int status, LibiptWalk& walk) {
+int walk_on(pt_insn_decoder* decoder, int status, std::size_t limit_insns, LibiptWalk& walk) {
   for (;;) {
+    if (walk.instructions.size() > limit_insns) return -pte_eos;
     status = take_events(decoder, status, walk);
     if (status < 0 || (status & pts_eos) != 0) return status;
     pt_insn insn{};
@@ -62,7 +64,7 @@ int walk_on(pt_insn_decoder* decoder, int status, LibiptWalk& walk) {
 
 }  // namespace
 
-LibiptWalk walk_with_libipt(ByteSpan trace, const CodeImage& image) {
+LibiptWalk walk_with_libipt(ByteSpan trace, const CodeImage& image, std::size_t limit_insns) {
   LibiptWalk walk;
   pt_config config;
   pt_config_init(&config);
@@ -77,7 +79,8 @@ LibiptWalk walk_with_libipt(ByteSpan trace, const CodeImage& image) {
                         const_cast<CodeImage*>(&image));
   for (;;) {
     int status = pt_insn_sync_forward(decoder.get());
-    if (status >= 0) status = walk_on(decoder.get(), status, walk);
+    if (status >= 0) status = walk_on(decoder.get(), status, limit_insns, walk);
+    if (walk.instructions.size() > limit_insns) walk.errors.push_back("too many instructions");
     if (status >= 0 || status == -pte_eos) return walk;
     std::uint64_t offset = 0;
     pt_insn_get_offset(decoder.get(), &offset);

@@ -81,6 +81,25 @@ std::optional<std::uint64_t> PmuDescription::cap(const std::string& cap_name) co
   return value;
 }
 
+std::optional<std::uint64_t> PmuDescription::number(const std::string& attribute) const {
+  auto found = attributes.find(attribute);
+  if (found == attributes.end()) return std::nullopt;
+  std::string_view digits = found->second;
+  return take_number(digits);
+}
+
+std::optional<std::pair<std::uint32_t, std::uint32_t>> PmuDescription::ratio(
+    const std::string& attribute) const {
+  auto found = attributes.find(attribute);
+  if (found == attributes.end()) return std::nullopt;
+  std::string_view text = found->second;
+  auto first = take_number(text);
+  if (!first || !take_word(text, ":")) return std::nullopt;
+  auto second = take_number(text);
+  if (!second || *first == 0 || *second == 0) return std::nullopt;
+  return std::pair{*first, *second};
+}
+
 Result<void> PmuDescription::set(perf_event_attr& attr, const std::string& field,
                                  std::uint64_t value) const {
   auto found = fields.find(field);
@@ -111,6 +130,9 @@ Result<PmuDescription> read_pmu(const std::string& root, const std::string& name
   pmu.type = *number;
   each_file(folder / "format", [&](const std::string& field, const std::string& text) {
     if (auto parsed = parse_field(text)) pmu.fields[field] = *parsed;
+  });
+  each_file(folder, [&](const std::string& attribute, const std::string& text) {
+    if (!text.empty()) pmu.attributes[attribute] = text;
   });
   each_file(folder / "caps",
             [&](const std::string& cap, const std::string& text) { pmu.caps[cap] = text; });

@@ -28,6 +28,12 @@ struct PmuDescription {
   std::map<std::string, PmuField> fields;
   std::map<std::string, std::string> caps;  // as written, mostly hexadecimal
 
+  std::map<std::string, std::string> attributes;  // the other files of its folder
+
+  // An attribute in decimal, as "36"; as "294:2".
+  std::optional<std::uint64_t> number(const std::string& attribute) const;
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> ratio(const std::string& attribute) const;
+
   // A capability as a number; nothing when it is not there or is none.
   std::optional<std::uint64_t> cap(const std::string& cap_name) const;
 

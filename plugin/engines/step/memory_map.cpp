@@ -32,7 +32,11 @@ std::optional<MemoryRegion> parse_line(std::string_view line) {
   region.writable = permissions[1] == 'w';
   region.executable = permissions[2] == 'x';
   region.shared = permissions[3] == 's';
-  for (int i = 0; i < 3; ++i) region.backing.append(take_word(line)).append(" ");
+  std::string_view offset = take_word(line);
+  region.offset_bytes = parse_hex(offset).value_or(0);
+  region.backing.append(offset).append(" ");
+  for (int i = 0; i < 2; ++i) region.backing.append(take_word(line)).append(" ");
+  region.path = line.substr(std::min(line.find_first_not_of(' '), line.size()));
   return region;
 }
 

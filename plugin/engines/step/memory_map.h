@@ -16,7 +16,9 @@ struct MemoryRegion {
   bool writable = false;
   bool executable = false;
   bool shared = false;
-  std::string backing;  // offset, device and inode: what is mapped
+  std::string backing;             // offset, device and inode: what is mapped
+  std::uint64_t offset_bytes = 0;  // in the file
+  std::string path;                // of the file; empty, or "[...]", when it is none
 
   friend bool operator==(const MemoryRegion&, const MemoryRegion&) = default;
 };
@@ -27,6 +29,9 @@ class MemoryMap {
   static MemoryMap parse(std::string_view text);
   // Empty when the process is gone or may not be looked at.
   static MemoryMap of_process(int pid);
+
+  // By address.
+  const std::vector<MemoryRegion>& regions() const { return regions_; }
 
   // Null when nothing is mapped there.
   const MemoryRegion* find(Address address) const;

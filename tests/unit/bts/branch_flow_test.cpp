@@ -112,6 +112,22 @@ TEST(BranchFlow, ALossInTheMiddleIsAGapAndNothingIsInvented) {
   EXPECT_LT(shown.executed.size(), walker.executed().size());
 }
 
+TEST(BranchFlow, ALostBeginningIsNoGap) {
+  Walker walker(9, 60);
+  for (int i = 0; i < 500; ++i) walker.step();
+  CodeReader code(*walker.code());
+  BranchFlow flow(code);
+  flow.begin_at({walker.first_pc()});
+  flow.lost(GapCause::kOverwritten);
+  const auto& all = walker.branches();
+  for (std::size_t i = 50; i < all.size(); ++i) flow.add(all[i]);
+  EXPECT_FALSE(flow.complete());
+  Shown shown = show(flow.finish({walker.pc()}), walker.code());
+  EXPECT_TRUE(shown.gaps.empty());
+  EXPECT_TRUE(
+      std::equal(shown.executed.rbegin(), shown.executed.rend(), walker.executed().rbegin()));
+}
+
 TEST(BranchFlow, WithoutCodeEveryBranchIsPartOfAGap) {
   auto nothing = std::make_shared<CodeImage>();
   CodeReader code(*nothing);
@@ -148,6 +164,70 @@ TEST(BranchFlow, AnUnfinishedHandlerBeginsWithAGap) {
   Shown shown = show(flow.finish({0x2002}), image);
   EXPECT_EQ(shown.gaps, std::vector<GapReason>{GapReason::kUnknown});
   EXPECT_EQ(shown.executed, (std::vector<Address>{{0x2000}, {0x2001}}));
+}
+
+TEST(BranchFlow, GoesOnFromStopToStop) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    Walker walker(seed, 60);
+    std::mt19937 random(seed);
+    CodeReader code(*walker.code());
+    BranchFlow flow(code);
+    flow.begin_at({walker.first_pc()});
+    std::size_t added = 0;
+    for (int stop = 0; stop < 30; ++stop) {
+      for (auto steps = random() % 40; steps > 0; --steps) walker.step();
+      if (random() % 5 == 0) walker.signal();
+      for (; added < walker.branches().size(); ++added) flow.add(walker.branches()[added]);
+      std::vector<BranchRecord> all = flow.records();
+      std::vector<BranchRecord> closing = flow.closing({walker.pc()});
+      all.insert(all.end(), closing.begin(), closing.end());
+      ASSERT_EQ(all.back().from.value, walker.pc());
+      Shown shown = show(all, walker.code());
+      ASSERT_EQ(shown.executed, walker.executed()) << "seed " << seed << " stop " << stop;
+      ASSERT_TRUE(shown.gaps.empty());
+    }
+  }
+}
+
+TEST(BranchFlow, PositionsStayWhenTheOldestAreForgotten) {
+  Walker walker(5, 60), same(5, 60);
+  CodeReader code(*walker.code());
+  BranchFlow all(code), some(code);
+  all.begin_at({walker.first_pc()});
+  some.begin_at({walker.first_pc()});
+  for (int i = 0; i < 1000; ++i) {
+    walker.step();
+    if (i % 50 == 7) walker.signal();
+  }
+  for (const Branch& branch : walker.branches()) {
+    all.add(branch);
+    some.add(branch);
+    some.keep(20);
+  }
+  ASSERT_EQ(some.records().size(), 20u);
+  EXPECT_EQ(some.first() + 20, all.records().size());
+  for (std::size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(some.records()[i], all.records()[some.first() + i]);
+  EXPECT_TRUE(all.complete());
+  EXPECT_FALSE(some.complete());
+}
+
+TEST(BranchFlow, ChangedCodeIsReadFromWhereTheThreadStood) {
+  CodeImage image;
+  ASSERT_TRUE(image.add({0x1000}, *from_hex("9090ebfc")));
+  auto changed = std::make_shared<CodeImage>(image);
+  ASSERT_TRUE(changed->add({0x1000}, *from_hex("4889c8ebfb"), {1}));
+  CodeReader before(image), after(*changed);
+  after.set_epoch({1});
+  BranchFlow flow(before);
+  flow.begin_at({0x1000});
+  flow.add({{0x1002}, {0x1000}, 0});
+  flow.set_code(after, Address{0x1000}, 1);
+  flow.add({{0x1003}, {0x1000}, 0});
+  Shown shown = show(flow.finish({0x1003}), changed);
+  EXPECT_TRUE(shown.gaps.empty());
+  EXPECT_EQ(shown.executed,
+            (std::vector<Address>{{0x1000}, {0x1001}, {0x1002}, {0x1000}, {0x1003}, {0x1000}}));
 }
 
 TEST(BranchFlow, NothingAddedIsAThreadThatStands) {

@@ -78,24 +78,35 @@ std::vector<Branch> numbers(std::uint64_t first, std::uint64_t end) {
 
 TEST(StackJoin, FindsTheOneWayInWhichStacksFit) {
   auto older = numbers(100, 116);
-  for (std::size_t added = 0; added <= 15; ++added)
-    EXPECT_EQ(branches_added(older, numbers(100 + added, 116 + added), 15), added);
+  for (std::size_t added = 0; added <= 15; ++added) {
+    Join join = join_stacks(older, numbers(100 + added, 116 + added), 15);
+    EXPECT_TRUE(join.exact);
+    EXPECT_EQ(join.added, added);
+  }
 }
 
 TEST(StackJoin, DoesNotGuessInALoop) {
   std::vector<Branch> loop(16, Branch{{1}, {2}, 0});
-  EXPECT_EQ(branches_added(loop, loop, 8), std::nullopt);
+  EXPECT_FALSE(join_stacks(loop, loop, 8).exact);
+  EXPECT_EQ(join_stacks(loop, loop, 8).added, 0u);
 }
 
-TEST(StackJoin, SeesAHole) {
-  EXPECT_EQ(branches_added(numbers(0, 16), numbers(100, 116), 15), std::nullopt);
-  EXPECT_EQ(branches_added(numbers(0, 16), numbers(12, 28), 8), std::nullopt);
-  EXPECT_EQ(branches_added(numbers(0, 16), numbers(1, 17), 16), std::nullopt);
+TEST(StackJoin, SeesAHoleAndShowsNothingTwice) {
+  Join hole = join_stacks(numbers(0, 16), numbers(100, 116), 15);
+  EXPECT_FALSE(hole.exact);
+  EXPECT_EQ(hole.added, 16u);
+  Join late = join_stacks(numbers(0, 16), numbers(12, 28), 8);
+  EXPECT_FALSE(late.exact);
+  EXPECT_EQ(late.added, 12u);
+  EXPECT_FALSE(join_stacks(numbers(0, 16), numbers(1, 17), 16).exact);
+  EXPECT_EQ(join_stacks({}, numbers(1, 17), 8).added, 16u);
 }
 
 TEST(StackJoin, TakesAStackThatWasEmptiedByASwitch) {
   // The kernel clears the stack when the thread leaves its CPU: the newer one is short.
-  EXPECT_EQ(branches_added(numbers(0, 16), numbers(14, 20), 5), 4u);
+  Join join = join_stacks(numbers(0, 16), numbers(14, 20), 5);
+  EXPECT_TRUE(join.exact);
+  EXPECT_EQ(join.added, 4u);
 }
 
 }  // namespace

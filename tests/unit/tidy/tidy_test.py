@@ -10,11 +10,15 @@ import rules
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SOURCES = {".h", ".hpp", ".cpp", ".c", ".py"}
 LEFT_BEHIND = {".git", "build", "__pycache__", ".cache", "compile_commands.json"}
+# A kernel module keeps the kernel's own style.
+KERNEL = ROOT / "tests" / "guest" / "module"
 
 
 def sources():
     for top in ("decoder", "plugin", "python", "tests", "gdb-scripts"):
         for path in sorted((ROOT / top).rglob("*")):
+            if KERNEL in path.parents:
+                continue
             if path.suffix in SOURCES and path.is_file() and not LEFT_BEHIND & set(path.parts):
                 yield path
 

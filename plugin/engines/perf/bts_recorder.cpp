@@ -1,0 +1,119 @@
+// Recorders of every branch: the AUX area of intel_bts, and branch samples in a data ring.
+#include <algorithm>
+#include <bit>
+
+#include "decoder/bts/branch_list.h"
+#include "plugin/engines/perf/flow_recorder.h"
+#include "plugin/engines/perf/pmu.h"
+
+namespace tailtrace::perf {
+namespace {
+
+// The area is one piece of physical memory, which kernels give out up to this size.
+constexpr std::uint64_t kMaxBtsArea_bytes = 4u << 20;
+
+std::uint64_t buffer_for(const PerfConfig& config, std::uint64_t record_bytes) {
+  std::uint64_t wanted =
+      config.buffer_bytes != 0 ? config.buffer_bytes : config.records.ring_records * record_bytes;
+  return std::bit_ceil(std::max<std::uint64_t>(wanted, page_size()));
+}
+
+class BtsAreaRecorder final : public FlowRecorder {
+ public:
+  BtsAreaRecorder(Event event, std::size_t keep, std::optional<Address> start)
+      : FlowRecorder(std::move(event), keep, start), seen_(event_.aux().size()) {}
+
+ protected:
+  // Nobody tells how often the area went round. Where it did not, all but the new records is as it
+  // was seen last.
+  Result<void> take(bts::BranchFlow& flow) override {
+    const ByteSpan area = event_.aux();
+    const std::uint64_t capacity = area.size() - area.size() % kBtsRecordSize_bytes;
+    const std::uint64_t head = event_.aux_head();
+    auto view = order_aux_area(area, head, AuxHead::kRecordOffset);
+    if (!view) return fail(std::move(view.error()));
+    const std::uint64_t new_bytes = (head + capacity - seen_head_) % capacity;
+    const bool continued = is_as_seen(head % capacity, new_bytes);
+    if (!continued) flow.lost(GapCause::kOverwritten);
+    auto list = bts::read_bts_area(*view, continued ? new_bytes / kBtsRecordSize_bytes : ~0ull);
+    for (const bts::Branch& branch : list.branches) flow.add(branch);
+    std::memcpy(seen_.data(), area.data(), capacity);
+    seen_head_ = head % capacity;
+    return {};
+  }
+
+ private:
+  bool is_as_seen(std::uint64_t head, std::uint64_t new_bytes) const {
+    const ByteSpan area = event_.aux();
+    const std::uint64_t capacity = area.size() - area.size() % kBtsRecordSize_bytes;
+    auto same = [&](std::uint64_t begin, std::uint64_t end) {
+      return std::memcmp(area.data() + begin, seen_.data() + begin, end - begin) == 0;
+    };
+    if (new_bytes == 0) return same(0, capacity);
+    if (head > seen_head_) return same(0, seen_head_) && same(head, capacity);
+    return same(head, seen_head_);
+  }
+
+  Bytes seen_;  // the area as it was last time; zeros at first, as the kernel gives it out
+  std::uint64_t seen_head_ = 0;
+};
+
+class BtsSampleRecorder final : public FlowRecorder {
+ public:
+  BtsSampleRecorder(Event event, std::size_t keep, std::optional<Address> start)
+      : FlowRecorder(std::move(event), keep, start) {}
+
+ protected:
+  Result<void> take(bts::BranchFlow& flow) override {
+    const std::uint64_t head = event_.data_head();
+    const std::uint64_t added = (head - seen_head_) / bts::kBtsSampleSize_bytes;
+    auto records = read_fixed_records(event_.ring(), head,
+                                      {kRecordSample, 0, bts::kBtsSampleSize_bytes}, added);
+    if (!records) return fail(std::move(records.error()));
+    if (records->stranger)
+      flow.lost(GapCause::kLost);
+    else if (records->count < added)
+      flow.lost(GapCause::kOverwritten);
+    for (const bts::Branch& branch : bts::read_bts_samples(*records).branches) flow.add(branch);
+    seen_head_ = head;
+    return {};
+  }
+
+ private:
+  std::uint64_t seen_head_ = 0;
+};
+
+}  // namespace
+
+Recorders record_bts_area(Kernel& kernel, const PerfConfig& config, ThreadId thread,
+                          std::optional<Address> start) {
+  auto pmu = read_pmu(kernel.root(), "intel_bts");
+  if (!pmu) return fail(std::move(pmu.error()));
+  perf_event_attr attr = plain_attr(pmu->type, 0);
+  auto event = Event::open(kernel, Purpose::kBtsArea, attr, {thread.tid, -1});
+  if (!event) return fail(std::move(event.error()));
+  if (auto ok = event->map_ring(0, Event::WhenFull::kOverwrite); !ok)
+    return fail(std::move(ok.error()));
+  std::uint64_t size = std::min(buffer_for(config, kBtsRecordSize_bytes), kMaxBtsArea_bytes);
+  if (auto got = event->map_aux(size, Event::WhenFull::kOverwrite); !got)
+    return fail(std::move(got.error()));
+  return std::make_unique<BtsAreaRecorder>(std::move(*event), config.records.ring_records, start);
+}
+
+Recorders record_bts_samples(Kernel& kernel, const PerfConfig& config, ThreadId thread,
+                             std::optional<Address> start) {
+  // The kernel turns every single branch, with exactly these fields, into BTS.
+  perf_event_attr attr = plain_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
+  attr.sample_period = 1;
+  attr.sample_type = kSampleIp | kSampleAddr;
+  attr.exclude_idle = 1;
+  auto event = Event::open(kernel, Purpose::kBtsSamples, attr, {thread.tid, -1});
+  if (!event) return fail(std::move(event.error()));
+  if (auto ok = event->map_ring(buffer_for(config, bts::kBtsSampleSize_bytes),
+                                Event::WhenFull::kOverwrite);
+      !ok)
+    return fail(std::move(ok.error()));
+  return std::make_unique<BtsSampleRecorder>(std::move(*event), config.records.ring_records, start);
+}
+
+}  // namespace tailtrace::perf

@@ -1,0 +1,161 @@
+#include "plugin/engines/perf/perf_engine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace tailtrace::perf {
+namespace {
+
+tl::unexpected<Error> not_recorded(ThreadId thread) {
+  return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", thread.tid));
+}
+
+ProcessCode::Read reader_of(const PerfConfig& config, ThreadId thread) {
+  if (!config.read_memory) return {};
+  return [read = config.read_memory, thread](Address address, std::span<std::uint8_t> out) {
+    return read(thread, address, out);
+  };
+}
+
+void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
+  if (snapshot.records.size() <= limit) return;
+  std::size_t dropped = snapshot.records.size() - limit;
+  for (std::size_t i = 0; i < dropped; ++i)
+    if (snapshot.records[i].kind == RecordKind::kCodeChange) ++snapshot.first_epoch.value;
+  snapshot.records.erase(snapshot.records.begin(),
+                         snapshot.records.begin() + static_cast<std::ptrdiff_t>(dropped));
+  snapshot.first.value += dropped;
+  snapshot.complete = false;
+}
+
+}  // namespace
+
+PerfEngine::PerfEngine(Kernel& kernel, Hardware hardware, PerfConfig config)
+    : kernel_(kernel), hardware_(hardware), config_(std::move(config)) {}
+
+PerfEngine::~PerfEngine() = default;
+
+std::string_view PerfEngine::name() const {
+  switch (hardware_) {
+    case Hardware::kPt:
+      return "pt";
+    case Hardware::kBts:
+      return "bts";
+    case Hardware::kLbr:
+      break;
+  }
+  return "lbr";
+}
+
+Recorders PerfEngine::open(ThreadId thread) {
+  switch (hardware_) {
+    case Hardware::kPt:
+      return record_pt(kernel_, config_, thread);
+    case Hardware::kBts:
+      return open_bts(thread);
+    case Hardware::kLbr:
+      break;
+  }
+  return record_lbr(kernel_, config_, thread);
+}
+
+// The area has what the kernel did, too; samples are there where it is refused, or absent.
+Recorders PerfEngine::open_bts(ThreadId thread) {
+  std::optional<Address> start = pc_of(kernel_.root(), thread);
+  Recorders area = record_bts_area(kernel_, config_, thread, start);
+  if (area) return area;
+  Recorders samples = record_bts_samples(kernel_, config_, thread, start);
+  if (!samples)
+    return area.error().code == ErrorCode::kNoEngine ? std::move(samples) : std::move(area);
+  remarks_.push_back(std::move(area.error()));
+  remarks_.back().now = "branch samples are recorded instead";
+  return samples;
+}
+
+Result<void> PerfEngine::start(ThreadId thread) {
+  if (is_recording(thread)) return {};
+  Process& process = processes_[thread.pid];
+  if (!process.code)
+    process.code = std::make_unique<ProcessCode>(thread.pid, reader_of(config_, thread));
+  Recorders recorder = open(thread);
+  if (!recorder) {
+    if (process.threads == 0) processes_.erase(thread.pid);
+    return fail(std::move(recorder.error()));
+  }
+  if ((*recorder)->shortened()) {
+    remarks_.push_back(*(*recorder)->shortened());
+    remarks_.back().now = fmt::format("{} KiB are used", (*recorder)->buffer_bytes() / 1024);
+  }
+  ++process.threads;
+  recorders_.emplace(thread, std::move(*recorder));
+  return {};
+}
+
+Result<void> PerfEngine::stop(ThreadId thread) {
+  if (recorders_.erase(thread) == 0) return not_recorded(thread);
+  auto process = processes_.find(thread.pid);
+  if (--process->second.threads == 0) processes_.erase(process);
+  return {};
+}
+
+bool PerfEngine::is_recording(ThreadId thread) const { return recorders_.contains(thread); }
+
+// A process that is gone leaves its trace behind, to be read with the code as it was seen last.
+Result<CodeInUse> PerfEngine::code_now(ThreadId thread) const {
+  const Process& process = processes_.at(thread.pid);
+  auto updated = process.code->update();
+  if (!updated && process.code->image()->empty()) return fail(std::move(updated.error()));
+  return CodeInUse{process.code->image()};
+}
+
+Result<ThreadRecorder*> PerfEngine::refreshed(ThreadId thread, CodeInUse& code) const {
+  auto recorder = recorders_.find(thread);
+  if (recorder == recorders_.end()) return not_recorded(thread);
+  auto now = code_now(thread);
+  if (!now) return fail(std::move(now.error()));
+  code = std::move(*now);
+  if (auto ok = recorder->second->refresh(code); !ok) return fail(std::move(ok.error()));
+  return recorder->second.get();
+}
+
+Result<Position> PerfEngine::head(ThreadId thread) const {
+  CodeInUse code;
+  auto recorder = refreshed(thread, code);
+  if (!recorder) return fail(std::move(recorder.error()));
+  return (*recorder)->end();
+}
+
+Result<ThreadSnapshot> PerfEngine::snapshot(ThreadId thread, const Stop& stop,
+                                            std::uint64_t limit) {
+  CodeInUse code;
+  auto recorder = refreshed(thread, code);
+  if (!recorder) return fail(std::move(recorder.error()));
+  ThreadSnapshot snapshot;
+  snapshot.thread = thread;
+  snapshot.engine = name();
+  snapshot.code = code.image;
+  (*recorder)->fill(stop, snapshot);
+  // The record where the thread stands belongs to every snapshot.
+  keep_newest(snapshot, std::max<std::uint64_t>(limit, 1));
+  return snapshot;
+}
+
+Result<std::uint64_t> PerfEngine::buffer_bytes(ThreadId thread) const {
+  auto recorder = recorders_.find(thread);
+  if (recorder == recorders_.end()) return not_recorded(thread);
+  return recorder->second->buffer_bytes();
+}
+
+std::vector<Error> PerfEngine::take_remarks() { return std::exchange(remarks_, {}); }
+
+Result<void> try_hardware(Kernel& kernel, Hardware hardware) {
+  PerfConfig config;
+  config.records.ring_records = 1024;
+  config.buffer_bytes = page_size();
+  PerfEngine engine(kernel, hardware, config);
+  return engine.start({::getpid(), ::gettid()});
+}
+
+}  // namespace tailtrace::perf

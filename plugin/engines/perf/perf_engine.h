@@ -1,0 +1,69 @@
+// PerfEngine: records with the processor's own tracing, through Linux's perf events: Intel PT,
+// Intel BTS, or last branch records.
+//
+// One event for each thread, in a buffer that overwrites its oldest contents. While the thread runs
+// nothing is done, and nothing at a stop either, until somebody asks.
+//
+// Threading: one thread at a time, as every Engine.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/engines/engine.h"
+#include "plugin/engines/perf/thread_recorder.h"
+
+namespace tailtrace::perf {
+
+enum class Hardware { kPt, kBts, kLbr };
+
+class PerfEngine final : public Engine {
+ public:
+  // Opens nothing yet: what the machine refuses shows with the first thread. `kernel` must outlive
+  // the engine.
+  PerfEngine(Kernel& kernel, Hardware hardware, PerfConfig config);
+  ~PerfEngine() override;
+
+  // For threads started from now on.
+  void configure(PerfConfig config) { config_ = std::move(config); }
+
+  std::string_view name() const override;
+  Result<void> start(ThreadId thread) override;
+  Result<void> stop(ThreadId thread) override;
+  bool is_recording(ThreadId thread) const override;
+  // Decodes what is new.
+  Result<Position> head(ThreadId thread) const override;
+  Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
+
+  // The buffer of a thread, in bytes. Errors: kGone.
+  Result<std::uint64_t> buffer_bytes(ThreadId thread) const;
+
+  // What turned out otherwise than asked since the last call: a smaller buffer, a second choice.
+  std::vector<Error> take_remarks();
+
+ private:
+  struct Process {
+    std::unique_ptr<ProcessCode> code;
+    std::size_t threads = 0;
+  };
+
+  Recorders open(ThreadId thread);
+  Recorders open_bts(ThreadId thread);
+  Result<CodeInUse> code_now(ThreadId thread) const;
+  Result<ThreadRecorder*> refreshed(ThreadId thread, CodeInUse& code) const;
+
+  Kernel& kernel_;
+  Hardware hardware_;
+  PerfConfig config_;
+  std::map<ThreadId, std::unique_ptr<ThreadRecorder>> recorders_;
+  std::map<std::int32_t, Process> processes_;
+  std::vector<Error> remarks_;
+};
+
+// Whether this machine lets the calling thread be recorded so: an event is opened, mapped and
+// closed again. The error says why not.
+Result<void> try_hardware(Kernel& kernel, Hardware hardware);
+
+}  // namespace tailtrace::perf

@@ -1,0 +1,151 @@
+// Recorder of Intel PT. The trace is decoded when somebody asks; an overwritten buffer does not
+// tell how much of it is new, so it is decoded as a whole and laid over what is known already.
+#include <algorithm>
+#include <bit>
+
+#include "decoder/perf/aux_area.h"
+#include "decoder/pt/record_sink.h"
+#include "plugin/engines/perf/overlap.h"
+#include "plugin/engines/perf/pt_settings.h"
+
+namespace tailtrace::perf {
+namespace {
+
+constexpr std::uint64_t kDefaultBuffer_bytes = 1u << 20;
+
+// A trace unfolds to many times its size: only the newest records are kept while it is decoded.
+class TailSink final : public pt::Sink {
+ public:
+  explicit TailSink(std::size_t newest = 0) : newest_(newest) {}
+
+  void instructions(std::span<const Instruction> run, const pt::RunState& state) override {
+    sink_.instructions(run, state);
+    if (++undrained_ == kDrainEvery) drain();
+  }
+  void event(const pt::Event& event) override { sink_.event(event); }
+  void gap(const pt::Gap& gap) override { sink_.gap(gap); }
+
+  // What happened for good.
+  const std::vector<BranchRecord>& records() {
+    drain();
+    return records_;
+  }
+  std::uint64_t forgotten() const { return forgotten_; }
+  // What follows the records when the thread stands there; the sink stays as it is.
+  std::vector<BranchRecord> closing(Address pc) const {
+    pt::RecordSink copy = sink_;
+    return copy.finish(pc);
+  }
+
+ private:
+  static constexpr std::size_t kDrainEvery = 256;
+
+  void drain() {
+    undrained_ = 0;
+    std::vector<BranchRecord> more = sink_.drain();
+    records_.insert(records_.end(), more.begin(), more.end());
+    // Half at a time, so that a record is moved once at most.
+    if (records_.size() < 2 * newest_) return;
+    std::size_t dropped = records_.size() - newest_;
+    records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(dropped));
+    forgotten_ += dropped;
+  }
+
+  pt::RecordSink sink_;
+  std::size_t newest_;
+  std::size_t undrained_ = 0;
+  std::vector<BranchRecord> records_;
+  std::uint64_t forgotten_ = 0;
+};
+
+class PtRecorder final : public ThreadRecorder {
+ public:
+  PtRecorder(Event event, std::size_t keep, const pt::DecoderConfig& config)
+      : event_(std::move(event)), keep_(keep), config_(config) {}
+
+  Result<void> refresh(const CodeInUse& code) override {
+    {
+      Quiet quiet(event_);
+      auto view = order_aux_area(event_.aux(), event_.aux_head(), AuxHead::kOffset);
+      if (!view) return fail(std::move(view.error()));
+      unwritten_ = view->size_bytes() - without_leading_zeros(*view).size_bytes();
+      Bytes now = without_leading_zeros(*view).joined();
+      if (now == trace_ && image_ == code.image) return {};
+      trace_ = std::move(now);
+    }
+    image_ = code.image;
+    decode(code);
+    return {};
+  }
+
+  Position end() const override { return {first_ + sink_.records().size()}; }
+
+  void fill(const Engine::Stop& stop, ThreadSnapshot& snapshot) override {
+    std::vector<BranchRecord> closing = sink_.closing(stop.pc);
+    snapshot.first = {first_};
+    snapshot.records = sink_.records();
+    snapshot.records.insert(snapshot.records.end(), closing.begin(), closing.end());
+    snapshot.complete = unwritten_ != 0 && sink_.forgotten() == 0;
+    snapshot.first_epoch = image_->newest();
+  }
+
+  std::uint64_t buffer_bytes() const override { return event_.aux().size(); }
+  const std::optional<Error>& shortened() const override { return event_.aux_refusal(); }
+
+ private:
+  void decode(const CodeInUse& code) {
+    std::vector<BranchRecord> before = sink_.records();
+    const std::uint64_t end_before = first_ + before.size();
+    sink_ = TailSink(keep_);
+    pt::DecoderConfig config = config_;
+    config.first_epoch = code.epoch();
+    pt::make_flow_decoder(*code.image, config)->decode(trace_, sink_);
+    std::span<const BranchRecord> now = sink_.records();
+    if (unwritten_ != 0) {
+      first_ = sink_.forgotten();  // the buffer holds all since the beginning
+      return;
+    }
+    // A trace that lost its beginning begins with where decoding began, which is no event, and
+    // with the end of a run that began earlier.
+    std::size_t made_up = sink_.forgotten() == 0 ? std::min<std::size_t>(2, now.size()) : 0;
+    std::uint64_t begin = end_before - longest_overlap(before, now.subspan(made_up));
+    first_ = begin - std::min<std::uint64_t>(made_up, begin);
+  }
+
+  Event event_;
+  std::size_t keep_;
+  pt::DecoderConfig config_;
+  std::shared_ptr<const CodeImage> image_;
+  Bytes trace_;
+  std::size_t unwritten_ = 0;  // bytes of the buffer that were never written
+  mutable TailSink sink_;      // with what was decoded last
+  std::uint64_t first_ = 0;    // position of its first record
+};
+
+}  // namespace
+
+Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
+  auto pmu = read_pmu(kernel.root(), "intel_pt");
+  if (!pmu) return fail(std::move(pmu.error()));
+  std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(
+      config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
+  auto attr = pt_attr(*pmu, config, size);
+  if (!attr) return fail(std::move(attr.error()));
+  auto event = Event::open(kernel, Purpose::kPt, *attr, {thread.tid, -1});
+  if (!event) return fail(std::move(event.error()));
+  if (auto ok = event->map_ring(0, Event::WhenFull::kOverwrite); !ok)
+    return fail(std::move(ok.error()));
+  if (auto got = event->map_aux(size, Event::WhenFull::kOverwrite); !got)
+    return fail(std::move(got.error()));
+  std::string filters;
+  for (const std::string& filter : config.filters) filters += (filters.empty() ? "" : ",") + filter;
+  if (!filters.empty()) {
+    if (auto ok = event->set_filter(filters); !ok) return fail(std::move(ok.error()));
+    if (auto ok = event->enable(); !ok) return fail(std::move(ok.error()));
+  }
+  Machine machine = read_machine(kernel.root());
+  return std::make_unique<PtRecorder>(std::move(*event), config.records.ring_records,
+                                      pt_decoder_config(machine.cpu, *pmu, config));
+}
+
+}  // namespace tailtrace::perf

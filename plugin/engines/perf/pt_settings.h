@@ -1,0 +1,25 @@
+// What an Intel PT event is opened with: the user's wishes, as far as the processor has them.
+//
+// Threading: pure functions.
+#pragma once
+
+#include "decoder/pt/decoder.h"
+#include "plugin/engines/machine.h"
+#include "plugin/engines/perf/pmu.h"
+#include "plugin/engines/perf/thread_recorder.h"
+
+namespace tailtrace::perf {
+
+// How often a decoder can start, for a buffer of this size: eight times at least, if the processor
+// can do it that often.
+std::uint8_t psb_period_for(const PmuDescription& pmu, std::uint64_t buffer_bytes);
+
+// Errors: kNoEngine for a wish that the processor does not have, by name.
+Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& config,
+                                std::uint64_t buffer_bytes);
+
+// What a decoder must know of the processor and of the event.
+pt::DecoderConfig pt_decoder_config(const Processor& cpu, const PmuDescription& pmu,
+                                    const PerfConfig& config);
+
+}  // namespace tailtrace::perf

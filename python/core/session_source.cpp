@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "decoder/symbols/mapping.h"
+#include "plugin/engines/qemu/qemu_engine.h"
+#include "plugin/engines/qemu/session_folder.h"
+#include "plugin/engines/qemu/session_format.h"
+#include "python/core/source.h"
+
+namespace tailtrace::python {
+namespace {
+
+constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+
+// A process's engine, which all threads of the process read through.
+struct SharedEngine {
+  std::mutex lock;
+  std::unique_ptr<QemuEngine> engine;
+};
+
+bool exists(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+// The recorder's list only grows: of lines that overlap, the later one holds.
+std::string resolved(std::string_view text) {
+  std::vector<std::string_view> lines;
+  text = text.substr(0, text.find('\0'));
+  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos;
+       text.remove_prefix(end + 1))
+    lines.push_back(text.substr(0, end));
+  std::string kept;
+  std::vector<Mapping> known;
+  for (auto line = lines.rbegin(); line != lines.rend() && known.size() < kMaxMappings; ++line) {
+    std::vector<Mapping> one = parse_maps(*line);
+    if (one.empty()) continue;
+    bool hidden = std::any_of(known.begin(), known.end(), [&](const Mapping& later) {
+      return later.begin < one[0].end && one[0].begin < later.end;
+    });
+    if (hidden) continue;
+    known.push_back(one[0]);
+    kept.append(*line).push_back('\n');
+  }
+  return kept;
+}
+
+// Names are a help and no more: a folder without them is a folder all the same.
+std::string maps_of(const std::string& folder) {
+  Result<Bytes> text = read_file(folder + "/" + kMapsName, kMaxMaps_bytes);
+  return text ? resolved(as_text(*text)) : std::string();
+}
+
+Result<ThreadContent> content_of(SharedEngine& shared, ThreadId thread) {
+  std::lock_guard lock(shared.lock);
+  Result<ThreadSnapshot> snapshot = shared.engine->last_snapshot(thread, kRingMaxRecords);
+  if (!snapshot) return fail(std::move(snapshot.error()));
+  return ThreadContent{std::make_shared<const ThreadSnapshot>(std::move(*snapshot)),
+                       maps_of(shared.engine->folder().path())};
+}
+
+Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& sources) {
+  Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(folder);
+  if (!engine) return fail(std::move(engine.error()));
+  auto shared = std::make_shared<SharedEngine>();
+  shared->engine = std::move(*engine);
+  Result<std::vector<const Ring*>> rings = shared->engine->folder().rings();
+  if (!rings) return fail(std::move(rings.error()));
+  bool alive = shared->engine->folder().is_alive();
+  for (const Ring* ring : *rings) {
+    ThreadSource source;
+    source.thread = ring->thread();
+    source.engine = shared->engine->name();
+    source.live = alive && is_live(*ring);
+    source.content = [shared, thread = source.thread] { return content_of(*shared, thread); };
+    std::string path = fmt::format("{}/thread.{}.ring", folder, ring->header().slot);
+    source.records = [shared, path]() -> Result<RecordSpan> {
+      Result<Ring> own = Ring::open(path);
+      if (!own) return fail(std::move(own.error()));
+      return records_of(*own, path);
+    };
+    sources.push_back(std::move(source));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<ThreadSource>> open_session(const std::string& path) {
+  std::vector<std::string> folders = {path};
+  if (!exists(path + "/" + kProcessName)) {
+    Result<std::vector<std::string>> found = process_folders(path);
+    if (!found) return fail(std::move(found.error()));
+    folders = std::move(*found);
+  }
+  if (folders.empty())
+    return fail(ErrorCode::kBadInput, "cannot open " + path, "the folder holds no recording",
+                "give it a session's folder, a saved history or a ring");
+  std::vector<ThreadSource> sources;
+  for (const std::string& folder : folders)
+    if (auto ok = add_process(folder, sources); !ok) return fail(std::move(ok.error()));
+  return sources;
+}
+
+}  // namespace tailtrace::python

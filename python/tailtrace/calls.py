@@ -1,0 +1,93 @@
+"""A history as a tree of function calls."""
+
+from typing import TYPE_CHECKING, Iterator, NamedTuple, Optional, Sequence, Union, overload
+
+from . import _core
+from .errors import PositionError
+
+if TYPE_CHECKING:
+    from .history import History
+
+
+class Call(NamedTuple):
+    """A stretch of instructions in one function, as GDB's `record function-call-history` has it.
+
+    A function that calls another is in several of them; `earlier` and `later` lead from one to the
+    next, `caller` to the one that called it (numbers of calls, 0: none). `first` and `last` are
+    numbers of items of the history. A gap is one by itself.
+    """
+
+    number: int
+    function: Optional[str]
+    module: Optional[str]
+    level: int
+    first: int
+    last: int
+    caller: int
+    earlier: int
+    later: int
+    tail_called: bool
+    is_gap: bool
+
+
+class Calls(Sequence[Call]):
+    """The calls of a stretch of a history, oldest first; `calls[0]` has number 1.
+
+    >>> calls = example_calls()
+    >>> inc = [call for call in calls if call.function == "inc"][0]
+    >>> [call.function for call in calls.stack(inc.first)][:3]
+    ['inc', 'twice', 'main']
+    """
+
+    def __init__(self, history: "History", first: int, last: int) -> None:
+        self.history = history
+        self._core = _core.make_calls(history._core, first, last)
+
+    def __len__(self) -> int:
+        return self._core.size
+
+    @overload
+    def __getitem__(self, index: int) -> Call: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "list[Call]": ...
+
+    def __getitem__(self, index: "Union[int, slice]") -> "Union[Call, list[Call]]":
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        size = len(self)
+        if not -size <= index < size:
+            raise PositionError(f"there is no call {index}", f"there are {size} calls")
+        return Call(*self._core.fields(index % size + 1))
+
+    def __iter__(self) -> Iterator[Call]:
+        return (Call(*self._core.fields(number)) for number in range(1, len(self) + 1))
+
+    def number(self, number: int) -> Call:
+        """The call of a number, as `caller`, `earlier` and `later` have it."""
+        if not 1 <= number <= len(self):
+            raise PositionError(f"there is no call number {number}", f"there are {len(self)} calls")
+        return Call(*self._core.fields(number))
+
+    def holding(self, position: int) -> Optional[Call]:
+        """The call that an item of the history is of, or None."""
+        found = self._core.holding(self.history.number(position))
+        return None if found is None else self.number(found)
+
+    def stack(self, position: int) -> "list[Call]":
+        """The calls that were open at an item, innermost first, as far as they were recorded."""
+        found = []
+        call = self.holding(position)
+        while call is not None:
+            found.append(call)
+            call = self.number(call.caller) if call.caller else None
+        return found
+
+    def listing(self, *, from_newest: bool = True) -> str:
+        """The calls as text, indented by level, newest last."""
+        if len(self) == 0:
+            return ""
+        return self._core.listing(1, len(self), from_newest)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} calls of thread {self.history.tid}>"

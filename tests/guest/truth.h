@@ -1,0 +1,31 @@
+// What the test guest's kernel module knows and does: the addresses of all instructions that were
+// really executed while something was traced, and faults that it puts into traces on demand.
+//
+// Threading: one log for the whole guest; one traced thread at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decoder/base/types.h"
+
+namespace tailtrace {
+
+// Empties the log.
+void reset_truth();
+// Everything executed since, oldest first.
+std::vector<Address> read_truth();
+
+// Sets a parameter of the module for as long as it lives.
+class ModuleParameter {
+ public:
+  ModuleParameter(const std::string& name, const std::string& value);
+  ~ModuleParameter();
+  ModuleParameter(const ModuleParameter&) = delete;
+  ModuleParameter& operator=(const ModuleParameter&) = delete;
+
+ private:
+  std::string path_, before_;
+};
+
+}  // namespace tailtrace
