@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Plays a dialogue with stock gdb and compares; README.md has the format."""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+TIMEOUT_S = 120
+
+
+class Dialogue:
+    """A parsed .dialogue file: its settings, and pairs of command and expected lines."""
+
+    def __init__(self, path):
+        self.settings = {"connect": "pipe", "engines": "step qemu", "formats": "bts pt"}
+        self.steps = []
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                self._take(line.rstrip("\n"))
+
+    def _take(self, line):
+        if line.startswith("(gdb) "):
+            self.steps.append((line[len("(gdb) "):], []))
+        elif self.steps:
+            if line:
+                self.steps[-1][1].append(line)
+        elif line and not line.startswith("#"):
+            name, value = line.split(":", 1)
+            self.settings[name] = value.strip()
+
+
+def pattern_of(line):
+    return ".*".join(re.escape(part) for part in line.split("..."))
+
+
+def complaint(answer, expected):
+    """What is wrong with an answer; None if nothing is."""
+    lines = answer.split("\n")
+    at = 0
+    for want in expected:
+        if want.startswith("! "):
+            pattern = re.compile(pattern_of(want[2:]))
+            if any(pattern.search(line) for line in lines):
+                return f"must not be there: {want[2:]}"
+            continue
+        pattern = re.compile(pattern_of(want) + r"\s*$")
+        found = next((i for i in range(at, len(lines)) if pattern.match(lines[i])), None)
+        if found is None:
+            return f"missing: {want}"
+        at = found + 1
+    return None
+
+
+class Server:
+    """A `tailtrace serve` with a port, and the program that it attaches to, if any."""
+
+    def __init__(self, command, program=None):
+        self.inferior = None
+        if program:
+            self.inferior = subprocess.Popen([program], stdin=subprocess.PIPE,
+                                             stdout=subprocess.PIPE)
+            self.inferior.stdout.readline()  # it says when it is ready
+            command = command + [str(self.inferior.pid)]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True)
+        self.port = None
+        for line in self.process.stderr:
+            found = re.match(r"Listening on port (\d+)", line)
+            if found:
+                self.port = found.group(1)
+                break
+
+    def end(self):
+        for process in (self.process, self.inferior):
+            if process and process.poll() is None:
+                process.kill()
+            if process:
+                process.wait()
+
+
+def connection(options, connect, program):
+    """The server, if it runs by itself, and the gdb commands that connect to it."""
+    serve = [options.tailtrace, "serve", f"--engine={options.engine}"]
+    pipe = " ".join(serve)
+    if connect == "pipe":
+        return None, [f"target remote | {pipe} - {program}"]
+    if connect == "extended":
+        return None, [f"target extended-remote | {pipe} --multi -",
+                      f"set remote exec-file {program}"]
+    if connect == "port":
+        server = Server(serve + ["127.0.0.1:0", program])
+    elif connect == "attach":
+        server = Server(serve + ["--attach", "127.0.0.1:0"], program)
+    else:
+        sys.exit(f"unknown connect: {connect}")
+    return server, [f"target remote 127.0.0.1:{server.port}"]
+
+
+def play(options, dialogue):
+    """The answers to the dialogue's commands, and the whole transcript."""
+    program = f"{options.programs}/{dialogue.settings['program']}"
+    server, connecting = connection(options, dialogue.settings["connect"], program)
+    words = {"format": options.format, "engine": options.engine, "program": program,
+             "tailtrace": options.tailtrace, "port": server.port if server else ""}
+    fixed = ["set width 0", "set height 0", "set confirm off", "set debuginfod enabled off",
+             "set sysroot /", "set remotetimeout 60"]
+    commands = [command.format(**words) for command, _ in dialogue.steps]
+    gdb = ["gdb", "-q", "-nx", "-batch"]
+    for command in fixed + connecting:
+        gdb += ["-ex", command]
+    for number, command in enumerate(commands):
+        gdb += ["-ex", f"echo \\n@@{number}@@\\n", "-ex", command]
+    gdb += ["-ex", "echo \\n@@end@@\\n", program]
+    try:
+        run = subprocess.run(gdb, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S,
+                             errors="replace", check=False)
+        output = run.stdout
+    except subprocess.TimeoutExpired as late:
+        output = (late.stdout or b"").decode(errors="replace") + "\n(no answer in time)\n"
+    finally:
+        if server:
+            server.end()
+    parts = re.split(r"\n?@@(?:\d+|end)@@\n", output)
+    return commands, parts[1:], output
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tailtrace", required=True)
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--engine", required=True)
+    parser.add_argument("--format", required=True)
+    parser.add_argument("--show", action="store_true", help="print the transcript")
+    parser.add_argument("dialogue")
+    options = parser.parse_args()
+    for tool in ["gdb", "gdbserver" if options.engine == "step" else "qemu-x86_64"]:
+        if not shutil.which(tool):
+            print(f"skipped: {tool} is not installed")
+            return SKIPPED
+    dialogue = Dialogue(options.dialogue)
+    commands, answers, output = play(options, dialogue)
+    if options.show:
+        print(output)
+    for number, (_, expected) in enumerate(dialogue.steps):
+        answer = answers[number] if number < len(answers) else ""
+        wrong = complaint(answer, expected)
+        if wrong:
+            with tempfile.NamedTemporaryFile("w", prefix="tailtrace-dialogue-", suffix=".txt",
+                                             delete=False) as kept:
+                kept.write(output)
+            print(f"(gdb) {commands[number]}\n{answer}\n{wrong}\nthe transcript is {kept.name}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
