@@ -91,7 +91,8 @@ enum class EventKind : std::uint8_t {
   kDisabled,       // by the instruction before; ip: where it went, if not suppressed
   kAsyncDisabled,  // ip: the first instruction not executed; to: where it went, if not suppressed
   kAsyncBranch,    // an interrupt or the like; ip: the first instruction not executed; to
-  kOverflow,       // data lost; ip: where the flow goes on; suppressed: not traced there
+  kOverflow,       // data lost; ip: where the flow goes on; suppressed: not traced there; to: where
+                   // it had come to before, 0 unknown
   kExecMode,       // mode
   kTransaction,    // flags speculative, aborted
   kPaging,         // by the instruction before; payload: CR3; flag non_root

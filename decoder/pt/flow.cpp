@@ -1,6 +1,9 @@
 #include "decoder/pt/flow.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "decoder/pt/flow_fast.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -33,13 +36,25 @@ FlowWalker::FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfi
   run_.reserve(kMaxRun);
 }
 
+FlowWalker::FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfig& config,
+                       PathSink& sink, FastFlow& fast)
+    : FlowWalker(trace, code, config, static_cast<Sink&>(sink)) {
+  paths_ = &sink;
+  fast_ = &fast;
+}
+
 void FlowWalker::run(std::size_t begin, std::size_t end) {
   end_ = end;
   items_.set_boundary(end < trace_.size() ? end : ~std::size_t{0});
   std::optional<std::size_t> psb = find_psb(trace_, begin);
+  started_at_.reset();
+  stopped_at_.reset();
+  bool first = true;
   if (!psb || *psb >= end) return;
   while (psb && *psb < end) {
-    if (walk(*psb) == Next::kDone) break;
+    Next next = walk(*psb);
+    if (std::exchange(first, false)) started_at_ = began_at_;
+    if (next == Next::kDone) break;
     std::size_t from = std::max(consumed_offset_, sync_offset_ + kPsbSize_bytes);
     psb = find_psb(trace_, from);
     std::size_t resync = std::min(psb.value_or(end), end);
@@ -53,10 +68,12 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
   held_.reset();
   outcome_count_ = 0;
   returns_.clear();
+  if (fast_ != nullptr) fast_->clear_returns();
   in_transaction_ = mode_known_ = anchored_ = false;
   items_.start(psb);
   enabled_ = items_.start_ip().has_value();
-  ip_ = items_.start_ip().value_or(Address{});
+  began_at_ = items_.start_ip();
+  ip_ = began_at_.value_or(Address{});
   time_ = items_.peek().time;
   time_exact_ = false;
   use_mode(CodeMode::k64);
@@ -70,11 +87,58 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
   return next;
 }
 
+// Lets the fast path go on from here as far as it can.
+bool FlowWalker::try_fast() {
+  if (!enabled_ || held_ || in_transaction_) return false;
+  if (!items_.is_between_packets()) return false;
+  FastFlow::Place place;
+  place.offset = items_.place();
+  std::size_t end = end_;
+  if (next_change_ < config_.code_changes.size()) {
+    // The item that brings a change is for the complete decoder.
+    const CodeChange& change = config_.code_changes[next_change_];
+    bool in_time = items_.clock().ticks() >= change.time;
+    if (change.offset_bytes <= place.offset && in_time) return false;
+    if (change.offset_bytes > place.offset) end = std::min<std::size_t>(end, change.offset_bytes);
+    if (!in_time) place.stop_time = change.time;
+  }
+  place.outcomes = outcomes_;
+  place.outcome_count = outcome_count_;
+  place.last_ip = items_.last_ip();
+  place.ip = ip_.value;
+  place.mode = mode_;
+  flush();
+  if (!fast_->run(trace_, end, place, items_.clock(), *paths_)) return false;
+  items_.resume(place.offset, place.last_ip);
+  outcomes_ = place.outcomes;
+  outcome_count_ = place.outcome_count;
+  consumed_offset_ = std::max(consumed_offset_, place.offset);
+  since_anchor_ += place.insns;
+  if (items_.clock().known()) time_ = std::max(time_, items_.clock().ticks());
+  straight_on({place.ip});
+  straight_ = 1;  // not at once again
+  return true;
+}
+
+void FlowWalker::push_return(Address to) {
+  if (fast_ != nullptr)
+    fast_->push_return(to.value, mode_);
+  else
+    returns_.push(to.value);
+}
+
+bool FlowWalker::pop_return(std::uint64_t& to) {
+  return fast_ != nullptr ? fast_->pop_return(to) : returns_.pop(to);
+}
+
 // One instruction and what belongs to it.
 FlowWalker::Next FlowWalker::step() {
+  if (fast_ != nullptr && straight_ == 0) {
+    if (try_fast()) return deliver_events(nullptr);
+  }
   if (!held_ && outcome_count_ == 0 && ends_stream(items_.peek().kind)) {
     const Item& item = items_.peek();
-    if (item.kind == ItemKind::kEnd) {
+    if (item.kind == ItemKind::kEnd && !(item.cut && enabled_)) {
       flush();
       if (enabled_) {
         Event event;
@@ -87,7 +151,10 @@ FlowWalker::Next FlowWalker::step() {
     if (item.kind == ItemKind::kBoundary) {
       if (!enabled_) return Next::kDone;
       if (item.suppressed) return error(DecodeError::kBadStatusUpdate);
-      if (item.payload == ip_.value) return Next::kDone;
+      if (item.payload == ip_.value) {
+        stopped_at_ = ip_;
+        return Next::kDone;
+      }
     }
   }
   if (!enabled_)
@@ -155,7 +222,7 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
     case InstructionClass::kCall:
       // A call of the next instruction only reads the instruction pointer; it is not counted on to
       // return (SDM, "RET compression").
-      if (insn.target != insn.next()) returns_.push(insn.next().value);
+      if (insn.target != insn.next()) push_return(insn.next());
       [[fallthrough]];
     case InstructionClass::kJump:
       ip_ = insn.target;
@@ -180,7 +247,7 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
       switch (take_outcome()) {
         case Outcome::kTaken: {
           std::uint64_t to = 0;
-          if (!returns_.pop(to)) return error(DecodeError::kReturnStackEmpty);
+          if (!pop_return(to)) return error(DecodeError::kReturnStackEmpty);
           return straight_on({to});
         }
         case Outcome::kNotTaken:
@@ -188,13 +255,13 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
         case Outcome::kNone: {
           // The processor compares with the newest entry and drops it whether or not it fits.
           std::uint64_t predicted = 0;
-          returns_.pop(predicted);
+          pop_return(predicted);
           return take_target();
         }
       }
       return missing();
     case InstructionClass::kIndirectCall:
-      returns_.push(insn.next().value);
+      push_return(insn.next());
       return take_target();
     default:
       return take_target();
@@ -205,9 +272,6 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
 
 void FlowWalker::consumed(const Item& item) {
   consumed_offset_ = std::max<std::size_t>(consumed_offset_, item.offset_bytes + 1);
-  // An estimate that ran ahead of the next packet must not make time go back. A larger step back is
-  // no estimate.
-  constexpr std::uint64_t kMaxOvershoot = 1u << 24;
   bool overshot = item.time < time_ && time_ - item.time < kMaxOvershoot;
   std::uint64_t time = overshot ? time_ : item.time;
   // The branch that needed the item has its time, what ran before it the time before.
@@ -259,6 +323,7 @@ FlowWalker::Next FlowWalker::missing() {
   const Item& item = items_.peek();
   switch (item.kind) {
     case ItemKind::kEnd:
+      if (item.cut && !held_) return finish();
       // The address of an event was never reached.
       return error(DecodeError::kEventIgnored);
     case ItemKind::kError:
@@ -266,6 +331,11 @@ FlowWalker::Next FlowWalker::missing() {
     default:
       return error(DecodeError::kBadQuery);
   }
+}
+
+FlowWalker::Next FlowWalker::finish() {
+  flush();
+  return Next::kDone;
 }
 
 FlowWalker::Next FlowWalker::error(DecodeError error) {
@@ -304,6 +374,7 @@ void FlowWalker::use_changes(std::uint64_t offset, std::uint64_t time) {
          changes[next_change_].time <= time)
     epoch_ = changes[next_change_++].epoch;
   reader_->set_epoch(epoch_);
+  if (fast_ != nullptr) fast_->set_epoch(epoch_);
 }
 
 }  // namespace tailtrace::pt

@@ -43,13 +43,26 @@ class ReturnStack {
   std::size_t size_ = 0;
 };
 
+class FastFlow;
+class PathSink;
+
 class FlowWalker {
  public:
   FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfig& config, Sink& sink);
 
+  // Common packets are left to the fast path, which writes a path instead of instructions.
+  // REQUIRES: the same code and configuration.
+  FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfig& config, PathSink& sink,
+             FastFlow& fast);
+
   // Decodes from the first PSB at or behind `begin` until the packets at or behind `end` would have
   // to be read. `end` is a PSB or the end of the trace.
   void run(std::size_t begin, std::size_t end);
+
+  // Where the flow began, and where it stood when it came to `end`; no value where it was not known
+  // or not traced.
+  std::optional<Address> started_at() const { return started_at_; }
+  std::optional<Address> stopped_at() const { return stopped_at_; }
 
  private:
   // What goes on after a step.
@@ -64,6 +77,9 @@ class FlowWalker {
   Next deliver_bound_events(const Instruction& insn);
   Next proceed(const Instruction& insn);
   Next straight_on(Address to);
+  bool try_fast();
+  void push_return(Address to);
+  bool pop_return(std::uint64_t& to);
 
   void use_mode(CodeMode mode);
   void use_changes(std::uint64_t offset, std::uint64_t time);
@@ -88,6 +104,7 @@ class FlowWalker {
   Outcome take_outcome();
   Next take_target();
   Next missing();
+  Next finish();
   void consumed(const Item& item);
 
   void emit(const Instruction& insn);
@@ -97,6 +114,8 @@ class FlowWalker {
   const CodeImage& code_;
   const DecoderConfig& config_;
   Sink& sink_;
+  PathSink* paths_ = nullptr;
+  FastFlow* fast_ = nullptr;
   ByteSpan trace_;
   ItemReader items_;
 
@@ -130,6 +149,7 @@ class FlowWalker {
   std::uint64_t time_ = 0;
   bool time_exact_ = false;
   std::size_t sync_offset_ = 0;
+  std::optional<Address> began_at_, started_at_, stopped_at_;
   Gap gap_;
   std::vector<Instruction> run_;
   RunState run_state_;

@@ -227,6 +227,7 @@ FlowWalker::Next FlowWalker::apply(Event& event) {
       anchor();
       return straight_on(event.to);
     case EventKind::kOverflow:
+      if (enabled_) event.to = ip_;
       in_transaction_ = false;
       enabled_ = !event.has(kEventIpSuppressed);
       anchored_ = enabled_;

@@ -39,8 +39,13 @@ bool ItemReader::read_and_take() {
     case ReadStatus::kOk:
       return take_packet(packet);
     case ReadStatus::kEnd:
-    case ReadStatus::kCut:  // a buffer may end anywhere
-      return end();
+      return end(false);
+    case ReadStatus::kCut: {
+      // A buffer may end anywhere. What is cut off a branch's packet, the branch was still
+      // executed.
+      std::uint8_t head = packets_.bytes()[packet_offset_];
+      return end((head & 0x1f) == 0x0d || head == 0x02);
+    }
     case ReadStatus::kBadPacket:
       return fail(DecodeError::kBadPacket);
     case ReadStatus::kBadOpcode:
@@ -306,9 +311,13 @@ bool ItemReader::put_ip(Event& event, bool to) const {
   return have_ip_;
 }
 
-bool ItemReader::end() {
+bool ItemReader::end(bool cut) {
+  if (cut && packets_.bytes()[packet_offset_] == 0x02)
+    cut =
+        packet_offset_ + 1 < packets_.size_bytes() && packets_.bytes()[packet_offset_ + 1] == 0xa3;
   Item& item = out_[out_end_++] = Item{};
   item.kind = ItemKind::kEnd;
+  item.cut = cut;
   stamp(item);
   return false;
 }

@@ -31,6 +31,7 @@ struct Item {
   DecodeError error = DecodeError::kNoSync;
   std::uint8_t bits = 0;
   bool suppressed = false;
+  bool cut = false;         // kEnd: a TNT or TIP begins there, but does not end
   bool time_exact = false;  // a time of its own came right before it
   std::uint64_t payload = 0;
   std::uint64_t time = 0;          // TSC; 0 unknown
@@ -78,6 +79,25 @@ class ItemReader {
     return current_;
   }
   void take() { have_current_ = ends_stream(current_.kind); }
+
+  // Whether the stream stands between two packets with nothing pending, so that packets can be read
+  // by somebody else from place() on; resume() goes on where he stopped.
+  bool is_between_packets() const {
+    if (!at_fup_.empty() || !at_tip_.empty() || mwait_ || packets_.in_block()) return false;
+    if (out_begin_ != out_end_) return false;
+    return !have_current_ || current_.kind == ItemKind::kTnt || current_.kind == ItemKind::kTip;
+  }
+  std::size_t place() const {
+    return have_current_ ? static_cast<std::size_t>(current_.offset_bytes) : packets_.offset();
+  }
+  void resume(std::size_t offset, std::uint64_t last_ip) {
+    packets_.seek(offset);
+    last_ip_ = last_ip;
+    have_ip_ = true;
+    have_current_ = false;
+  }
+  std::uint64_t last_ip() const { return last_ip_; }
+  Clock& clock() { return clock_; }
 
   // Behind the last packet that was read.
   std::size_t offset() const { return packets_.offset(); }
@@ -162,7 +182,7 @@ class ItemReader {
                        std::uint8_t size_bytes = 0);
   bool bind_to_fup(const Event& event, bool consumes = true, bool silent = false);
   bool bind_to_tip(const Event& event);
-  bool end();
+  bool end(bool cut);
   bool stop_at_boundary();
   bool fail(DecodeError error);
   bool fail_at(DecodeError error, std::size_t offset);

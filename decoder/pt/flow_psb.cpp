@@ -12,7 +12,7 @@ bool ItemReader::take_psb(std::size_t offset) {
     packet_offset_ = packets_.offset();
     Packet packet;
     ReadStatus status = packets_.next(packet);
-    if (status == ReadStatus::kEnd || status == ReadStatus::kCut) return end();
+    if (status == ReadStatus::kEnd || status == ReadStatus::kCut) return end(false);
     if (status != ReadStatus::kOk)
       return fail_at(
           status == ReadStatus::kBadPacket ? DecodeError::kBadPacket : DecodeError::kBadOpcode,

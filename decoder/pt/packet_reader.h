@@ -43,6 +43,8 @@ class PacketReader {
     block_item_size_bytes_ = 0;
   }
 
+  bool in_block() const { return block_item_size_bytes_ != 0; }
+
   // Reads a packet and moves behind it. Stays in place unless kOk.
   ReadStatus next(Packet& packet);
 

@@ -156,6 +156,7 @@ void RecordSink::disabled(const Event& event) {
 }
 
 void RecordSink::overflow(const Event& event) {
+  if (running_ && !event.to.is_null()) arrive(event.to);
   if (!away_) {
     away_ = Away{position(RecordKind::kOverflow), {}, {}};
   } else if (away_->by && is_far(away_->by->kind)) {
@@ -253,6 +254,18 @@ std::vector<BranchRecord> RecordSink::finish(Address pc) {
 }
 
 std::vector<BranchRecord> RecordSink::drain() { return std::exchange(records_, {}); }
+
+std::uint32_t RecordSink::hand_over(Address ip) {
+  arrive(ip);
+  return insns_;
+}
+
+void RecordSink::take_back(Address ip, std::uint32_t insns) {
+  running_ = true;
+  newest_.reset();
+  at_ = ip;
+  insns_ = insns;
+}
 
 void RecordSink::finish() {
   if (away_)

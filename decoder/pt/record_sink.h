@@ -34,6 +34,12 @@ class RecordSink final : public Sink {
   // The records that are complete so far; they are handed over and forgotten.
   std::vector<BranchRecord> drain();
 
+  // The flow goes on at `ip` in other hands, as the fast path's. Returns the instructions executed
+  // since the last record.
+  std::uint32_t hand_over(Address ip);
+  // It comes back at `ip`, with `insns` instructions executed since the last record.
+  void take_back(Address ip, std::uint32_t insns);
+
   // Closes the history where the trace ended; drain() has the rest.
   void finish();
 

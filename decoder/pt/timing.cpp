@@ -122,9 +122,8 @@ void Clock::calibrate_at_mtc(std::uint32_t crystal) {
   c.put((ticks << kRatioBits) / cycles);
 }
 
-void Clock::take_cyc(std::uint64_t cycles) {
-  calibration_.cycles_since_mtc += cycles;
-  calibration_.cycles_since_tsc += cycles;
+// The first after a TSC or MTC, or without a ratio.
+void Clock::take_first_cyc(std::uint64_t cycles) {
   std::uint64_t ratio = ticks_per_cycle_256();
   if (ratio == 0) {
     ++lost_cyc_;

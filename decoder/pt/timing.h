@@ -19,6 +19,10 @@
 
 namespace tailtrace::pt {
 
+// An estimate may run ahead of the packet that corrects it; time must not go back for that. A
+// larger step back is none of an estimate.
+constexpr std::uint64_t kMaxOvershoot = 1u << 24;
+
 class Clock {
  public:
   Clock() = default;
@@ -27,6 +31,15 @@ class Clock {
 
   // Takes a packet of a timing kind. `in_psb`: it is part of PSB+.
   void take(const Packet& packet, bool in_psb);
+
+  // The same as take() of a CYC packet: it comes with every other packet where it comes at all.
+  void take_cyc(std::uint64_t cycles) {
+    calibration_.cycles_since_mtc += cycles;
+    calibration_.cycles_since_tsc += cycles;
+    if (calibration_.ratio == 0 || since_base_ == 0) return take_first_cyc(cycles);
+    since_base_ += (cycles * calibration_.ratio) >> kRatioBits;
+    tsc_ = base_ + since_base_;
+  }
 
   // A PSB was met: its erratum SKL168 concerns the next MTC.
   void psb() { check_skl168_ = skl168_; }
@@ -46,33 +59,27 @@ class Clock {
   std::uint32_t lost_cyc() const { return lost_cyc_; }
 
   // TSC ticks per core cycle in 1/256; 0 unknown.
-  std::uint64_t ticks_per_cycle_256() const {
-    return calibration_.known() ? calibration_.ratio : 0;
-  }
+  std::uint64_t ticks_per_cycle_256() const { return calibration_.ratio; }
 
  private:
   // Ratio of TSC ticks to core cycles, 8 fraction bits.
   static constexpr unsigned kRatioBits = 8;
   struct Calibration {
-    std::uint64_t ratio = 0;
-    bool set = false;
-    std::uint64_t tsc = 0;  // at the last TSC packet
+    std::uint64_t ratio = 0;  // 0 while it is not known
+    std::uint64_t tsc = 0;    // at the last TSC packet
     std::uint64_t cycles_since_tsc = 0;
     std::uint64_t cycles_since_mtc = 0;
     std::uint32_t crystal = 0;  // at the last MTC that was used
     bool have_mtc = false;
 
-    bool known() const { return set; }
-    void put(std::uint64_t value) {
-      ratio = value;
-      set = true;
-    }
+    bool known() const { return ratio != 0; }
+    void put(std::uint64_t value) { ratio = value; }
   };
 
   void take_tsc(std::uint64_t tsc, bool in_psb);
   void take_tma(std::uint32_t crystal, std::uint64_t fast);
   void take_mtc(std::uint32_t bits);
-  void take_cyc(std::uint64_t cycles);
+  void take_first_cyc(std::uint64_t cycles);
   void take_cbr(std::uint64_t ratio, bool in_psb);
   void calibrate_at_mtc(std::uint32_t crystal);
   bool crystal_distance(std::uint32_t now, std::uint32_t before, std::uint32_t& distance) const;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kLimit_bytes = std::size_t{1} << 33;
 
-Result<void> add_elf(CodeImage& code, const std::string& path, std::uint64_t load_address) {
+Result<void> add_elf(CodeImage& code, std::vector<FileSection>& files, const std::string& path,
+                     std::uint64_t load_address) {
   Result<Bytes> file = read_file(path, kLimit_bytes);
   if (!file) return fail(std::move(file.error()));
   auto bytes = std::make_shared<Bytes>(std::move(*file));
@@ -34,6 +35,7 @@ Result<void> add_elf(CodeImage& code, const std::string& path, std::uint64_t loa
     auto added = code.add({segment.p_vaddr + bias},
                           ByteSpan(*bytes).subspan(segment.p_offset, segment.p_filesz), bytes);
     if (!added) return added;
+    files.push_back({path, segment.p_offset, segment.p_filesz, segment.p_vaddr + bias});
   }
   return {};
 }
@@ -60,7 +62,7 @@ Result<PtInput> load_trace_json(const std::string& path) {
   const auto& process = json["processes"][0];
   auto code = std::make_shared<CodeImage>();
   for (const auto& module : process["modules"]) {
-    auto added = add_elf(*code, folder / module["file"].get<std::string>(),
+    auto added = add_elf(*code, input.files, folder / module["file"].get<std::string>(),
                          number_of(module["loadAddress"]));
     if (!added) return fail(std::move(added.error()));
   }
@@ -88,7 +90,8 @@ Result<PtInput> load_generated(const std::string& prefix) {
     std::uint64_t address = 0, size = 0, offset = 0;
     if (std::sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64, &address, &size, &offset) != 3)
       continue;
-    (void)code->add({address}, ByteSpan(*bytes).subspan(offset, size), bytes);
+    auto added = code->add({address}, ByteSpan(*bytes).subspan(offset, size), bytes);
+    if (added) input.files.push_back({prefix + ".img", offset, size, address});
   }
   std::fclose(list);
   input.code = std::move(code);

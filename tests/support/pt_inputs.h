@@ -12,8 +12,17 @@
 
 namespace tailtrace::pt {
 
+// A piece of the code as a file has it, for decoders that read files themselves.
+struct FileSection {
+  std::string path;
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t address = 0;
+};
+
 struct PtInput {
   std::string name;
+  std::vector<FileSection> files;
   std::shared_ptr<const CodeImage> code;
   Bytes trace;
   DecoderConfig config;

@@ -1,0 +1,346 @@
+#include "decoder/pt/flow_fast.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace tailtrace::pt {
+namespace {
+
+// Words of a block, and those that its last packet may add: a long TNT has 47 outcomes, and up to
+// 32 rows may be needed to reach the next branch.
+constexpr std::size_t kBlockWords = 1024;
+constexpr std::size_t kPacketWords = 47 * 32;
+static_assert(kBlockWords + kPacketWords <= Counts::kMaxSum);
+static_assert(4 * (kBlockWords + kPacketWords) <= KeyStack::kCapacity - 64);
+
+// The longest packet of the fast path is a TIP of 9 bytes, read as 1 + 8.
+constexpr std::size_t kReadAhead_bytes = 16;
+
+constexpr unsigned kTntBits = 6;
+
+struct IpCode {
+  std::uint64_t mask = 0;       // which bits the packet has
+  std::uint8_t extend = 0;      // shifted out and in again with the sign
+  std::uint8_t size_bytes = 0;  // of the packet; 0: not for the fast path
+};
+constexpr IpCode kIpCodes[8] = {{},
+                                {0xffff, 0, 3},
+                                {0xffffffff, 0, 5},
+                                {0xffffffffffff, 16, 7},
+                                {0xffffffffffff, 0, 7},
+                                {},
+                                {~0ull, 0, 9},
+                                {}};
+
+}  // namespace
+
+void KeyStack::settle() {
+  std::size_t kept = std::min(top_ - 1, ReturnStack::kCapacity);
+  std::move(entries_.begin() + static_cast<std::ptrdiff_t>(top_ - kept),
+            entries_.begin() + static_cast<std::ptrdiff_t>(top_), entries_.begin() + 1);
+  top_ = kept + 1;
+}
+
+void PathWords::reallocate(std::size_t capacity) {
+  auto words = std::make_unique_for_overwrite<std::uint32_t[]>(capacity);
+  std::copy(words_.get(), words_.get() + size_, words.get());
+  words_ = std::move(words);
+  capacity_ = capacity;
+}
+
+// What the loop keeps in registers.
+struct FastFlow::Registers {
+  const std::uint8_t* at;   // the next packet
+  const std::uint8_t* end;  // do not read a packet here or behind
+  std::uint64_t last_ip;
+  StateKey state;
+  std::uint8_t left = 0;      // outcomes that could not be used: stop
+  std::uint8_t deferred = 0;  // outcomes that wait for a TIP
+  std::uint64_t rest = 0;     // outcomes behind `left` and `deferred`
+  unsigned rest_count = 0;
+  StateKey* stack;
+  std::size_t top;
+  std::uint32_t* out;
+  std::uint64_t sum = 0;
+  Clock* clock;
+  std::uint64_t stop_time;
+  bool skd007;
+};
+
+FastFlow::FastFlow(const CodeImage& code, const DecoderConfig& config)
+    : config_(config), filler_(code, rows_) {}
+
+bool FastFlow::pop_return(std::uint64_t& ip) {
+  StateKey key = stack_.pop();
+  if (key != 0) ip = rows_.state(key).ip;
+  return key != 0;
+}
+
+void FastFlow::set_epoch(Epoch epoch) {
+  if (epoch == epoch_) return;
+  epoch_ = epoch;
+  drop();
+  filler_.set_epoch(epoch);
+}
+
+// Forgets all rows; the stack goes over into the new ones.
+void FastFlow::drop() {
+  stack_.settle();
+  std::vector<Rows::State> returns;
+  for (std::size_t i = 1; i < stack_.top(); ++i) returns.push_back(rows_.state(stack_.data()[i]));
+  rows_.drop();
+  filler_.drop();
+  stack_.clear();
+  for (const Rows::State& state : returns) stack_.push(rows_.key_of(state.ip, state.mode));
+}
+
+template <class Symbol>
+std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol symbol) {
+  std::uint64_t row = rows_.find(state, symbol);
+  return row != 0 || rows_.full() ? row : filler_.fill(state, symbol);
+}
+
+bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink) {
+  if (end < kReadAhead_bytes || place.offset >= end - kReadAhead_bytes) return false;
+  std::uint8_t first = trace[place.offset];
+  bool common = place.outcome_count != 0 || ((first & 1) == 0 && first != 0x02) ||
+                (first & 0x1f) == 0x0d || (first & 3) == 3 || first == 0x59;
+  if (!common) return false;
+  if (rows_.full()) drop();
+
+  PathWords& words = sink.begin_path({place.ip}, place.offset, rows_.shared_book());
+  Registers r{};
+  r.at = trace.data() + place.offset;
+  r.end = trace.data() + end - kReadAhead_bytes;
+  r.last_ip = place.last_ip;
+  r.state = rows_.key_of(place.ip, place.mode);
+  r.stack = stack_.data();
+  r.clock = &clock;
+  r.stop_time = place.stop_time;
+  r.skd007 = config_.errata.skd007;
+  r.rest = place.outcomes;
+  r.rest_count = place.outcome_count;
+  PathTotals totals;
+  for (bool more = true; more;) {
+    if (stack_.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack_.settle();
+    std::uint32_t* room = words.room(kBlockWords + kPacketWords);
+    r.top = stack_.top();
+    r.out = room;
+    r.sum = 0;
+    more = run_block(r);
+    stack_.set_top(r.top);
+    words.grow(static_cast<std::size_t>(r.out - room));
+    totals.insns += r.sum & Counts::kInsnMask;
+    totals.branches += r.sum >> Counts::kBranchShift & Counts::kBranchMask;
+    totals.records += r.sum >> Counts::kRecordShift;
+  }
+  place.offset = static_cast<std::size_t>(r.at - trace.data());
+  place.last_ip = r.last_ip;
+  place.ip = rows_.state(r.state).ip;
+  std::uint8_t left = r.left != 0 ? r.left : r.deferred;
+  place.outcome_count = left == 0 ? 0 : static_cast<unsigned>(std::bit_width(left)) - 2;
+  place.outcomes = left >> 1 & ((1u << place.outcome_count) - 1);
+  place.outcomes = place.outcomes << r.rest_count | (r.rest & ((1ull << r.rest_count) - 1));
+  place.outcome_count += r.rest_count;
+  place.insns = totals.insns;
+  sink.end_path({place.ip}, totals);
+  return true;
+}
+
+// The loop. All of it is inlined into run_block() and its members live in registers: nothing takes
+// their addresses.
+struct FastFlow::Loop {
+  FastFlow& owner;
+  const std::uint8_t* at;
+  const std::uint8_t* const end;
+  std::uint64_t last_ip, sum = 0, rest;
+  StateKey state;
+  std::uint8_t left = 0, deferred;
+  unsigned rest_count;
+  std::uint32_t rest_first = 0, target_first = kPathFirst;
+  StateKey* const stack;
+  std::size_t top;
+  std::uint32_t* out;
+  const Side* const sides;
+  Rows::OutcomeView outcomes;
+  Rows::TargetView targets;
+  Clock& clock;
+  const std::uint64_t stop_time;
+  const bool skd007;
+
+  Loop(FastFlow& flow, const Registers& r)
+      : owner(flow),
+        at(r.at),
+        end(r.end),
+        last_ip(r.last_ip),
+        rest(r.rest),
+        state(r.state),
+        deferred(r.deferred),
+        rest_count(r.rest_count),
+        stack(r.stack),
+        top(r.top),
+        out(r.out),
+        sides(flow.rows_.sides()),
+        outcomes(flow.rows_.outcomes()),
+        targets(flow.rows_.targets()),
+        clock(*r.clock),
+        stop_time(r.stop_time),
+        skd007(r.skd007) {}
+
+  void store(Registers& r) const {
+    r.at = at;
+    r.last_ip = last_ip;
+    r.state = state;
+    r.left = left;
+    r.deferred = deferred;
+    r.rest = rest;
+    r.rest_count = rest_count;
+    r.top = top;
+    r.out = out;
+    r.sum = sum;
+  }
+
+  // What a row does beside leading to the next state. Storing always is cheaper than asking.
+  [[gnu::always_inline]] void apply(std::uint64_t row, std::uint32_t first) {
+    std::uint32_t effect = RowBits::effect(row);
+    const Side& side = sides[effect];
+    std::memcpy(stack + top, side.push, sizeof side.push);
+    top += static_cast<std::size_t>(RowBits::growth(row));
+    *out++ = effect | first;
+    sum += side.counts;
+  }
+
+  // Uses the outcomes of a TNT byte. False: some could not be used and are in `left`.
+  [[gnu::always_inline]] bool use(std::uint8_t bits, std::uint32_t first) {
+    for (;;) {
+      std::uint32_t hash = Rows::hash(state, bits);
+      std::uint64_t row = outcomes.rows[hash >> outcomes.shift];
+      if ((row & RowBits::kTagMask) != outcomes.tag(hash, bits)) [[unlikely]] {
+        row = owner.find_or_fill(state, bits);
+        outcomes = owner.rows_.outcomes();
+      }
+      StateKey next = RowBits::pops(row) ? stack[top - 1] : RowBits::next(row);
+      // No row, or a return without a call.
+      if (row == 0 || next == 0) [[unlikely]] {
+        left = bits;
+        return false;
+      }
+      apply(row, first);
+      state = next;
+      bits = RowBits::left(row);
+      if (bits == 0) [[likely]]
+        return true;
+      if ((row & RowBits::kDeferred) != 0) {
+        deferred = bits;
+        return true;
+      }
+      first = 0;
+    }
+  }
+
+  // Uses the next outcomes of a long TNT.
+  [[gnu::always_inline]] bool use_rest() {
+    unsigned part = std::min(rest_count, kTntBits);
+    rest_count -= part;
+    std::uint64_t bits = rest >> rest_count & ((1u << part) - 1);
+    return use(static_cast<std::uint8_t>((bits | 1u << part) << 1), std::exchange(rest_first, 0));
+  }
+
+  [[gnu::always_inline]] bool take_tip(std::uint8_t head) {
+    const IpCode& code = kIpCodes[head >> 5];
+    if (code.size_bytes == 0) return false;
+    std::uint64_t raw;
+    std::memcpy(&raw, at + 1, sizeof raw);
+    std::uint64_t ip = (last_ip & ~code.mask) | (raw & code.mask);
+    ip = static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << code.extend) >> code.extend);
+    const TargetRow& target = targets.rows[Rows::hash(state, ip) >> targets.shift];
+    std::uint64_t row = target.row;
+    if (target.key != TargetRow::key_of(state, ip) ||
+        (row & RowBits::kTagMask) != TargetRow::tag_of(state)) [[unlikely]] {
+      row = owner.find_or_fill(state, ip);
+      targets = owner.rows_.targets();
+      if (row == 0) return false;
+    }
+    apply(row, target_first);
+    top += top == 0;  // nothing was there to be dropped
+    state = RowBits::next(row);
+    target_first = 0;
+    if ((row & RowBits::kDeferred) != 0) [[unlikely]]
+      return true;  // the same packet again
+    target_first = kPathFirst;
+    last_ip = ip;
+    at += code.size_bytes;
+    return deferred == 0 || use(std::exchange(deferred, 0), 0);
+  }
+
+  // PAD, and the long TNT.
+  [[gnu::always_inline]] bool take_extended(std::uint8_t head) {
+    if (head == 0) {
+      ++at;
+      return true;
+    }
+    if (at[1] != 0xa3 || deferred != 0) return false;
+    std::uint64_t raw;
+    std::memcpy(&raw, at, sizeof raw);
+    raw >>= 16;
+    if (raw == 0) return false;
+    at += 8;
+    rest = raw;
+    rest_count = static_cast<unsigned>(std::bit_width(raw)) - 1;
+    rest_first = kPathFirst;
+    return true;
+  }
+
+  [[gnu::always_inline]] bool take_time(std::uint8_t head) {
+    if ((head & 3) == 3) {
+      std::uint64_t cycles = head >> 3;
+      bool longer = (head & 4) != 0;
+      // Two bytes; more are rare. SKD007 concerns this form.
+      if (longer && ((at[1] & 1) != 0 || (skd007 && at[1] == 0x02))) return false;
+      if (longer) cycles |= std::uint64_t{at[1]} >> 1 << 5;
+      at += longer ? 2 : 1;
+      clock.take_cyc(cycles);
+    } else if (head == 0x59) {
+      clock.take({PacketKind::kMtc, 2, 0, false, at[1]}, false);
+      at += 2;
+    } else {
+      return false;
+    }
+    return clock.ticks() < stop_time;
+  }
+
+  // True: the block is full; false: the next packet is not for us.
+  [[gnu::always_inline]] bool run() {
+    const std::uint32_t* const full = out + kBlockWords;
+    for (bool go_on = true; go_on;) {
+      if (rest_count != 0 && deferred == 0) [[unlikely]] {
+        go_on = use_rest();
+        continue;
+      }
+      if (at >= end) return false;
+      if (out >= full) return true;
+      std::uint8_t head = *at;
+      if ((head & 1) != 0) {
+        go_on = (head & 0x1f) == 0x0d ? take_tip(head) : take_time(head);
+      } else if (head > 2) [[likely]] {
+        if (deferred != 0) return false;
+        ++at;
+        go_on = use(head, kPathFirst);
+      } else {
+        go_on = take_extended(head);
+      }
+    }
+    return false;
+  }
+};
+
+bool FastFlow::run_block(Registers& r) {
+  Loop loop(*this, r);
+  bool more = loop.run();
+  loop.store(r);
+  return more;
+}
+
+}  // namespace tailtrace::pt

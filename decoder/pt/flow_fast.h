@@ -1,0 +1,131 @@
+// FastFlow: the fast path of the flow decoder. It takes TNT, TIP, CYC, MTC and PAD packets through
+// memoised rows (row.h), and stops in front of anything else, or where the code does not fit; the
+// complete decoder (flow.h) goes on from there.
+//
+// What it writes is the compact path: one word per TNT byte or TIP (row.h, Effect).
+//
+// Threading: one thread at a time. Its memory is bounded by the limits of Rows.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "decoder/pt/flow.h"
+#include "decoder/pt/node.h"
+#include "decoder/pt/row.h"
+
+namespace tailtrace::pt {
+
+// The return addresses of return compression, as states. More than the processor's 64 may be held:
+// those below are never returned to by compressed returns.
+class KeyStack {
+ public:
+  static constexpr std::size_t kCapacity = 1u << 14;
+  static constexpr std::size_t kRoom = 8192;  // what a block of the fast path may push
+
+  KeyStack() : entries_(kCapacity) {}
+  void clear() { top_ = 1; }
+  std::size_t size() const { return top_ - 1; }
+  void push(StateKey key) {
+    if (top_ + 1 >= kCapacity) settle();
+    entries_[top_++] = key;
+  }
+  StateKey pop() { return top_ == 1 ? 0 : entries_[--top_]; }
+
+  // The fast path works on the array itself: entry 0 is no state and stays.
+  StateKey* data() { return entries_.data(); }
+  std::size_t top() const { return top_; }
+  void set_top(std::size_t top) { top_ = top; }
+  // Makes room again by forgetting what lies deeper than the processor's stack.
+  void settle();
+
+ private:
+  std::vector<StateKey> entries_;
+  std::size_t top_ = 1;
+};
+
+// The words of a path: a vector that does not clear what it will be filled with.
+class PathWords {
+ public:
+  std::size_t size() const { return size_; }
+  const std::uint32_t* data() const { return words_.get(); }
+  std::span<const std::uint32_t> span() const { return {words_.get(), size_}; }
+  void clear() { size_ = 0; }
+
+  // Room for `count` words behind the end, which are counted by grow().
+  std::uint32_t* room(std::size_t count) {
+    if (size_ + count > capacity_) enlarge(size_ + count);
+    return words_.get() + size_;
+  }
+  void grow(std::size_t count) { size_ += count; }
+  // Gives back what was not used.
+  void fit() { reallocate(size_); }
+
+ private:
+  void enlarge(std::size_t least) { reallocate(std::max(least, capacity_ * 2)); }
+  void reallocate(std::size_t capacity);
+
+  std::unique_ptr<std::uint32_t[]> words_;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+struct PathTotals {
+  std::uint64_t insns = 0, branches = 0, records = 0;
+};
+
+// Takes compact paths beside what a Sink takes.
+class PathSink : public Sink {
+ public:
+  // The fast path begins at the packet at `offset_bytes`, with control at `at`. Words are appended
+  // to the result; they refer to `book`.
+  virtual PathWords& begin_path(Address at, std::size_t offset_bytes,
+                                const std::shared_ptr<const EffectBook>& book) = 0;
+  virtual void end_path(Address at, const PathTotals& totals) = 0;
+};
+
+class FastFlow {
+ public:
+  FastFlow(const CodeImage& code, const DecoderConfig& config);
+
+  // Where the flow stands between two packets.
+  struct Place {
+    std::size_t offset = 0;  // of the next packet
+    std::uint64_t last_ip = 0;
+    std::uint64_t ip = 0;
+    CodeMode mode = CodeMode::k64;
+    std::uint64_t outcomes = 0;  // of TNT packets before it that are still to be used
+    unsigned outcome_count = 0;
+    std::uint64_t insns = 0;  // executed on the way
+    // Stop behind the timing packet that reaches this.
+    std::uint64_t stop_time = ~0ull;
+  };
+
+  // Goes on as far as it can, but not to `end`. False: it could do nothing.
+  bool run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink);
+
+  // What a call on the complete path leaves behind, and a return takes.
+  void push_return(std::uint64_t ip, CodeMode mode) { stack_.push(rows_.key_of(ip, mode)); }
+  bool pop_return(std::uint64_t& ip);
+  void clear_returns() { stack_.clear(); }
+  const Rows& rows() const { return rows_; }
+
+  // From here on the code of this epoch holds.
+  void set_epoch(Epoch epoch);
+
+ private:
+  struct Registers;
+  struct Loop;
+  bool run_block(Registers& r);
+  template <class Symbol>
+  std::uint64_t find_or_fill(StateKey state, Symbol symbol);
+  void drop();
+
+  const DecoderConfig& config_;
+  Rows rows_;
+  RowFiller filler_;
+  KeyStack stack_;
+  Epoch epoch_;
+};
+
+}  // namespace tailtrace::pt

@@ -1,0 +1,85 @@
+// Nodes: straight pieces of code, from an address to the next branch whose way only the trace can
+// tell, and what one packet makes of them. They fill in the rows of the fast path.
+//
+// Threading: one thread at a time; the image must outlive the object.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "decoder/code/code_reader.h"
+#include "decoder/pt/row.h"
+
+namespace tailtrace::pt {
+
+struct Node {
+  // A direct jump or call on the way; `insns` since the one before, itself included.
+  struct Direct {
+    std::uint64_t from = 0, to = 0, behind = 0;
+    std::uint32_t insns = 0;
+    RecordKind kind = RecordKind::kJump;
+  };
+  std::vector<Direct> directs;
+  Instruction end;               // the branch that ends it
+  std::uint32_t tail_insns = 0;  // since the last direct, the end included
+  bool usable = false;           // false: code is missing, or it goes on for too long
+};
+
+// Runs code with the outcomes of one packet, and writes down what it did.
+class RowFiller {
+ public:
+  RowFiller(const CodeImage& code, Rows& rows);
+
+  // The code changed: nothing that is known holds any longer.
+  void set_epoch(Epoch epoch);
+
+  // The row, which is put into its place; 0 when the state cannot use the packet, or the complete
+  // decoder has to look at it. REQUIRES: the rows are not full.
+  std::uint64_t fill(StateKey state, std::uint8_t bits);
+  std::uint64_t fill(StateKey state, std::uint64_t target);
+
+  // Forgets its nodes, as when the rows are dropped.
+  void drop() {
+    for (auto& nodes : nodes_) nodes.clear();
+  }
+
+ private:
+  static constexpr std::uint32_t kMaxNodeInsns = 4096;
+  static constexpr std::size_t kMaxNodes = 1u << 18;
+  static constexpr std::size_t kMaxPush = std::size(Side{}.push);
+  static constexpr std::size_t kMaxNodeDirects = 64;
+
+  // A transition in the making.
+  struct Run {
+    std::uint64_t ip = 0;
+    std::uint64_t effect_start = 0;
+    std::uint32_t insns = 0, branches = 0, tail = 0;
+    std::array<std::uint64_t, 16> calls{};
+    std::size_t call_count = 0;
+    std::size_t first_record = 0;
+  };
+  enum class Step : std::uint8_t { kEnd, kStopped, kNone };
+
+  const Node& node_at(std::uint64_t ip, CodeMode mode);
+  Node walk(std::uint64_t ip, CodeMode mode);
+  Run begin(StateKey state);
+  Step run_node(Run& run, const Node& node, std::size_t max_calls);
+  void branch(Run& run, const Node& node, std::uint64_t to);
+  void fall_through(Run& run, const Node& node);
+  void record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind);
+  bool too_large(const Run& run) const;
+  std::uint64_t abandon(const Run& run);
+  std::uint64_t put_target(StateKey state, std::uint64_t target, const Run& run, int growth,
+                           bool deferred);
+  std::uint32_t close(const Run& run, CodeMode mode, bool returns);
+
+  const CodeImage& code_;
+  Rows& rows_;
+  Epoch epoch_;
+  std::array<std::optional<CodeReader>, 3> readers_;
+  std::unordered_map<std::uint64_t, Node> nodes_[3];
+};
+
+}  // namespace tailtrace::pt

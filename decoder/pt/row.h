@@ -1,0 +1,238 @@
+// Rows: the memory of the fast path. A state is an address at which control stands; a packet is a
+// symbol; a row says what the packet makes of the state. All of it is filled in on demand by
+// running the code once, and dropped when it grows beyond its limits.
+//
+// A row is eight bytes, so that the rows of a large program stay in the processor's second cache;
+// what the next state does not depend on is kept beside them. FLOW.md draws them.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "decoder/code/instruction.h"
+#include "decoder/record/branch_record.h"
+
+namespace tailtrace::pt {
+
+// Names a state by 20 scrambled bits, so that one exclusive or hashes it. 0 is none.
+using StateKey = std::uint32_t;
+constexpr unsigned kKeyBits = 20;
+constexpr std::uint32_t kKeyMask = (1u << kKeyBits) - 1;
+
+// Instructions | branches << 24 | records << 44 of a row, to be added up in one go.
+struct Counts {
+  static constexpr unsigned kBranchShift = 24, kRecordShift = 44;
+  static constexpr std::uint64_t kInsnMask = (1ull << 24) - 1, kBranchMask = (1ull << 20) - 1;
+  // No row has more of any, so this many of them add up without a carry.
+  static constexpr std::uint32_t kMaxInsns = 6000, kMaxBranches = 380;
+  static constexpr std::uint32_t kMaxSum = 2700;
+  static_assert(kMaxSum * kMaxInsns <= kInsnMask && kMaxSum * kMaxBranches <= kBranchMask);
+
+  static std::uint64_t pack(std::uint64_t insns, std::uint64_t branches, std::uint64_t records) {
+    return insns | branches << kBranchShift | records << kRecordShift;
+  }
+};
+
+// The fields that rows of both kinds have: next state, effect, outcomes left over, growth of the
+// stack of return addresses, and whether the outcomes left over have to wait for a TIP.
+struct RowBits {
+  static constexpr unsigned kNextShift = 44, kEffectShift = 24, kLeftShift = 17;
+  static constexpr std::uint64_t kDeferred = 1u << 16;
+  static constexpr unsigned kGrowthShift = 14;  // growth + 1; 0 returns to the newest entry
+  static constexpr std::uint64_t kTagMask = (1u << kGrowthShift) - 1;
+  static constexpr std::uint32_t kMaxEffects = 1u << 20;
+
+  static StateKey next(std::uint64_t row) { return static_cast<StateKey>(row >> kNextShift); }
+  static std::uint32_t effect(std::uint64_t row) {
+    return static_cast<std::uint32_t>(row >> kEffectShift) & (kMaxEffects - 1);
+  }
+  // As a TNT byte; 0 is none.
+  static std::uint8_t left(std::uint64_t row) {
+    return static_cast<std::uint8_t>((row >> kLeftShift & 0x7f) << 1);
+  }
+  static std::ptrdiff_t growth(std::uint64_t row) {
+    return static_cast<std::ptrdiff_t>(row >> kGrowthShift & 3) - 1;
+  }
+  static bool pops(std::uint64_t row) { return (row >> kGrowthShift & 3) == 0; }
+};
+
+// What a transition is, before it is packed.
+struct Transition {
+  StateKey next = 0;
+  std::uint32_t effect = 0;
+  std::uint8_t left = 0;  // a TNT byte
+  int growth = 0;
+  bool deferred = false;
+
+  std::uint64_t pack() const {
+    return std::uint64_t{next} << RowBits::kNextShift |
+           std::uint64_t{effect} << RowBits::kEffectShift |
+           std::uint64_t{left} >> 1 << RowBits::kLeftShift | (deferred ? RowBits::kDeferred : 0) |
+           static_cast<std::uint64_t>(growth + 1) << RowBits::kGrowthShift;
+  }
+};
+
+// What a TIP makes of a state: 48 bits of the target and 16 of the state; the row, with the state's
+// other bits and a one in its tag.
+struct TargetRow {
+  std::uint64_t key = 0;
+  std::uint64_t row = 0;
+
+  static std::uint64_t key_of(StateKey state, std::uint64_t ip) {
+    return (ip & 0xffffffffffffull) | std::uint64_t{state} << 48;
+  }
+  static std::uint64_t tag_of(StateKey state) { return 0x10 | state >> 16; }
+};
+
+// What a row does beside leading to the next state.
+struct Side {
+  StateKey push[2] = {};
+  std::uint64_t counts = 0;
+};
+
+// What a row did. Expands to its records.
+struct Effect {
+  std::uint64_t start = 0;         // address of its first instruction
+  std::uint32_t first_record = 0;  // in the book
+  std::uint32_t record_count = 0;
+  std::uint32_t insns = 0;
+  std::uint32_t tail_insns = 0;  // since its last record, or all
+  std::uint32_t branches = 0;
+  bool returns = false;  // its last record leads to where the next effect starts
+};
+
+// The effects that paths refer to; lives as long as any of them.
+struct EffectBook {
+  std::vector<Effect> effects;
+  std::vector<BranchRecord> records;
+};
+
+// A word of a path: an effect, and whether it is the first of its packet.
+constexpr std::uint32_t kPathFirst = 1u << 31;
+constexpr std::uint32_t kPathEffect = kPathFirst - 1;
+
+// Zeroed memory in large pages where the system has them.
+template <class T>
+class LargeArray {
+ public:
+  explicit LargeArray(std::size_t count);
+  ~LargeArray();
+  LargeArray(LargeArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        count_(std::exchange(other.count_, 0)),
+        mapped_(std::exchange(other.mapped_, false)) {}
+  LargeArray& operator=(LargeArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(count_, other.count_);
+    std::swap(mapped_, other.mapped_);
+    return *this;
+  }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return count_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t count_ = 0;
+  bool mapped_ = false;
+};
+
+class Rows {
+ public:
+  Rows();
+
+  // Limits. When one is reached full() says so, and the owner drops everything.
+  static constexpr std::size_t kMaxStates = 1u << 19;
+  static constexpr std::size_t kMaxOutcomes = 1u << 19;
+  static constexpr std::size_t kMaxTargets = 1u << 17;
+  static constexpr std::size_t kMaxRecords = 1u << 22;
+  bool full() const;
+  void drop();
+
+  struct State {
+    std::uint64_t ip = 0;
+    CodeMode mode = CodeMode::k64;
+  };
+  // REQUIRES: not full().
+  StateKey key_of(std::uint64_t ip, CodeMode mode);
+  const State& state(StateKey key) const { return states_[(key * kInverse & kKeyMask) - 1]; }
+
+  static std::uint32_t hash(StateKey state, std::uint8_t bits) {
+    return state ^ (bits * 0x4f1b5u & kKeyMask);
+  }
+  static std::uint32_t hash(StateKey state, std::uint64_t ip) {
+    return state ^ static_cast<std::uint32_t>((ip * 0x9e3779b97f4a7c15ull) >> (64 - kKeyBits));
+  }
+
+  // Where the fast path looks: slot = hash >> shift; the tag tells whether it is the row.
+  struct OutcomeView {
+    const std::uint64_t* rows;
+    unsigned shift;
+    std::uint32_t tag_mask;
+
+    std::uint64_t tag(std::uint32_t hash, std::uint8_t bits) const {
+      return std::uint64_t{hash & tag_mask} << 7 | bits >> 1;
+    }
+  };
+  struct TargetView {
+    const TargetRow* rows;
+    unsigned shift;
+  };
+  OutcomeView outcomes() const {
+    return {outcomes_.data(), kKeyBits - outcome_bits_, (8u << (kKeyBits - outcome_bits_)) - 1};
+  }
+  TargetView targets() const { return {targets_.data(), kKeyBits - target_bits_}; }
+  const Side* sides() const { return sides_.data(); }
+
+  // The row, wherever it is; 0 when it is not filled in.
+  std::uint64_t find(StateKey state, std::uint8_t bits) const;
+  std::uint64_t find(StateKey state, std::uint64_t ip) const;
+  // REQUIRES: not full(); the row is not there.
+  void put(StateKey state, std::uint8_t bits, std::uint64_t row);
+  void put(StateKey state, std::uint64_t ip, std::uint64_t row);
+  // The next effect's number is that of its side.
+  std::uint32_t add_effect(const Effect& effect, const Side& side);
+
+  EffectBook& book() { return *book_; }
+  std::shared_ptr<const EffectBook> shared_book() const { return book_; }
+  std::size_t state_count() const { return states_.size(); }
+  std::size_t outcome_count() const { return outcome_count_; }
+  std::size_t target_count() const { return target_count_; }
+
+ private:
+  static constexpr std::uint32_t kScramble = 0x9e3b1u, kInverse = 0x48551u;
+  static_assert((kScramble * kInverse & kKeyMask) == 1);
+  static constexpr unsigned kLeastBits = 17;  // or a tag has not enough bits
+  static constexpr unsigned kLeastTargetBits = 14;
+  static constexpr std::size_t kLineRows = 8;
+
+  bool put_in_line(StateKey state, std::uint8_t bits, std::uint64_t row);
+  void grow_outcomes();
+  void grow_targets();
+
+  std::vector<State> states_;
+  std::unordered_map<std::uint64_t, StateKey> keys_[3];  // by CodeMode
+  unsigned outcome_bits_ = kLeastBits, target_bits_ = kLeastTargetBits;
+  LargeArray<std::uint64_t> outcomes_;
+  LargeArray<TargetRow> targets_;
+  LargeArray<Side> sides_;
+  struct Symbol {  // of the outcome rows, for growing
+    StateKey state;
+    std::uint8_t bits;
+    std::uint64_t row;
+  };
+  std::vector<Symbol> symbols_;
+  std::size_t outcome_count_ = 0, target_count_ = 0;
+  bool overfull_ = false;
+  std::shared_ptr<EffectBook> book_;
+};
+
+}  // namespace tailtrace::pt

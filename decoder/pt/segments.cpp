@@ -1,0 +1,346 @@
+#include "decoder/pt/segments.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+namespace tailtrace::pt {
+
+namespace {
+
+// Whether the code goes on over the PSB: its PSB+ has an address, and it is not the one that BDM70
+// puts before a TIP.PGE.
+bool is_inside_flow(ByteSpan trace, std::size_t psb) {
+  PacketReader packets(trace);
+  packets.seek(psb + kPsbSize_bytes);
+  bool has_ip = false, ended = false;
+  for (Packet packet; packets.next(packet) == ReadStatus::kOk;) {
+    switch (packet.kind) {
+      case PacketKind::kFup:
+        if (ended) return has_ip;
+        has_ip = packet.bits != kIpSuppressed;
+        break;
+      case PacketKind::kPsbEnd:
+        if (!has_ip || ended) return has_ip;
+        ended = true;
+        break;
+      case PacketKind::kTipPge:
+      case PacketKind::kOvf:
+        return has_ip && ended && packet.kind == PacketKind::kOvf;
+      case PacketKind::kTnt:
+      case PacketKind::kTip:
+      case PacketKind::kTipPgd:
+      case PacketKind::kPsb:
+        return has_ip && ended;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
+std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from) {
+  while (from < trace.size()) {
+    std::optional<std::size_t> psb = find_psb(trace, from);
+    if (!psb || is_inside_flow(trace, *psb)) return psb;
+    from = *psb + kPsbSize_bytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Segment> find_segments(ByteSpan trace, std::size_t least_bytes) {
+  std::vector<Segment> segments;
+  std::optional<std::size_t> psb = find_psb(trace, 0);
+  while (psb) {
+    std::optional<std::size_t> next =
+        find_seam(trace, *psb + std::max(least_bytes, kPsbSize_bytes));
+    segments.push_back({*psb, next.value_or(trace.size())});
+    psb = next;
+  }
+  return segments;
+}
+
+// --- Decoding --------------------------------------------------------------------------------
+
+// Collects what a FlowWalker with a fast path finds.
+class PathRecorder final : public PathSink {
+ public:
+  explicit PathRecorder(SegmentPath& path) : path_(path) { path_.chunks_.emplace_back(); }
+
+  void instructions(std::span<const Instruction> run, const RunState& state) override {
+    begin(run.front().address, state.time);
+    slow_.instructions(run, state);
+    path_.totals_.insns += run.size();
+    for (const Instruction& insn : run) path_.totals_.branches += insn.is_branch();
+  }
+  void event(const Event& event) override {
+    switch (event.kind) {
+      case EventKind::kEnabled:
+        begun_ = true;  // it did not begin inside the flow
+        break;
+      case EventKind::kOverflow:
+        event.to.is_null() ? void(begun_ = true) : begin(event.to, event.time);
+        break;
+      case EventKind::kAsyncBranch:
+      case EventKind::kAsyncDisabled:
+        begin(event.ip, event.time);
+        break;
+      case EventKind::kTransaction:
+        if (!event.has(kEventStatusUpdate) && !event.has(kEventIpSuppressed))
+          begin(event.ip, event.time);
+        break;
+      default:
+        break;
+    }
+    slow_.event(event);
+  }
+  void gap(const Gap& gap) override {
+    begun_ = true;
+    slow_.gap(gap);
+    path_.gaps_.push_back(gap);
+  }
+
+  PathWords& begin_path(Address at, std::size_t offset_bytes,
+                        const std::shared_ptr<const EffectBook>& book) override {
+    begin(at, 0);
+    SegmentPath::Chunk chunk;
+    chunk.open_insns = slow_.hand_over(at);
+    close_chunk();
+    chunk.book = book;
+    chunk.offset_bytes = offset_bytes;
+    chunk.first_word = path_.words_.size();
+    chunk.first_record = path_.records_.size();
+    path_.chunks_.push_back(std::move(chunk));
+    return path_.words_;
+  }
+
+  void end_path(Address at, const PathTotals& totals) override {
+    SegmentPath::Chunk& chunk = path_.chunks_.back();
+    chunk.end = at;
+    chunk.word_count = path_.words_.size() - chunk.first_word;
+    path_.totals_.insns += totals.insns;
+    path_.totals_.branches += totals.branches;
+    path_.totals_.records += totals.records;
+    slow_.take_back(at, open_insns(chunk));
+  }
+
+  // `walker` has decoded the segment.
+  void finish(const FlowWalker& walker) {
+    path_.started_at_ = walker.started_at();
+    path_.stopped_at_ = walker.stopped_at();
+    if (path_.stopped_at_)
+      path_.open_insns_ = slow_.hand_over(*path_.stopped_at_);
+    else
+      slow_.finish();
+    close_chunk();
+    path_.totals_.records += path_.records_.size();
+    path_.words_.fit();
+  }
+
+ private:
+  // Since the last record of the chunk, or since before it.
+  std::uint32_t open_insns(const SegmentPath::Chunk& chunk) const {
+    std::uint64_t insns = 0;
+    std::span<const std::uint32_t> words =
+        path_.words_.span().subspan(chunk.first_word, chunk.word_count);
+    for (std::size_t i = words.size(); i-- != 0;) {
+      const Effect& effect = chunk.book->effects[words[i] & kPathEffect];
+      if (effect.record_count != 0) return static_cast<std::uint32_t>(insns + effect.tail_insns);
+      insns += effect.insns;
+    }
+    return static_cast<std::uint32_t>(insns + chunk.open_insns);
+  }
+
+  void close_chunk() {
+    SegmentPath::Chunk& chunk = path_.chunks_.back();
+    for (const BranchRecord& record : slow_.drain()) path_.records_.push_back(record);
+    chunk.record_count = path_.records_.size() - chunk.first_record;
+  }
+
+  // A segment that begins inside the flow goes on with it, whoever had it before.
+  void begin(Address at, std::uint64_t time) {
+    if (std::exchange(begun_, true)) return;
+    path_.start_time_ = time;
+    slow_.take_back(at, 0);
+  }
+
+  SegmentPath& path_;
+  RecordSink slow_;
+  bool begun_ = false;
+};
+
+SegmentDecoder::SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config)
+    : trace_(trace), code_(code), config_(config), fast_(code, config) {}
+
+SegmentPath SegmentDecoder::decode(const Segment& segment) {
+  SegmentPath path;
+  path.segment_ = segment;
+  PathRecorder recorder(path);
+  FlowWalker walker(trace_, code_, config_, recorder, fast_);
+  walker.run(segment.begin, segment.end);
+  recorder.finish(walker);
+  return path;
+}
+
+std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment> segments,
+                                         const CodeImage& code, const DecoderConfig& config,
+                                         unsigned threads) {
+  std::vector<SegmentPath> paths(segments.size());
+  std::atomic<std::size_t> next = 0;
+  auto work = [&] {
+    SegmentDecoder decoder(trace, code, config);
+    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < segments.size();)
+      paths[i] = decoder.decode(segments[i]);
+  };
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  return paths;
+}
+
+// --- Records ---------------------------------------------------------------------------------
+
+// The time of each TNT and TIP packet of a segment, in order.
+class PacketTimes {
+ public:
+  PacketTimes(ByteSpan trace, const Segment& segment, const DecoderConfig& config)
+      : packets_(trace, config.errata.skz84), clock_(config.timing, config.errata.skl168) {
+    packets_.seek(segment.begin);
+  }
+
+  // Up to the packet at `offset_bytes`.
+  void seek(std::size_t offset_bytes) {
+    while (packets_.offset() < offset_bytes && step()) {
+    }
+  }
+  // Behind the next TNT or TIP.
+  void next() {
+    while (step() && !at_branch_) {
+    }
+  }
+  std::uint64_t time() const { return time_; }
+  bool exact() const { return exact_; }
+
+ private:
+  bool step() {
+    Packet packet;
+    if (packets_.next(packet) != ReadStatus::kOk) return false;
+    at_branch_ = packet.kind == PacketKind::kTnt || packet.kind == PacketKind::kTip;
+    switch (packet.kind) {
+      case PacketKind::kTnt:
+      case PacketKind::kTip:
+        keep_time();
+        break;
+      case PacketKind::kPsb:
+        in_psb_ = true;
+        clock_.psb();
+        break;
+      case PacketKind::kPsbEnd:
+        in_psb_ = false;
+        break;
+      case PacketKind::kOvf:
+        in_psb_ = false;
+        clock_.overflow();
+        break;
+      default:
+        clock_.take(packet, in_psb_);
+        fresh_ |= packet.kind == PacketKind::kCyc || packet.kind == PacketKind::kTsc;
+        break;
+    }
+    return true;
+  }
+
+  // An estimate that ran ahead must not make time go back.
+  void keep_time() {
+    std::uint64_t now = clock_.known() ? clock_.ticks() : 0;
+    if (now >= time_ || time_ - now >= kMaxOvershoot) time_ = now;
+    exact_ = fresh_ && time_ != 0;
+    fresh_ = false;
+  }
+
+  PacketReader packets_;
+  Clock clock_;
+  bool in_psb_ = false, at_branch_ = false, fresh_ = false, exact_ = false;
+  std::uint64_t time_ = 0;
+};
+
+std::size_t SegmentPath::size_bytes() const {
+  return sizeof *this + words_.size() * sizeof(std::uint32_t) + chunks_.size() * sizeof(Chunk) +
+         records_.size() * sizeof(BranchRecord) + gaps_.size() * sizeof(Gap);
+}
+
+void SegmentPath::expand(const Chunk& chunk, PacketTimes& times,
+                         std::vector<BranchRecord>& out) const {
+  times.seek(chunk.offset_bytes);
+  std::span<const std::uint32_t> words = words_.span().subspan(chunk.first_word, chunk.word_count);
+  const EffectBook& book = *chunk.book;
+  std::uint64_t open = chunk.open_insns;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if ((words[i] & kPathFirst) != 0) times.next();
+    const Effect& effect = book.effects[words[i] & kPathEffect];
+    if (effect.record_count == 0) {
+      open += effect.insns;
+      continue;
+    }
+    const BranchRecord* from = book.records.data() + effect.first_record;
+    std::size_t first = out.size();
+    out.insert(out.end(), from, from + effect.record_count);
+    std::uint8_t flags = times.exact() ? kFlagTimeExact : 0;
+    for (std::size_t r = first; r < out.size(); ++r) {
+      out[r].time = times.time();
+      out[r].flags |= flags;
+    }
+    out[first].insns += static_cast<std::uint32_t>(open);
+    open = effect.tail_insns;
+    if (!effect.returns) continue;
+    bool last = i + 1 == words.size();
+    out.back().to = last ? chunk.end : Address{book.effects[words[i + 1] & kPathEffect].start};
+  }
+}
+
+void SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
+                          std::vector<BranchRecord>& out) const {
+  const std::size_t begin = out.size();
+  out.reserve(begin + totals_.records);
+  PacketTimes times(trace, segment_, config);
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.word_count != 0) expand(chunk, times, out);
+    auto first = records_.begin() + static_cast<std::ptrdiff_t>(chunk.first_record);
+    out.insert(out.end(), first, first + static_cast<std::ptrdiff_t>(chunk.record_count));
+  }
+  // Events carry the clock's estimate as it was.
+  std::uint64_t before = 0;
+  for (std::size_t i = begin; i < out.size(); ++i) {
+    std::uint64_t& time = out[i].time;
+    if (time < before && before - time < kMaxOvershoot) time = before;
+    before = time;
+  }
+}
+
+std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths, ByteSpan trace,
+                                       const DecoderConfig& config) {
+  std::vector<BranchRecord> out;
+  std::optional<Address> stopped;
+  std::uint32_t open = 0;
+  for (const SegmentPath& path : paths) {
+    if (stopped && stopped != path.started_at())
+      out.push_back({*stopped, {}, path.start_time(), open, RecordKind::kDisable, kFlagAsync, 0});
+    std::size_t first = out.size();
+    if (path.started_at() && stopped != path.started_at()) {
+      out.push_back({{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, 0, 0});
+      first = out.size();
+      open = 0;
+    }
+    path.records(trace, config, out);
+    bool goes_on = path.started_at() && first < out.size();
+    if (goes_on) out[first].insns += open;
+    stopped = path.stopped_at();
+    open = path.open_insns() + (first == out.size() ? open : 0);
+  }
+  return out;
+}
+
+}  // namespace tailtrace::pt

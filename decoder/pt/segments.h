@@ -1,0 +1,102 @@
+// Segments: pieces of a trace that decode on their own, from one PSB to another, and what decoding
+// one yields: a compact path, from which its records are made on demand.
+//
+// A segment needs nothing but its bytes and the code. Two neighbours join without a seam: the
+// second begins at the very instruction at which the first ends.
+//
+// Threading: a SegmentDecoder belongs to one thread at a time; make one per thread. A SegmentPath
+// is immutable once made.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "decoder/pt/flow_fast.h"
+#include "decoder/pt/record_sink.h"
+
+namespace tailtrace::pt {
+
+struct Segment {
+  std::size_t begin = 0;  // a PSB
+  std::size_t end = 0;    // the next segment's, or the end of the trace
+};
+
+// The segments of a trace, of at least `least_bytes` each but for the last. They are cut at PSBs
+// that code runs across: where tracing was switched off, both sides are of one segment. Bytes
+// before the first PSB belong to none.
+std::vector<Segment> find_segments(ByteSpan trace, std::size_t least_bytes = 0);
+
+// What was decoded of a segment. Storage is the words, four bytes for a TNT byte or a TIP, and full
+// records for the little that the fast path does not take.
+class SegmentPath {
+ public:
+  const Segment& segment() const { return segment_; }
+  const PathTotals& totals() const { return totals_; }
+  std::size_t size_bytes() const;
+
+  // Appends its records in order. `trace` is the one that was decoded: times are read from it.
+  // Where the segment begins inside the flow, started_at(), there is no record of that.
+  void records(ByteSpan trace, const DecoderConfig& config, std::vector<BranchRecord>& out) const;
+
+  const std::vector<Gap>& gaps() const { return gaps_; }
+
+  // Where the flow was at its begin and end; no value where that is not known or not traced.
+  std::optional<Address> started_at() const { return started_at_; }
+  std::optional<Address> stopped_at() const { return stopped_at_; }
+  // Executed behind the last record, up to stopped_at().
+  std::uint32_t open_insns() const { return open_insns_; }
+  // The time at the begin; 0 unknown.
+  std::uint64_t start_time() const { return start_time_; }
+
+ private:
+  friend class SegmentDecoder;
+  friend class PathRecorder;
+
+  // A stretch of the fast path, and the records that follow it.
+  struct Chunk {
+    std::shared_ptr<const EffectBook> book;
+    std::size_t offset_bytes = 0;  // of its first packet
+    std::size_t first_word = 0, word_count = 0;
+    std::size_t first_record = 0, record_count = 0;
+    Address end;
+    std::uint32_t open_insns = 0;  // executed since the last record before it
+  };
+
+  void expand(const Chunk& chunk, class PacketTimes& times, std::vector<BranchRecord>& out) const;
+
+  Segment segment_;
+  PathTotals totals_;
+  PathWords words_;
+  std::vector<Chunk> chunks_;  // the first one has no words
+  std::vector<BranchRecord> records_;
+  std::vector<Gap> gaps_;
+  std::optional<Address> started_at_, stopped_at_;
+  std::uint32_t open_insns_ = 0;
+  std::uint64_t start_time_ = 0;
+};
+
+class SegmentDecoder {
+ public:
+  // REQUIRES: trace, code and configuration outlive the decoder.
+  SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config);
+
+  SegmentPath decode(const Segment& segment);
+
+ private:
+  ByteSpan trace_;
+  const CodeImage& code_;
+  const DecoderConfig& config_;
+  FastFlow fast_;
+};
+
+// The records of neighbouring segments, as one decoder over all of them would make them.
+std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths, ByteSpan trace,
+                                       const DecoderConfig& config);
+
+// Decodes them on `threads` threads; the result is in the order of the segments.
+std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment> segments,
+                                         const CodeImage& code, const DecoderConfig& config,
+                                         unsigned threads);
+
+}  // namespace tailtrace::pt

@@ -1,0 +1,97 @@
+// The fast path and segments: the same records as the complete decoder makes of the whole trace,
+// whatever takes which packets, and however the trace is cut.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "decoder/pt/segments.h"
+#include "tests/support/pt_inputs.h"
+
+namespace tailtrace::pt {
+namespace {
+
+std::vector<BranchRecord> complete_records(const PtInput& input) {
+  RecordSink sink;
+  FlowWalker(input.trace, *input.code, input.config, sink).run(0, input.trace.size());
+  sink.finish();
+  return sink.drain();
+}
+
+std::vector<BranchRecord> segment_records(const PtInput& input, std::size_t least_bytes,
+                                          unsigned threads) {
+  std::vector<Segment> segments = find_segments(input.trace, least_bytes);
+  std::vector<SegmentPath> paths =
+      decode_segments(input.trace, segments, *input.code, input.config, threads);
+  return join_records(paths, input.trace, input.config);
+}
+
+std::string text(const BranchRecord& r) {
+  return fmt::format("{} {:x} -> {:x} insns {} flags {:x} extra {}", kind_name(r.kind),
+                     r.from.value, r.to.value, r.insns, r.flags, r.extra);
+}
+
+// The complete decoder gives a direct jump the time of the run it ends, the fast path that of its
+// packet; all else is the same.
+void expect_same(const std::vector<BranchRecord>& got, const std::vector<BranchRecord>& expected) {
+  for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    BranchRecord a = got[i], b = expected[i];
+    a.time = b.time = 0;
+    a.flags &= static_cast<std::uint8_t>(~kFlagTimeExact);
+    b.flags &= static_cast<std::uint8_t>(~kFlagTimeExact);
+    ASSERT_TRUE(a == b) << "record " << i << ": " << text(got[i]) << " instead of "
+                        << text(expected[i]);
+  }
+  EXPECT_EQ(got.size(), expected.size());
+}
+
+std::vector<PtInput> inputs() {
+  std::vector<PtInput> all;
+  if (std::optional<std::string> folder = real_pt_folder())
+    for (const char* name : {"libxdc/mruby", "libxdc/Unzip", "libxdc/foo", "libxdc/icelake_tip",
+                             "intelpt-trace", "dynamorio"})
+      if (Result<PtInput> input = load_trace_json(*folder + "/" + name + "/trace.json"))
+        all.push_back(std::move(*input));
+  // TAILTRACE_GENERATED_PT names prefixes of generated traces, separated by spaces.
+  if (const char* prefixes = std::getenv("TAILTRACE_GENERATED_PT")) {
+    std::istringstream list(prefixes);
+    for (std::string prefix; list >> prefix;)
+      if (Result<PtInput> input = load_generated(prefix)) all.push_back(std::move(*input));
+  }
+  return all;
+}
+
+TEST(Segments, FastPathMakesTheRecordsOfTheCompleteDecoder) {
+  std::vector<PtInput> all = inputs();
+  if (all.empty()) GTEST_SKIP() << "no traces here; TAILTRACE_REAL_PT names their folder";
+  for (const PtInput& input : all) {
+    SCOPED_TRACE(input.name);
+    expect_same(segment_records(input, input.trace.size(), 1), complete_records(input));
+  }
+}
+
+TEST(Segments, AnyCutAndAnyNumberOfThreadsMakeTheSameRecords) {
+  std::vector<PtInput> all = inputs();
+  if (all.empty()) GTEST_SKIP() << "no traces here; TAILTRACE_REAL_PT names their folder";
+  for (const PtInput& input : all) {
+    SCOPED_TRACE(input.name);
+    std::vector<BranchRecord> whole = segment_records(input, input.trace.size(), 1);
+    expect_same(segment_records(input, 0, 1), whole);
+    expect_same(segment_records(input, 10000, 3), whole);
+  }
+}
+
+TEST(Segments, TimeNeverGoesBack) {
+  for (const PtInput& input : inputs()) {
+    std::uint64_t before = 0;
+    for (const BranchRecord& record : segment_records(input, input.trace.size(), 1)) {
+      ASSERT_GE(record.time, before) << input.name;
+      before = record.time;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tailtrace::pt
