@@ -4,8 +4,12 @@
 
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
+#include "decoder/base/file.h"
+#include "decoder/history/call_listing.h"
 #include "decoder/history/listing.h"
+#include "decoder/symbols/process_symbols.h"
 #include "plugin/server/rsp/thread_selector.h"
 
 namespace tailtrace {
@@ -14,8 +18,71 @@ namespace {
 // What one answer holds at most: the debugger waits for all of it.
 constexpr std::size_t kMaxText_bytes = 1 << 20;
 constexpr std::uint64_t kMaxItems = 10'000;
+// Addresses that one search takes.
+constexpr std::size_t kMaxWanted = 256;
+constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 
-std::string_view next_word(std::string_view& rest) {
+std::string refusal(std::string what, std::string why, std::string fix) {
+  return Error{ErrorCode::kUsage, std::move(what), std::move(why), std::move(fix), {}}.to_string() +
+         "\n";
+}
+
+std::string bad_arguments(std::string_view usage) {
+  return refusal("cannot read the command", fmt::format("it is not `{}`", usage),
+                 "see `monitor tailtrace help`");
+}
+
+std::unique_ptr<Symbolizer> symbols_of(ThreadId thread) {
+  Result<Bytes> maps = read_file(fmt::format("/proc/{}/maps", thread.pid), kMaxMaps_bytes);
+  if (!maps) return std::make_unique<NoSymbols>();
+  return std::make_unique<ProcessSymbols>(parse_maps(as_text(*maps)));
+}
+
+// Collects lines up to the limit of an answer.
+LineSink into(std::string& text) {
+  return [&text](std::string_view line) {
+    text.append(line).push_back('\n');
+    return text.size() < kMaxText_bytes;
+  };
+}
+
+// Numbers [first, first + count) of `size`.
+Range cut(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
+  if (first > size || count == 0) return {};
+  return {first, first + std::min({count, kMaxItems, size - first + 1}) - 1};
+}
+
+}  // namespace
+
+std::string_view MonitorHistory::help() {
+  return "monitor tailtrace instruction-history [RANGE]\n"
+         "monitor tailtrace function-call-history [RANGE]\n"
+         "                                    what the thread did last; a range is N, N,M, N,+K,\n"
+         "                                    N,-K or -, counted from 1 or back from -1\n"
+         "monitor tailtrace items FIRST COUNT [pPID.TID]\n"
+         "monitor tailtrace calls FIRST COUNT [pPID.TID]\n"
+         "                                    the same for scripts, as JSON lines\n"
+         "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
+         "                                    the newest instructions at these addresses\n";
+}
+
+Result<std::optional<std::string>> MonitorHistory::answer(std::string_view command) {
+  Arguments arguments{command};
+  std::string_view verb = arguments.word();
+  std::string (MonitorHistory::*run)(Arguments) = nullptr;
+  if (verb == "instruction-history") run = &MonitorHistory::instruction_history;
+  if (verb == "function-call-history") run = &MonitorHistory::function_call_history;
+  if (verb == "items") run = &MonitorHistory::items;
+  if (verb == "calls") run = &MonitorHistory::calls;
+  if (verb == "find") run = &MonitorHistory::find;
+  if (run == nullptr) return std::optional<std::string>();
+  std::string problem;
+  auto made = make_meant(arguments.rest, problem);
+  if (!made) return fail(std::move(made.error()));
+  return std::optional(*made ? (this->*run)(arguments) : problem);
+}
+
+std::string_view MonitorHistory::Arguments::word() {
   std::size_t begin = std::min(rest.find_first_not_of(' '), rest.size());
   std::size_t end = std::min(rest.find(' ', begin), rest.size());
   std::string_view word = rest.substr(begin, end - begin);
@@ -23,98 +90,116 @@ std::string_view next_word(std::string_view& rest) {
   return word;
 }
 
-std::optional<std::uint64_t> parse_number(std::string_view word) {
-  std::uint64_t number = 0;
-  auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return number;
+bool MonitorHistory::Arguments::number(std::uint64_t& number, std::uint64_t least) {
+  std::string_view digits = word();
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return error == std::errc() && end == digits.data() + digits.size() && number >= least;
 }
 
-std::string refusal(ErrorCode code, std::string what, std::string why, std::string fix) {
-  return Error{code, std::move(what), std::move(why), std::move(fix), {}}.to_string() + "\n";
+std::string MonitorHistory::instruction_history(Arguments arguments) {
+  const History& history = *made_->history;
+  if (history.size() == 0) return "No instruction was recorded yet.\n";
+  auto range = parse_range(arguments.word(), {history.size(), 10, made_->shown_items});
+  if (!range) return range.error().to_string() + "\n";
+  made_->shown_items = *range;
+  return instructions_text(history, *made_->symbols, *range, {.addresses = true}, kMaxText_bytes);
 }
 
-// The line that all items come behind.
-std::string head_line(const History& history, std::string_view engine) {
-  nlohmann::ordered_json json = {{"schema", "tailtrace.items/1"},
-                                 {"engine", engine},
+std::string MonitorHistory::function_call_history(Arguments arguments) {
+  std::string problem;
+  if (!make_calls(problem)) return problem;
+  if (made_->calls->size() == 0) return "No instruction was recorded yet.\n";
+  auto range = parse_range(arguments.word(), {made_->calls->size(), 10, made_->shown_calls});
+  if (!range) return range.error().to_string() + "\n";
+  made_->shown_calls = *range;
+  return calls_text(*made_->history, *made_->calls, *made_->symbols, *range, {}, kMaxText_bytes);
+}
+
+std::string MonitorHistory::items(Arguments arguments) {
+  std::uint64_t first = 0, count = 0;
+  if (!arguments.number(first, 1) || !arguments.number(count, 0))
+    return bad_arguments("items FIRST COUNT [pPID.TID]");
+  std::string text = head_line("tailtrace.items/1");
+  Range range = cut(first, count, made_->history->size());
+  list_instructions_json(*made_->history, *made_->symbols, range, into(text));
+  return text;
+}
+
+std::string MonitorHistory::calls(Arguments arguments) {
+  std::uint64_t first = 0, count = 0;
+  if (!arguments.number(first, 1) || !arguments.number(count, 0))
+    return bad_arguments("calls FIRST COUNT [pPID.TID]");
+  std::string text;
+  if (!make_calls(text)) return text;
+  text = head_line("tailtrace.calls/1");
+  Range range = cut(first, count, made_->calls->size());
+  list_calls_json(*made_->history, *made_->calls, *made_->symbols, range, into(text));
+  return text;
+}
+
+std::string MonitorHistory::find(Arguments arguments) {
+  std::uint64_t limit = 0;
+  std::unordered_set<Address> wanted;
+  bool good = arguments.number(limit, 1);
+  for (std::string_view word; good && !(word = arguments.word()).empty();) {
+    auto address = parse_hex(word.starts_with("0x") ? word.substr(2) : word);
+    good = address && wanted.size() < kMaxWanted;
+    if (good) wanted.insert({*address});
+  }
+  if (!good || wanted.empty()) return bad_arguments("find LIMIT ADDRESS... [pPID.TID]");
+  std::string text = head_line("tailtrace.items/1");
+  LineSink sink = into(text);
+  bool more = true;
+  HistoryCursor cursor(*made_->history);
+  for (cursor.seek_to_newest(); more && limit != 0 && cursor.valid(); cursor.prev()) {
+    const HistoryItem& item = cursor.item();
+    if (item.is_gap || !wanted.contains(item.instruction.address)) continue;
+    --limit;
+    list_instructions_json(*made_->history, *made_->symbols, {item.number, item.number},
+                           [&](std::string_view line) { return more = sink(line); });
+  }
+  return text;
+}
+
+// The line that all others come behind.
+std::string MonitorHistory::head_line(std::string_view schema) const {
+  const History& history = *made_->history;
+  nlohmann::ordered_json json = {{"schema", schema},
+                                 {"engine", recorder_.engine().name()},
                                  {"size", history.size()},
                                  {"gaps", history.gaps()},
                                  {"complete", history.complete()}};
+  if (made_->calls) json["calls"] = made_->calls->size();
   if (auto stop = history.stop()) json["stop"] = fmt::format("{:#x}", stop->value);
   return json.dump() + "\n";
 }
 
-}  // namespace
-
-std::string_view MonitorHistory::help() {
-  return "monitor tailtrace instruction-history [RANGE]\n"
-         "                                    the thread's last instructions; a range is N, N,M,\n"
-         "                                    N,+K, N,-K or -, counted from 1 or back from -1\n"
-         "monitor tailtrace items FIRST COUNT [pPID.TID]\n"
-         "                                    the same for scripts, as JSON lines\n";
-}
-
-Result<std::optional<std::string>> MonitorHistory::answer(std::string_view command) {
-  std::string_view rest = command;
-  std::string_view verb = next_word(rest);
-  Result<std::string> text;
-  if (verb == "instruction-history") {
-    text = instruction_history(rest);
-  } else if (verb == "items") {
-    text = items(rest);
-  } else {
-    return std::optional<std::string>();
+bool MonitorHistory::make_calls(std::string& problem) {
+  if (made_->calls) return true;
+  const History& history = *made_->history;
+  auto calls = CallHistory::make(history, *made_->symbols, {1, history.size()});
+  if (!calls) {
+    problem = calls.error().to_string() + "\n";
+    return false;
   }
-  if (!text) return fail(std::move(text.error()));
-  return std::optional(std::move(*text));
+  made_->calls = std::make_unique<const CallHistory>(std::move(*calls));
+  return true;
 }
 
-Result<std::string> MonitorHistory::instruction_history(std::string_view words) {
-  std::string problem;
-  auto made = make_selected(problem);
-  if (!made) return fail(std::move(made.error()));
-  if (!*made) return problem;
-  const History& history = *made_->history;
-  if (history.size() == 0) return "No instruction was recorded yet.\n";
-  auto range = parse_range(next_word(words), {history.size(), 10, made_->shown});
-  if (!range) return range.error().to_string() + "\n";
-  made_->shown = *range;
-  NoSymbols symbols;
-  return instructions_text(history, symbols, *range, {.addresses = true}, kMaxText_bytes);
-}
-
-Result<std::string> MonitorHistory::items(std::string_view words) {
-  auto first = parse_number(next_word(words));
-  auto count = parse_number(next_word(words));
-  std::string_view thread_word = next_word(words);
-  auto thread = rsp::parse_thread(thread_word);
-  if (!first || !count || *first == 0 || (!thread_word.empty() && !thread))
-    return refusal(ErrorCode::kUsage, "cannot read the command",
-                   "it is not `items FIRST COUNT [pPID.TID]`", "see `monitor tailtrace help`");
-  std::string problem;
-  auto made =
-      thread && thread->is_thread() ? make(thread->thread(), problem) : make_selected(problem);
-  if (!made) return fail(std::move(made.error()));
-  if (!*made) return problem;
-  const History& history = *made_->history;
-  std::string text = head_line(history, recorder_.engine().name());
-  if (*first > history.size() || *count == 0) return text;
-  std::uint64_t held = std::min({*count, kMaxItems, history.size() - *first + 1});
-  NoSymbols symbols;
-  list_instructions_json(history, symbols, {*first, *first + held - 1}, [&](std::string_view line) {
-    text.append(line).push_back('\n');
-    return text.size() < kMaxText_bytes;
-  });
-  return text;
-}
-
-Result<bool> MonitorHistory::make_selected(std::string& problem) {
+Result<bool> MonitorHistory::make_meant(std::string_view& words, std::string& problem) {
+  std::size_t space = words.find_last_of(' ');
+  std::string_view last = space == std::string_view::npos ? words : words.substr(space + 1);
+  if (last.starts_with('p')) {
+    auto named = rsp::parse_thread(last);
+    words.remove_suffix(last.size());
+    if (named && named->is_thread()) return make(named->thread(), problem);
+    problem = bad_arguments("... pPID.TID");
+    return false;
+  }
   auto thread = below_.debugger_thread();
   if (!thread) return fail(std::move(thread.error()));
   if (*thread) return make(**thread, problem);
-  problem = refusal(ErrorCode::kUsage, "cannot show a history", "no thread is selected",
-                    "start the program first");
+  problem = refusal("cannot show a history", "no thread is selected", "start the program first");
   return false;
 }
 
@@ -122,8 +207,7 @@ Result<bool> MonitorHistory::make(ThreadId id, std::string& problem) {
   RecordedThread* thread = recorder_.find(id);
   if (thread == nullptr) {
     made_.reset();
-    problem = refusal(ErrorCode::kUsage, "cannot show a history", "the thread is not recorded",
-                      "record btrace");
+    problem = refusal("cannot show a history", "the thread is not recorded", "record btrace");
     return false;
   }
   auto stop = recorder_.settle(*thread);
@@ -134,7 +218,14 @@ Result<bool> MonitorHistory::make(ThreadId id, std::string& problem) {
   auto snapshot = recorder_.snapshot(*thread);
   if (!snapshot) return fail(std::move(snapshot.error()));
   auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
-  made_ = Made{id, *head, stop->pc, std::make_unique<const History>(std::move(shared)), {}};
+  made_ = Made{.thread = id,
+               .head = *head,
+               .pc = stop->pc,
+               .history = std::make_unique<const History>(std::move(shared)),
+               .symbols = symbols_of(id),
+               .calls = nullptr,
+               .shown_items = {},
+               .shown_calls = {}};
   return true;
 }
 

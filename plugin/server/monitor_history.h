@@ -1,7 +1,8 @@
-// MonitorHistory: `monitor tailtrace instruction-history` and `items`, a thread's history for
+// MonitorHistory: `monitor tailtrace instruction-history` and its like, a thread's history for
 // people and for scripts inside the debugger.
 //
-// The history is kept between commands, until the thread has moved.
+// The history is kept between commands, until the thread has moved. Names come from the files that
+// the process has mapped, as this machine has them.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "decoder/history/calls.h"
 #include "decoder/history/history.h"
 #include "decoder/history/range.h"
 #include "plugin/server/recorder.h"
@@ -35,14 +37,33 @@ class MonitorHistory {
     Position head;
     Address pc;
     std::unique_ptr<const History> history;
-    std::optional<Range> shown;  // last
+    std::unique_ptr<Symbolizer> symbols;
+    std::unique_ptr<const CallHistory> calls;  // null: not asked for yet
+    std::optional<Range> shown_items;          // last
+    std::optional<Range> shown_calls;
+  };
+  // The words behind a command's name.
+  struct Arguments {
+    std::string_view rest;
+    std::string_view word();
+    // Sets `number`; false when the next word is none or is less than `least`.
+    bool number(std::uint64_t& number, std::uint64_t least);
   };
 
-  Result<std::string> instruction_history(std::string_view range);
-  Result<std::string> items(std::string_view arguments);
+  // Each runs one command over made_.
+  std::string instruction_history(Arguments arguments);
+  std::string function_call_history(Arguments arguments);
+  std::string items(Arguments arguments);
+  std::string calls(Arguments arguments);
+  std::string find(Arguments arguments);
+  std::string head_line(std::string_view schema) const;
+  // Makes made_->calls; false: `problem` says why there are none.
+  bool make_calls(std::string& problem);
+
   // Sets made_. False: `problem` says why there is none.
   Result<bool> make(ThreadId thread, std::string& problem);
-  Result<bool> make_selected(std::string& problem);
+  // Of the thread that the last word names, which is taken off, or of the selected one.
+  Result<bool> make_meant(std::string_view& words, std::string& problem);
 
   Below& below_;
   Recorder& recorder_;
