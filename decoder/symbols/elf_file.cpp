@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "decoder/symbols/plt.h"
 
@@ -26,11 +27,14 @@ std::string name_at(Elf* elf, std::size_t strings, std::size_t offset) {
   return name == nullptr ? std::string() : std::string(name, strnlen(name, kMaxName_bytes));
 }
 
-bool is_code_section(Elf* elf, std::size_t index) {
+// Where a section of code ends; 0 when it holds none.
+std::uint64_t end_of_code(Elf* elf, std::size_t index) {
   GElf_Shdr header;
   Elf_Scn* section = elf_getscn(elf, index);
-  return section != nullptr && gelf_getshdr(section, &header) != nullptr &&
-         (header.sh_flags & SHF_EXECINSTR) != 0;
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr ||
+      (header.sh_flags & SHF_EXECINSTR) == 0)
+    return 0;
+  return header.sh_addr + std::min(header.sh_size, ~std::uint64_t{0} - header.sh_addr);
 }
 
 bool names_code(const GElf_Sym& symbol) {
@@ -55,18 +59,18 @@ void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr || header.sh_entsize == 0) return;
   std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, 1u << 30);
-  std::vector<std::int8_t> is_code;  // by section: -1 unknown
+  std::vector<std::optional<std::uint64_t>> ends;  // of code, by section; nothing: not known yet
   for (std::size_t i = 0; i < count && symbols.size() < ElfFile::kMaxSymbols; ++i) {
     GElf_Sym symbol;
     if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || !names_code(symbol)) continue;
-    if (symbol.st_shndx >= is_code.size()) is_code.resize(symbol.st_shndx + 1u, -1);
-    std::int8_t& code = is_code[symbol.st_shndx];
-    if (code < 0) code = is_code_section(elf, symbol.st_shndx) ? 1 : 0;
-    if (code == 0) continue;
+    if (symbol.st_shndx >= ends.size()) ends.resize(symbol.st_shndx + 1u);
+    std::optional<std::uint64_t>& end = ends[symbol.st_shndx];
+    if (!end) end = end_of_code(elf, symbol.st_shndx);
+    if (*end == 0) continue;
     std::string name = name_at(elf, header.sh_link, symbol.st_name);
     if (name.empty() || name.starts_with(".L") || name.front() == '$') continue;
     cut_default_version(name);
-    symbols.push_back({symbol.st_value, symbol.st_size, std::move(name)});
+    symbols.push_back({symbol.st_value, symbol.st_size, std::move(name), *end});
   }
 }
 

@@ -67,7 +67,7 @@ void name_stubs(Elf_Scn* section, const GElf_Shdr& header, const Slots& slots,
   for (std::size_t at = 0; at + size <= bytes.size(); at += size) {
     auto slot = slots.find(slot_of(bytes.subspan(at, size), header.sh_addr + at));
     if (slot == slots.end() || symbols.size() >= ElfFile::kMaxSymbols) continue;
-    symbols.push_back({header.sh_addr + at, size, slot->second + "@plt"});
+    symbols.push_back({header.sh_addr + at, size, slot->second + "@plt", ~0ull});
   }
 }
 

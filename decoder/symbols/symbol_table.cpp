@@ -24,7 +24,7 @@ SymbolTable::SymbolTable(std::vector<ElfSymbol> symbols) : symbols_(std::move(sy
   edges_.reserve(symbols_.size() * 2);
   for (const ElfSymbol& symbol : symbols_) {
     edges_.push_back(symbol.value);
-    if (symbol.size_bytes != 0) edges_.push_back(end_of(symbol));
+    edges_.push_back(symbol.size_bytes != 0 ? end_of(symbol) : symbol.section_end);
   }
   std::sort(edges_.begin(), edges_.end());
   edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
@@ -39,7 +39,8 @@ SymbolTable::Cover SymbolTable::cover(std::uint64_t address) const {
 }
 
 // The nearest symbol with a size that covers the address, or the one before it if that reaches
-// further; failing these the nearest without a size. Of several at one address the last by name.
+// further; failing these the nearest without a size in the same section. Of several at one address
+// the last by name.
 const ElfSymbol* SymbolTable::find(std::uint64_t address) const {
   auto next = std::upper_bound(symbols_.begin(), symbols_.end(), address,
                                [](std::uint64_t a, const ElfSymbol& s) { return a < s.value; });
@@ -47,7 +48,7 @@ const ElfSymbol* SymbolTable::find(std::uint64_t address) const {
   while (next != symbols_.begin()) {
     const ElfSymbol& symbol = *--next;
     if (symbol.size_bytes == 0) {
-      if (unsized == nullptr) unsized = &symbol;
+      if (unsized == nullptr && address < symbol.section_end) unsized = &symbol;
       continue;
     }
     if (holds(symbol, address)) return &symbol;

@@ -1,0 +1,179 @@
+"""The GDB commands of gdb-scripts/tailtrace.py in stock GDB, behind `tailtrace serve`, against what
+GDB's own record commands say of the same history."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "gdb-scripts" / "tailtrace.py"
+BUILD = pathlib.Path(os.environ["TAILTRACE_BINARY_DIR"])
+PROGRAM = BUILD / "tests/programs/three_rounds"
+COMMANDS = ["info", "instruction-history", "function-call-history", "goto", "back", "forward",
+            "hits", "last", "doctor"]
+CONNECT = ["set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve - {PROGRAM}"]
+RECORD = CONNECT + ["break main", "continue", "record btrace", "next", "next", "next", "next"]
+
+pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="GDB is not installed")
+
+
+def talk(*commands):
+    """What GDB says to each of the commands, all of them in one session."""
+    words = ["gdb", "-nx", "-batch", "-ex", "set confirm off", "-ex", f"source {SCRIPT}"]
+    for number, command in enumerate(commands):
+        words += ["-ex", f"echo @@{number}@@\\n", "-ex", command]
+    words += ["-ex", "echo @@end@@\\n", "-ex", "kill", str(PROGRAM)]
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    said = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, text=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    parts = re.split(r"^@@\w+@@\n", said, flags=re.M)
+    assert len(parts) == len(commands) + 2, said
+    assert "Traceback" not in said and "Python Exception" not in said, said
+    return parts[1:-1]
+
+
+def recorded(*commands):
+    return talk(*RECORD, *commands)[len(RECORD):]
+
+
+def test_instruction_lists_are_gdbs_own():
+    ranges = ["1,40", "1,+25", "30,-12", "2000", "/r 1,60", "/f 1,9", "/rf 5,25"]
+    pairs = recorded(*[f"{whose} instruction-history {r}" for r in ranges
+                       for whose in ("record", "tailtrace")])
+    for range_, gdbs, ours in zip(ranges, pairs[::2], pairs[1::2]):
+        assert len(gdbs.splitlines()) >= 9
+        assert ours == gdbs, range_
+
+
+def test_source_lines_stand_before_their_instructions():
+    (said,) = recorded("tailtrace instruction-history /s 1,10")
+    lines = said.splitlines()
+    call = next(i for i, line in enumerate(lines) if "call " in line and "malloc@plt" in line)
+    assert re.search(r"three_rounds.c:\d+\t    void\* room = malloc\(16\);$", lines[call - 2])
+    assert len([line for line in lines if re.match(r"\d+\t", line)]) == 10
+
+
+def test_all_instructions_are_gdbs_own():
+    gdbs, ours = recorded("set record instruction-history-size unlimited",
+                          "set tailtrace history-size unlimited",
+                          "record instruction-history", "tailtrace instruction-history")[2:]
+    assert len(gdbs.splitlines()) > 2000
+    assert ours == gdbs
+
+
+def test_call_lists_are_gdbs_own():
+    ranges = ["1,20", "/i 1,+9", "/c 1,40", "/ic 30,-10", "/il 1,1"]
+    pairs = recorded(*[f"{whose} function-call-history {r}" for r in ranges
+                       for whose in ("record", "tailtrace")])
+    for range_, gdbs, ours in zip(ranges, pairs[::2], pairs[1::2]):
+        assert gdbs.count("\n") >= 1
+        assert ours == gdbs, range_
+
+
+def test_pages_go_on_where_they_ended():
+    first, second, before, newest, end = recorded(
+        "tailtrace instruction-history 1,5", "tailtrace instruction-history",
+        "tailtrace instruction-history -", "tailtrace instruction-history -3",
+        "tailtrace instruction-history")
+    numbers = [[int(line.split()[0]) for line in said.splitlines()]
+               for said in (first, second, before, newest)]
+    assert numbers[0] == [1, 2, 3, 4, 5]
+    assert numbers[1] == list(range(6, 16))
+    assert numbers[2] == [1, 2, 3, 4, 5]
+    assert len(numbers[3]) == 3 and numbers[3][0] > 2000
+    assert end == "At the end of the history.\n"
+
+
+def test_goes_where_record_goto_goes():
+    said = recorded("record goto 12", "print $pc", "tailtrace goto 12", "print $pc",
+                    "tailtrace forward 3", "print $pc", "record goto 15", "print $pc",
+                    "tailtrace back", "print $pc", "record goto 14", "print $pc",
+                    "tailtrace goto -1", "tailtrace forward", "info record",
+                    "tailtrace goto begin", "print $pc", "record goto begin", "print $pc",
+                    "tailtrace goto end", "info record")
+    values = [re.search(r"0x\w+", one)[0] for one in said if one.startswith("$")]
+    assert values[0] == values[1]
+    assert values[2] == values[3]
+    assert values[4] == values[5]
+    assert values[6] == values[7]
+    assert "Replay in progress" not in said[14] and "Replay in progress" not in said[-1]
+
+
+def test_hits_are_where_breakpoints_stop():
+    hits, none, last, frames, stops = recorded(
+        "tailtrace hits inc", "tailtrace hits clean_up", "tailtrace last inc",
+        "backtrace 3", "record goto end")
+    assert [line.split(":")[0].split("<")[1] for line in hits.splitlines()] == ["inc+0>"] * 2
+    assert none == "It was not arrived at in what is recorded.\n"
+    assert "inc (" in last
+    assert [re.search(r"(\w+) \(", line)[1] for line in frames.splitlines()[:3]] == [
+        "inc", "twice", "main"]
+
+
+def test_every_command_has_help():
+    said = talk("help tailtrace", *[f"help tailtrace {command}" for command in COMMANDS])
+    for command, text in zip(COMMANDS, said[1:]):
+        assert f"tailtrace {command} -- " in said[0]
+        first = text.splitlines()[0]
+        assert first.endswith(".") and "Usage: tailtrace " + command in text
+    assert "not documented" not in "".join(said)
+
+
+def test_locations_are_completed():
+    said = talk("complete tailtrace hits twic", "complete tailtrace la")
+    assert said == ["tailtrace hits twice\n", "tailtrace last\n"]
+
+
+def test_without_a_server_says_what_to_do():
+    said = talk(*[f"tailtrace {command} 1" for command in COMMANDS if command != "doctor"])
+    for text in said:
+        assert "  why:" in text or "no symbol" in text.lower() or "no thread" in text, text
+
+
+def test_behind_another_server_says_what_to_do():
+    connect = f"target remote | gdbserver - {PROGRAM}"
+    said = talk("set sysroot /", connect, "tailtrace info", "tailtrace goto 3", "tailtrace doctor")
+    for text in said[2:4]:
+        assert "fix:  target remote | tailtrace serve - PROGRAM" in text
+    assert "server: no: " in said[4]
+
+
+def test_before_recording_says_what_to_do():
+    said = talk(*CONNECT, "tailtrace instruction-history", "tailtrace goto 1", "tailtrace doctor")
+    for text in said[2:4]:
+        assert "why:  the thread is not recorded\n  fix:  record btrace" in text
+    assert "recording: no: " in said[4]
+
+
+@pytest.mark.parametrize("command, answer", [
+    ("instruction-history 99999", "there is nothing in the range `99999`"),
+    ("instruction-history 3,1", "there is nothing in the range `3,1`"),
+    ("instruction-history foo bar", "cannot use the number `foo bar`"),
+    ("instruction-history /z 1", "cannot use the modifier `/z`"),
+    ("goto", "cannot go anywhere"), ("goto 0", "there is no instruction 0"),
+    ("goto 99999", "there is no instruction 99999"), ("back 99999", "there is no instruction -"),
+    ("forward 2", "there is no instruction "), ("hits", "cannot search for nothing"),
+    ("hits no_such_function", 'Function "no_such_function" not defined.'),
+    ("last clean_up", "clean_up was not arrived at"), ("magic", "there is no command")])
+def test_refuses_in_a_sentence(command, answer):
+    (said,) = recorded(f"tailtrace {command}")
+    assert said.startswith(answer), said
+
+
+def test_size_of_a_page_is_a_setting():
+    said = recorded("show tailtrace history-size", "set tailtrace history-size 3",
+                    "show tailtrace history-size", "tailtrace instruction-history",
+                    "tailtrace function-call-history")
+    assert said[0] == "One `tailtrace` command shows 10.\n"
+    assert said[2] == "One `tailtrace` command shows 3.\n"
+    assert [len(text.splitlines()) for text in said[3:]] == [3, 3]
+
+
+def test_stands_before_a_program_that_ended():
+    said = recorded("delete", "continue", "tailtrace info", "tailtrace instruction-history")
+    for text in said[2:]:
+        assert "  why:" in text or "no thread" in text
