@@ -474,9 +474,6 @@ class HistorySize(gdb.Parameter):
         super().__init__("tailtrace history-size", gdb.COMMAND_DATA, gdb.PARAM_UINTEGER)
         self.value = 10
 
-    def get_set_string(self):
-        return ""
-
     def get_show_string(self, value):
         return f"One `tailtrace` command shows {value}."
 
