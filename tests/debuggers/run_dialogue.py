@@ -2,12 +2,14 @@
 """Plays a dialogue with stock gdb and compares; README.md has the format."""
 
 import argparse
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "gdb-scripts"
 SKIPPED = 77
 TIMEOUT_S = 120
 
@@ -106,7 +108,7 @@ def play(options, dialogue):
     program = f"{options.programs}/{dialogue.settings['program']}"
     server, connecting = connection(options, dialogue.settings["connect"], program)
     words = {"format": options.format, "engine": options.engine, "program": program,
-             "tailtrace": options.tailtrace, "port": server.port if server else ""}
+             "scripts": SCRIPTS, "tailtrace": options.tailtrace, "port": server.port if server else ""}
     fixed = ["set width 0", "set height 0", "set confirm off", "set debuginfod enabled off",
              "set sysroot /", "set remotetimeout 60"]
     commands = [command.format(**words) for command, _ in dialogue.steps]
