@@ -200,6 +200,42 @@ TEST(Pt, AddressFiltersLeaveOnlyWhatIsInside) {
   std::printf("    %zu instructions inside, all exact\n", shown.executed.size());
 }
 
+volatile std::uint64_t counter;
+__attribute__((noinline)) void begin_here() { counter = counter + 1; }
+__attribute__((noinline)) void end_here() { counter = counter - 1; }
+
+TEST(Pt, BreakpointsLetTheTraceGoOnAndPauseIt) {
+  PerfConfig config = config_of(65536);
+  config.resume_at = Address{reinterpret_cast<std::uint64_t>(&begin_here)};
+  config.pause_at = Address{reinterpret_cast<std::uint64_t>(&end_here)};
+  Child child({[] {
+    work(10, {false, false});
+    begin_here();
+    work(3, {false, false});
+    end_here();
+    work(10, {false, false});
+  }});
+  PerfEngine engine(real_kernel(), Hardware::kPt, config);
+  ThreadId thread{child.pid(), child.pid()};
+  reset_truth();
+  auto started = engine.start(thread);
+  if (!started) {
+    // Kernels before 6.13, unless the distribution has it, do not know the attribute.
+    EXPECT_THAT(started.error().why, testing::HasSubstr("AUX pause and resume"));
+    GTEST_SKIP() << started.error().to_string();
+  }
+  ASSERT_TRUE(child.run());
+  auto snapshot = engine.snapshot(thread, {{child.registers().rip}, false}, ~0ull);
+  ASSERT_TRUE(snapshot) << snapshot.error().to_string();
+  Shown shown = show(*snapshot);
+  std::vector<Address> truth = read_truth();
+  auto begin = std::find(truth.begin(), truth.end(), *config.resume_at);
+  auto end = std::find(begin, truth.end(), *config.pause_at);
+  ASSERT_NE(end, truth.end());
+  EXPECT_TRUE(shown.executed == std::vector<Address>(begin, end));
+  std::printf("    %zu instructions between, all exact\n", shown.executed.size());
+}
+
 TEST(Bts, ShowsAllOfAShortExecutionWithItsSignals) {
   Session session(Hardware::kBts, config_of(4 << 20), {[] { work(300); }});
   EXPECT_TRUE(session.engine.take_remarks().empty());

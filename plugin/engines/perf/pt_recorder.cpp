@@ -5,6 +5,7 @@
 
 #include "decoder/perf/aux_area.h"
 #include "decoder/pt/record_sink.h"
+#include "plugin/engines/perf/breakpoints.h"
 #include "plugin/engines/perf/overlap.h"
 #include "plugin/engines/perf/pt_settings.h"
 
@@ -60,8 +61,9 @@ class TailSink final : public pt::Sink {
 
 class PtRecorder final : public ThreadRecorder {
  public:
-  PtRecorder(Event event, std::size_t keep, const pt::DecoderConfig& config)
-      : event_(std::move(event)), keep_(keep), config_(config) {}
+  PtRecorder(Event event, std::vector<Marker> triggers, std::size_t keep,
+             const pt::DecoderConfig& config)
+      : event_(std::move(event)), triggers_(std::move(triggers)), keep_(keep), config_(config) {}
 
   Result<void> refresh(const CodeInUse& code) override {
     {
@@ -113,6 +115,7 @@ class PtRecorder final : public ThreadRecorder {
   }
 
   Event event_;
+  std::vector<Marker> triggers_;  // of the event's group
   std::size_t keep_;
   pt::DecoderConfig config_;
   std::shared_ptr<const CodeImage> image_;
@@ -121,6 +124,23 @@ class PtRecorder final : public ThreadRecorder {
   mutable TailSink sink_;      // with what was decoded last
   std::uint64_t first_ = 0;    // position of its first record
 };
+
+// Breakpoints that let the trace go on, or pause it.
+Result<std::vector<Marker>> open_triggers(Kernel& kernel, const PerfConfig& config, ThreadId thread,
+                                          const Event& leader) {
+  std::vector<Marker> triggers;
+  for (auto [address, action] : {std::pair{config.resume_at, AuxAction::kResume},
+                                 std::pair{config.pause_at, AuxAction::kPause}}) {
+    if (!address) continue;
+    BreakpointSpec spec;
+    spec.address = *address;
+    spec.action = action;
+    auto trigger = Marker::open(kernel, thread.tid, spec, page_size(), &leader);
+    if (!trigger) return fail(std::move(trigger.error()));
+    triggers.push_back(std::move(*trigger));
+  }
+  return triggers;
+}
 
 }  // namespace
 
@@ -139,12 +159,15 @@ Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
     return fail(std::move(got.error()));
   std::string filters;
   for (const std::string& filter : config.filters) filters += (filters.empty() ? "" : ",") + filter;
-  if (!filters.empty()) {
+  if (!filters.empty())
     if (auto ok = event->set_filter(filters); !ok) return fail(std::move(ok.error()));
-    if (auto ok = event->enable(); !ok) return fail(std::move(ok.error()));
-  }
+  auto triggers = open_triggers(kernel, config, thread, *event);
+  if (!triggers) return fail(std::move(triggers.error()));
+  if (attr->disabled)
+    if (auto ok = event->enable(true); !ok) return fail(std::move(ok.error()));
   Machine machine = read_machine(kernel.root());
-  return std::make_unique<PtRecorder>(std::move(*event), config.records.ring_records,
+  return std::make_unique<PtRecorder>(std::move(*event), std::move(*triggers),
+                                      config.records.ring_records,
                                       pt_decoder_config(machine.cpu, *pmu, config));
 }
 

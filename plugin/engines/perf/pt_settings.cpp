@@ -32,7 +32,9 @@ Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& con
                                 std::uint64_t buffer_bytes) {
   perf_event_attr attr = plain_attr(pmu.type, 0);
   attr.exclude_kernel = config.kernel ? 0 : 1;
-  attr.disabled = config.filters.empty() ? 0 : 1;
+  // What else belongs to the event has to be there before it is enabled.
+  attr.disabled = config.filters.empty() && !config.resume_at && !config.pause_at ? 0 : 1;
+  if (config.resume_at) set_aux_action(attr, AuxAction::kStartPaused);
   std::uint8_t psb = config.psb_period.value_or(psb_period_for(pmu, buffer_bytes));
   const Wish wishes[] = {
       // Old kernels have no such bits: there branches are always traced.

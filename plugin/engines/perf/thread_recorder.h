@@ -34,6 +34,11 @@ struct PerfConfig {
   bool return_compression = true;
   std::vector<std::string> filters;  // "filter 0x1000/0x200@/path/to/file"
 
+  // The trace goes on when the thread comes to the first, and pauses when it comes to the second:
+  // hardware breakpoints, no stop (Linux 6.13 and later, and some before).
+  std::optional<Address> resume_at;
+  std::optional<Address> pause_at;
+
   // Last branch records: a sample every so many branches, each with the whole stack.
   std::uint64_t lbr_period = 4096;
 

@@ -29,6 +29,7 @@
  * calls EXPORT_SYMBOL_GPL symbols and is loaded into test guests only.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+#include <linux/capability.h>
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/kdebug.h>
@@ -1007,6 +1008,12 @@ static int bts_init(struct perf_event *e)
 {
 	if (e->attr.type != bts_pmu.type)
 		return -ENOENT;
+	/*
+	 * The real driver asks perf_allow_kernel() even with exclude_kernel.  The sysctl
+	 * behind it is not exported: here users are refused whatever it says.
+	 */
+	if (!perfmon_capable())
+		return -EACCES;
 	return init_common(e);
 }
 static int pt_filters_validate(struct list_head *filters)

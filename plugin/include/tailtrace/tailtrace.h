@@ -1,0 +1,111 @@
+// libtailtrace in C: record the branches of threads with the processor's own tracing, and ask a
+// stopped thread what it did last. The C++ interface in tailtrace.hpp is made of this one.
+//
+// Functions that can fail return null, or a negative number, and store an error; pass null for
+// `error` to do without. What a function returns for the caller to keep has a function of its own
+// that frees it. The interface only grows: structures are filled up to the size that the caller
+// says it knows.
+//
+// Threading: an object belongs to one thread at a time; different objects are independent.
+#ifndef TAILTRACE_TAILTRACE_H
+#define TAILTRACE_TAILTRACE_H
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TT_API __attribute__((visibility("default")))
+#else
+#define TT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tt_error tt_error;
+typedef struct tt_provider tt_provider;
+typedef struct tt_snapshot tt_snapshot;
+
+// "0.1.0".
+TT_API const char* tt_version(void);
+
+// What failed, why as measured, the fix, and what works without it; empty where there is nothing
+// to say. The texts live as long as the error. The code is an exit status: 2 usage, 3 no usable
+// engine, 4 permission, 7 a system call failed, 8 gone.
+TT_API int tt_error_code(const tt_error* error);
+TT_API const char* tt_error_what(const tt_error* error);
+TT_API const char* tt_error_why(const tt_error* error);
+TT_API const char* tt_error_fix(const tt_error* error);
+TT_API const char* tt_error_now(const tt_error* error);
+TT_API void tt_error_free(tt_error* error);
+
+typedef struct tt_options {
+  size_t size_bytes;      // sizeof(tt_options)
+  const char* hardware;   // "pt", "bts", "lbr"; null or "auto": the first that works
+  uint64_t buffer_bytes;  // of trace for each thread, a power of two; 0: a good size
+  uint64_t records;       // kept of each thread; 0: 65536
+} tt_options;
+
+// `options` may be null.
+TT_API tt_provider* tt_provider_new(const tt_options* options, tt_error** error);
+TT_API void tt_provider_free(tt_provider* provider);
+
+// 0, or -1 with an error. Starting what is recorded already changes nothing; start a process again
+// for threads that it has made since.
+TT_API int tt_start_thread(tt_provider* provider, int32_t pid, int32_t tid, tt_error** error);
+TT_API int tt_start_process(tt_provider* provider, int32_t pid, tt_error** error);
+TT_API int tt_stop_thread(tt_provider* provider, int32_t pid, int32_t tid, tt_error** error);
+TT_API int tt_stop_process(tt_provider* provider, int32_t pid, tt_error** error);
+
+// The next thing that turned out otherwise than asked (a smaller buffer, other hardware); null when
+// there is none. It is the caller's to free.
+TT_API tt_error* tt_next_remark(tt_provider* provider);
+
+// What a stopped thread did last. `pc` is the instruction to be executed next; 0: /proc is asked.
+// `limit` is the most records to be taken; 0: all.
+TT_API tt_snapshot* tt_snapshot_thread(tt_provider* provider, int32_t pid, int32_t tid, uint64_t pc,
+                                       uint64_t limit, tt_error** error);
+TT_API void tt_snapshot_free(tt_snapshot* snapshot);
+
+// A transfer of control: 32 bytes, little-endian; RECORD.md has the kinds and flags.
+typedef struct tt_record {
+  uint64_t from;
+  uint64_t to;
+  uint64_t time;
+  uint32_t insns;
+  uint8_t kind;
+  uint8_t flags;
+  uint16_t extra;
+} tt_record;
+
+// All records, oldest first; they live as long as the snapshot.
+TT_API const tt_record* tt_snapshot_records(const tt_snapshot* snapshot, size_t* count);
+// The position of the first record: equal in every snapshot of its thread.
+TT_API uint64_t tt_snapshot_first(const tt_snapshot* snapshot);
+// 1 when nothing is older than the first record: the history begins where recording did.
+TT_API int tt_snapshot_complete(const tt_snapshot* snapshot);
+// "pt", "bts", "lbr".
+TT_API const char* tt_snapshot_hardware(const tt_snapshot* snapshot);
+
+// Executed instructions and gaps are numbered from 1, the oldest, to the size.
+typedef struct tt_item {
+  size_t size_bytes;  // sizeof(tt_item), set by the caller
+  uint64_t number;
+  uint64_t address;  // of the instruction; 0 for a gap
+  uint64_t time;     // last known before it; 0 unknown
+  int is_gap;
+} tt_item;
+
+TT_API uint64_t tt_snapshot_size(const tt_snapshot* snapshot);
+// Fills in an item; 0, or -1 when there is no such number.
+TT_API int tt_snapshot_item(tt_snapshot* snapshot, uint64_t number, tt_item* item);
+// Writes the item as people read it ("call 0x401136", or what a gap lost), cut to `size`; returns
+// how long it is without the zero at its end, or -1 when there is no such number.
+TT_API int tt_snapshot_text(tt_snapshot* snapshot, uint64_t number, char* text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

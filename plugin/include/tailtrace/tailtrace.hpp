@@ -1,0 +1,152 @@
+// libtailtrace in C++: the objects of tailtrace.h with owners, ranges and exceptions. Header only,
+// standard library only: what is linked to is the stable C interface.
+//
+// Threading: an object belongs to one thread at a time; different objects are independent.
+#pragma once
+
+#include <tailtrace/tailtrace.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tailtrace_api {
+
+// Its what() is the whole text, with why, fix and what works meanwhile.
+class Failure : public std::runtime_error {
+ public:
+  explicit Failure(tt_error* error) : runtime_error(text_of(error)) {
+    code_ = tt_error_code(error);
+    why_ = tt_error_why(error);
+    fix_ = tt_error_fix(error);
+    tt_error_free(error);
+  }
+  int code() const { return code_; }
+  const std::string& why() const { return why_; }
+  const std::string& fix() const { return fix_; }
+
+  static std::string text_of(const tt_error* error) {
+    std::string text = tt_error_what(error);
+    auto add = [&](const char* name, const char* part) {
+      if (*part != 0) text += std::string("\n  ") + name + part;
+    };
+    add("why:  ", tt_error_why(error));
+    add("fix:  ", tt_error_fix(error));
+    add("now:  ", tt_error_now(error));
+    return text;
+  }
+
+ private:
+  int code_;
+  std::string why_, fix_;
+};
+
+struct Item {
+  std::uint64_t number;
+  std::uint64_t address;
+  std::uint64_t time;
+  bool is_gap;
+  std::string text;
+};
+
+class Snapshot {
+ public:
+  explicit Snapshot(tt_snapshot* snapshot) : snapshot_(snapshot) {}
+
+  std::span<const tt_record> records() const {
+    std::size_t count = 0;
+    const tt_record* first = tt_snapshot_records(snapshot_.get(), &count);
+    return {first, count};
+  }
+  std::uint64_t first() const { return tt_snapshot_first(snapshot_.get()); }
+  bool complete() const { return tt_snapshot_complete(snapshot_.get()) != 0; }
+  std::string hardware() const { return tt_snapshot_hardware(snapshot_.get()); }
+
+  // Instructions and gaps, numbered from 1.
+  std::uint64_t size() const { return tt_snapshot_size(snapshot_.get()); }
+  // From -1, the newest, down to -size(), or from 1 up. Throws std::out_of_range.
+  Item at(std::int64_t index) const {
+    std::uint64_t number = static_cast<std::uint64_t>(index);
+    if (index < 0) number += size() + 1;
+    tt_item item{};
+    item.size_bytes = sizeof item;
+    if (tt_snapshot_item(snapshot_.get(), number, &item) != 0)
+      throw std::out_of_range("there is no such item in the history");
+    std::string text(256, '\0');
+    int length = tt_snapshot_text(snapshot_.get(), number, text.data(), text.size());
+    text.resize(std::min(text.size() - 1, static_cast<std::size_t>(length)));
+    return {item.number, item.address, item.time, item.is_gap != 0, std::move(text)};
+  }
+
+ private:
+  struct Free {
+    void operator()(tt_snapshot* snapshot) const { tt_snapshot_free(snapshot); }
+  };
+  std::unique_ptr<tt_snapshot, Free> snapshot_;
+};
+
+class Provider {
+ public:
+  struct Options {
+    std::string hardware = "auto";
+    std::uint64_t buffer_bytes = 0;
+    std::uint64_t records = 0;
+  };
+
+  Provider() : Provider(Options()) {}
+  explicit Provider(const Options& options) {
+    tt_options raw{sizeof raw, options.hardware.c_str(), options.buffer_bytes, options.records};
+    tt_error* error = nullptr;
+    provider_.reset(tt_provider_new(&raw, &error));
+    if (!provider_) throw Failure(error);
+  }
+
+  void start_thread(std::int32_t pid, std::int32_t tid) {
+    check([&](tt_error** error) { return tt_start_thread(provider_.get(), pid, tid, error); });
+  }
+  void start_process(std::int32_t pid) {
+    check([&](tt_error** error) { return tt_start_process(provider_.get(), pid, error); });
+  }
+  void stop_thread(std::int32_t pid, std::int32_t tid) {
+    check([&](tt_error** error) { return tt_stop_thread(provider_.get(), pid, tid, error); });
+  }
+  void stop_process(std::int32_t pid) {
+    check([&](tt_error** error) { return tt_stop_process(provider_.get(), pid, error); });
+  }
+  // The thread must stand.
+  Snapshot snapshot(std::int32_t pid, std::int32_t tid, std::uint64_t pc = 0,
+                    std::uint64_t limit = 0) {
+    tt_error* error = nullptr;
+    tt_snapshot* taken = tt_snapshot_thread(provider_.get(), pid, tid, pc, limit, &error);
+    if (taken == nullptr) throw Failure(error);
+    return Snapshot(taken);
+  }
+  // What turned out otherwise than asked since the last call.
+  std::vector<std::string> remarks() {
+    std::vector<std::string> texts;
+    while (tt_error* remark = tt_next_remark(provider_.get())) {
+      texts.push_back(Failure::text_of(remark));
+      tt_error_free(remark);
+    }
+    return texts;
+  }
+
+ private:
+  struct Free {
+    void operator()(tt_provider* provider) const { tt_provider_free(provider); }
+  };
+  template <class Call>
+  void check(Call call) {
+    tt_error* error = nullptr;
+    if (call(&error) != 0) throw Failure(error);
+  }
+  std::unique_ptr<tt_provider, Free> provider_;
+};
+
+}  // namespace tailtrace_api

@@ -1,0 +1,40 @@
+#!/bin/bash
+# The library as its users have it: installed into a folder, found through pkg-config and CMake,
+# with nothing visible but its interface. Arguments: the build folder, the source folder.
+set -euo pipefail
+build=$1 source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cmake --install "$build" --prefix "$folder/usr" --component library > "$folder/log"
+
+library=$(find "$folder/usr" -name 'libtailtrace.so')
+strangers=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -v '^tt_\|^TAILTRACE_0' || true)
+[ -z "$strangers" ] || { echo "visible beside the interface: $strangers"; exit 1; }
+declared=$(grep -o 'tt_[a-z_]*(' "$folder"/usr/include/tailtrace/tailtrace.h | tr -d '(' | sort -u)
+for name in $declared; do
+  nm -D --defined-only "$library" | grep -q " T $name@" || { echo "$name is missing"; exit 1; }
+done
+
+# pkg-config writes the prefix that the build was configured with; it is another one here.
+export PKG_CONFIG_PATH=$(dirname "$(find "$folder/usr" -name tailtrace.pc)")
+real=$(pkg-config --variable=prefix tailtrace)
+flags=$(pkg-config --cflags --libs tailtrace | sed "s|$real|$folder/usr|g")
+export LD_LIBRARY_PATH=$(dirname "$library")
+# shellcheck disable=SC2086
+cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/example_c" "$source/example.c" \
+  -I"$folder/usr/include" -L"$LD_LIBRARY_PATH" $flags
+cmake -S "$source" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/usr" > "$folder/log"
+cmake --build "$folder/build" > "$folder/log" || { cat "$folder/log"; exit 1; }
+
+# Without the hardware both say so, with the reason; with it the C one shows instructions.
+status=0
+"$folder/example_c" > "$folder/out" 2> "$folder/err" || status=$?
+case $status in
+  0) grep -q 'instructions, the last of them' "$folder/out" ;;
+  3 | 4) grep -q 'why:  .' "$folder/err" ;;
+  *) echo "example_c: status $status"; cat "$folder/err"; exit 1 ;;
+esac
+status=0
+"$folder/build/example_cpp" > "$folder/out" 2> "$folder/err" || status=$?
+[ $status = 8 ] && grep -q 'there is no such process' "$folder/err" ||
+  { echo "example_cpp: status $status"; cat "$folder/err"; exit 1; }
