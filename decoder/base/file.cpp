@@ -15,7 +15,8 @@ void UniqueFd::reset() {
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without waiting: a pipe would hold us until somebody writes to it.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return fail(system_error("cannot open " + path));
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return fail(system_error("cannot stat " + path));

@@ -38,6 +38,16 @@ std::uint64_t History::run_limit_insns(std::size_t record) const {
   return record < doubtful_ ? kMaxRun_insns : kMaxDoubtfulRun_insns;
 }
 
+void History::each_gap(const std::function<void(GapReason)>& see) const {
+  if (gaps_ == 0) return;
+  RunReader reader(*snapshot_->code, kFollowedRuns);
+  FlowState state = groups_.front().state;
+  for (std::size_t i = 0; i < snapshot_->records.size(); ++i) {
+    Step step = reader.advance(state, snapshot_->records[i], run_limit_insns(i));
+    if (step.has_gap) see(step.gap.reason);
+  }
+}
+
 std::optional<Address> History::stop() const {
   if (end_.place == FlowState::Place::kUnknown) return std::nullopt;
   return end_.at;

@@ -11,6 +11,7 @@
 // own.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -33,6 +34,9 @@ class History {
 
   // The oldest item is the first instruction that was ever recorded of the thread.
   bool complete() const { return snapshot_->complete; }
+
+  // Calls `see` for every gap, oldest first; follows all records once more.
+  void each_gap(const std::function<void(GapReason)>& see) const;
 
   // Where the thread stands: the instruction to be executed next. Nothing when that is not known.
   std::optional<Address> stop() const;

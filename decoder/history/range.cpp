@@ -42,7 +42,7 @@ std::optional<Number> parse_number(std::string_view text) {
 
 tl::unexpected<Error> unreadable(std::string_view text) {
   return fail(ErrorCode::kUsage, fmt::format("cannot read the range `{}`", text),
-              "it is not N, N,M, N,+K, N,-K or -", "write for example 1,20 or -50,-1");
+              "it is not N, N,M, N,+K, N,-K, - or all", "write for example 1,20 or -50,-1");
 }
 
 tl::unexpected<Error> nothing_there(std::string_view text, std::uint64_t size) {
@@ -73,6 +73,8 @@ Result<Range> parse_range(std::string_view text, const RangeContext& context) {
   c.page = std::clamp<std::uint64_t>(c.page, 1, kFar);
   text = trim(text);
   if (text.empty() || text == "-") return page_without_numbers(text, c);
+  if (text == "all" && c.size != 0) return Range{1, c.size};
+  if (text == "all") return nothing_there(text, c.size);
   const auto size = static_cast<std::int64_t>(std::min<std::uint64_t>(c.size, kFar));
   std::size_t comma = text.find(',');
   std::optional<Number> begin = parse_number(trim(text.substr(0, comma)));

@@ -6,6 +6,7 @@
 //   N,M          from N to M, both included
 //   N,+K         K of them from N on
 //   N,-K         K of them up to N
+//   all          every one
 //
 // Where N is negative it counts back from the newest, -1, and so does an M behind it.
 //

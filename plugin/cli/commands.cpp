@@ -6,6 +6,9 @@ std::vector<Command> all_commands() {
   std::vector<Command> table;
   table.push_back(run_command());
   table.push_back(serve_command());
+  table.push_back(history_command());
+  table.push_back(calls_command());
+  table.push_back(info_command());
   table.push_back(decode_command());
   table.push_back(doctor_command());
   return table;

@@ -7,8 +7,11 @@
 
 namespace tailtrace {
 
+Command calls_command();
 Command decode_command();
 Command doctor_command();
+Command history_command();
+Command info_command();
 Command run_command();
 Command serve_command();
 

@@ -4,12 +4,14 @@
 
 #include "plugin/engines/qemu_plugin/exec.h"
 #include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/maps_log.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/threads.h"
 
 namespace tailtrace {
 
 void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArguments& arguments) {
+  keep_maps(number, arguments);
   Flow flow(cpu);
   flow.take_time();
   switch (number) {

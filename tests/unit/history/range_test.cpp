@@ -57,6 +57,7 @@ TEST(Range, TurnsPages) {
   expect_error("-", ErrorCode::kNegative, hundred(Range{1, 3}));
   expect_error("", ErrorCode::kNegative, hundred(Range{91, 100}));
   expect_range("", 1, 3, {3, 10, {}});
+  expect_range("all", 1, 100);
 }
 
 TEST(Range, SaysWhatItCannotRead) {
@@ -67,7 +68,7 @@ TEST(Range, SaysWhatItCannotRead) {
 
 TEST(Range, SaysThatNothingIsThere) {
   for (const char* none : {"101", "9,7", "200,300"}) expect_error(none, ErrorCode::kNegative);
-  for (const char* any : {"", "-", "1", "-1", "1,5"})
+  for (const char* any : {"", "-", "1", "-1", "1,5", "all"})
     expect_error(any, ErrorCode::kNegative, {0, 10, {}});
 }
 

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "decoder/history/call_listing.h"
+#include "plugin/cli/commands.h"
+#include "plugin/cli/history_view.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::uint64_t kPage = 50;
+
+struct Options {
+  HistoryOptions shared;
+  std::uint64_t newest = ~0ull;
+  bool flat = false;
+};
+
+Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const Range& range,
+                        const Options& options, const Invocation& invocation) {
+  const OutputOptions& output = *options.shared.output;
+  const History& history = *view.history;
+  if (output.json == JsonForm::kNone) {
+    CallListingOptions listing;
+    listing.from_newest = !options.shared.forward;
+    listing.indent = !options.flat;
+    print_lines(
+        [&](const LineSink& sink) {
+          list_calls(history, calls, *view.symbols, range, listing, sink);
+        },
+        output, invocation.out);
+    return view_status(view, options.shared);
+  }
+  nlohmann::ordered_json head = view_json(view);
+  head["segments"] = calls.size();
+  Result<void> printed = print_objects(
+      [&](const LineSink& sink) { list_calls_json(history, calls, *view.symbols, range, sink); },
+      "tailtrace.calls/1", head, "calls", output, invocation.out);
+  if (!printed) return fail(std::move(printed.error()));
+  return view_status(view, options.shared);
+}
+
+Result<int> show_calls(Options options, const Invocation& invocation) {
+  if (!invocation.program.empty()) options.shared.range = invocation.program.front();
+  Result<HistoryView> view = open_view(options.shared, invocation.err);
+  if (!view) return fail(std::move(view.error()));
+  std::uint64_t size = view->history->size();
+  Range items{size - std::min(size, options.newest) + 1, size};
+  Result<CallHistory> calls = CallHistory::make(*view->history, *view->symbols, items);
+  if (!calls) return fail(std::move(calls.error()));
+  Result<Range> range = parse_range(options.shared.range, {calls->size(), kPage, {}});
+  if (!range) return fail(std::move(range.error()));
+  return print_calls(*view, *calls, *range, options, invocation);
+}
+
+}  // namespace
+
+Command calls_command() {
+  return {
+      .name = "calls",
+      .summary = "Show the functions that a recorded thread went through, newest last",
+      .usage = "[OPTIONS] PATH [RANGE]",
+      .examples =
+          {
+              {"tailtrace calls SESSION", "the newest 50 stretches of functions"},
+              {"tailtrace calls --forward SESSION 1,+30", "the oldest 30, numbered as GDB does"},
+              {"tailtrace calls --newest=100000 SESSION", "of the newest instructions only"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        add_history_options(app, options->shared);
+        app.add_option("--newest", options->newest, "look at the newest N instructions only")
+            ->type_name("N");
+        app.add_flag("--flat", options->flat, "do not indent by call level");
+        return [options](const Invocation& invocation) { return show_calls(*options, invocation); };
+      },
+      .take_program = take_range,
+      .details =
+          "Stretches and their numbers are those of GDB's `record function-call-history`. "
+          "The last column is the range of instructions, for `tailtrace history`.",
+  };
+}
+
+}  // namespace tailtrace

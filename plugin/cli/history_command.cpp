@@ -1,0 +1,71 @@
+#include <nlohmann/json.hpp>
+
+#include "plugin/cli/commands.h"
+#include "plugin/cli/history_view.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::uint64_t kPage = 50;
+
+struct Options {
+  HistoryOptions shared;
+  ListingOptions listing;
+};
+
+Result<int> show_history(const Options& options, const Invocation& invocation) {
+  HistoryOptions shared = options.shared;
+  if (!invocation.program.empty()) shared.range = invocation.program.front();
+  Result<HistoryView> view = open_view(shared, invocation.err);
+  if (!view) return fail(std::move(view.error()));
+  const History& history = *view->history;
+  Result<Range> range = parse_range(shared.range, {history.size(), kPage, {}});
+  if (!range) return fail(std::move(range.error()));
+  ListingOptions listing = options.listing;
+  listing.from_newest = !shared.forward;
+  if (shared.output->json == JsonForm::kNone) {
+    print_lines(
+        [&](const LineSink& sink) {
+          list_instructions(history, *view->symbols, *range, listing, sink);
+        },
+        *shared.output, invocation.out);
+    return view_status(*view, shared);
+  }
+  Result<void> printed = print_objects(
+      [&](const LineSink& sink) { list_instructions_json(history, *view->symbols, *range, sink); },
+      "tailtrace.history/1", view_json(*view), "items", *shared.output, invocation.out);
+  if (!printed) return fail(std::move(printed.error()));
+  return view_status(*view, shared);
+}
+
+}  // namespace
+
+Command history_command() {
+  return {
+      .name = "history",
+      .summary = "Show the instructions that a recorded thread executed, newest last",
+      .usage = "[OPTIONS] PATH [RANGE]",
+      .examples =
+          {
+              {"tailtrace history SESSION", "the newest 50"},
+              {"tailtrace history SESSION -500,-1", "the newest 500"},
+              {"tailtrace history --lines SESSION 1,+20", "the oldest 20, with source lines"},
+              {"tailtrace history --json=lines SESSION all | jq .", "all of them, for a program"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        add_history_options(app, options->shared);
+        app.add_flag("--lines", options->listing.lines, "a header for each source line");
+        app.add_flag("--addresses", options->listing.addresses, "show addresses");
+        app.add_flag("--bytes", options->listing.bytes, "show the bytes of instructions");
+        return
+            [options](const Invocation& invocation) { return show_history(*options, invocation); };
+      },
+      .take_program = take_range,
+      .details =
+          "Ranges are those of GDB's `record instruction-history`. In `N,-K` with N above "
+          "0, K is a count; with N below 0 the second number is a position too.",
+  };
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,123 @@
+#include "plugin/cli/history_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "decoder/record/stream_format.h"
+#include "plugin/engines/qemu/qemu_engine.h"
+#include "plugin/engines/qemu/session_folder.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+
+std::string_view state_text(RingState state) {
+  switch (state) {
+    case RingState::kEmpty:
+      return "not started";
+    case RingState::kRunning:
+      return "running";
+    case RingState::kThreadExited:
+    case RingState::kProcessExited:
+      return "exited";
+    case RingState::kReplaced:
+      return "replaced";
+    case RingState::kFollowed:
+      return "gone on in another folder";
+  }
+  return "unknown";
+}
+
+bool is_process_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path + "/" + kProcessName, ignored);
+}
+
+Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& threads) {
+  Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(folder);
+  if (!engine) return fail(std::move(engine.error()));
+  Result<std::vector<QemuEngine::Thread>> found = (*engine)->threads();
+  if (!found) return fail(std::move(found.error()));
+  bool alive = (*engine)->folder().is_alive();
+  for (const QemuEngine::Thread& thread : *found) {
+    bool killed = thread.state == RingState::kRunning && !alive;
+    threads.push_back(
+        {folder, killed ? "killed" : std::string(state_text(thread.state)), thread.thread, false});
+  }
+  return {};
+}
+
+Result<std::vector<ThreadSource>> threads_of_stream(const std::string& path) {
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return fail(std::move(file.error()));
+  ByteSpan head = file->bytes().first(std::min<std::size_t>(64, file->bytes().size()));
+  if (as_text(head).starts_with(std::string_view(kRingMagic, sizeof kRingMagic)))
+    return fail(ErrorCode::kUsage, "cannot show the ring " + path + " by itself",
+                "the code that was executed is kept beside it",
+                "name its folder: " + std::filesystem::path(path).parent_path().string());
+  // Only the header is looked at here: nothing of the rest is unpacked.
+  Result<RecordStream> stream = parse_record_stream(head, path, 0);
+  if (!stream) return fail(std::move(stream.error()));
+  return std::vector<ThreadSource>{{path, "", stream->header.thread, true}};
+}
+
+// What was mapped where; empty when nobody knows any more.
+std::string maps_of(const ProcessFolder& folder) {
+  Result<Bytes> kept = read_file(folder.path() + "/maps", kMaxMaps_bytes);
+  if (kept) return std::string(as_text(*kept));
+  if (!folder.is_alive()) return {};
+  Result<Bytes> now = read_file(fmt::format("/proc/{}/maps", folder.pid()), kMaxMaps_bytes);
+  return now ? std::string(as_text(*now)) : std::string();
+}
+
+}  // namespace
+
+std::string thread_text(ThreadId thread) { return fmt::format("{}.{}", thread.pid, thread.tid); }
+
+Result<std::vector<ThreadSource>> recorded_threads(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return threads_of_stream(path);
+  std::vector<std::string> folders = {path};
+  if (!is_process_folder(path)) {
+    Result<std::vector<std::string>> found = process_folders(path);
+    if (!found) return fail(std::move(found.error()));
+    folders = std::move(*found);
+  }
+  std::vector<ThreadSource> threads;
+  for (const std::string& folder : folders)
+    if (Result<void> added = add_process(folder, threads); !added)
+      return fail(std::move(added.error()));
+  if (threads.empty())
+    return fail(ErrorCode::kBadInput, "there is no recording in " + path,
+                "it holds no thread that was recorded");
+  return threads;
+}
+
+Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
+                                 const std::string& wanted) {
+  std::string known;
+  for (const ThreadSource& thread : threads) {
+    if (wanted.empty() || wanted == std::to_string(thread.thread.tid) ||
+        wanted == thread_text(thread.thread))
+      return thread;
+    if (known.size() < 200) known += (known.empty() ? "" : ", ") + thread_text(thread.thread);
+  }
+  return fail(ErrorCode::kUsage, "there is no thread " + wanted, "the threads are " + known);
+}
+
+Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t limit_records) {
+  if (thread.is_stream) return load_snapshot(thread.path);
+  Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);
+  if (!engine) return fail(std::move(engine.error()));
+  Result<ThreadSnapshot> snapshot = (*engine)->last_snapshot(thread.thread, limit_records);
+  if (!snapshot) return fail(std::move(snapshot.error()));
+  LoadedSnapshot loaded;
+  loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
+  loaded.maps = maps_of((*engine)->folder());
+  return loaded;
+}
+
+}  // namespace tailtrace

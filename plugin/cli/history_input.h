@@ -1,0 +1,38 @@
+// What `history`, `calls` and `info` read: recordings of threads, wherever they are kept.
+//
+// A path is a record stream, the folder of a recorded process, or the folder of a session with any
+// number of them; processes may be alive.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoder/history/snapshot_file.h"
+
+namespace tailtrace {
+
+// A thread that can be opened.
+struct ThreadSource {
+  std::string path;   // the record stream, or the process's folder
+  std::string state;  // "running", "exited", ...; empty: not known
+  ThreadId thread;
+  bool is_stream = false;
+};
+
+// Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.
+Result<std::vector<ThreadSource>> recorded_threads(const std::string& path);
+
+// Picks by "TID" or "PID.TID"; by an empty text the first. Errors: kUsage with those there are.
+Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
+                                 const std::string& wanted);
+
+// The newest `limit_records` of a thread. Errors: as load_snapshot and QemuEngine.
+Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t limit_records);
+
+// "4711.4712"
+std::string thread_text(ThreadId thread);
+
+}  // namespace tailtrace

@@ -1,0 +1,116 @@
+#include "plugin/cli/history_view.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxDocumentItems = 1 << 20;
+
+void say(std::FILE* err, const std::string& text) { fmt::print(err, "{}\n", text); }
+
+}  // namespace
+
+void add_history_options(CLI::App& app, HistoryOptions& options) {
+  app.add_option("PATH", options.path, "a record stream, or the folder of a session or process")
+      ->required();
+  app.add_option("RANGE", options.range,
+                 "N  N,M  N,+K  N,-K  all; N below 0 counts from the newest");
+  app.add_option("--thread", options.thread, "which one; the first if nothing is said")
+      ->type_name("[PID.]TID");
+  app.add_option("--records", options.records, "look at no more than the newest N records")
+      ->type_name("N");
+  app.add_flag("--forward", options.forward, "count from 1, the oldest, as GDB does");
+  app.add_flag("--strict", options.strict, "exit with status 6 when the history has gaps");
+  options.output = add_output_options(app);
+}
+
+Result<std::vector<std::string>> take_range(std::vector<std::string>& args) {
+  static const std::regex kRange("-(\\d[\\d,+-]*)?");
+  std::vector<std::string> ranges;
+  std::erase_if(args, [&](const std::string& arg) {
+    if (!std::regex_match(arg, kRange)) return false;
+    ranges.push_back(arg);
+    return true;
+  });
+  if (ranges.size() > 1)
+    return fail(ErrorCode::kUsage, "there is more than one range", ranges[0] + " and " + ranges[1]);
+  return ranges;
+}
+
+Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err) {
+  Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);
+  if (!threads) return fail(std::move(threads.error()));
+  Result<ThreadSource> thread = pick_thread(*threads, options.thread);
+  if (!thread) return fail(std::move(thread.error()));
+  if (threads->size() > 1 && options.thread.empty())
+    say(err, fmt::format("thread {} of {}; tailtrace info lists them, --thread=TID picks one",
+                         thread_text(thread->thread), threads->size()));
+  Result<LoadedSnapshot> loaded = open_recorded(*thread, options.records);
+  if (!loaded) return fail(std::move(loaded.error()));
+  for (const Error& problem : loaded->problems) say(err, problem.to_string());
+  HistoryView view;
+  view.thread = std::move(*thread);
+  view.history = std::make_shared<const History>(loaded->snapshot);
+  view.symbols = std::make_unique<ProcessSymbols>(parse_maps(loaded->maps));
+  return view;
+}
+
+Json view_json(const HistoryView& view) {
+  const ThreadSnapshot& snapshot = view.history->snapshot();
+  return {{"path", view.thread.path},      {"pid", snapshot.thread.pid},
+          {"tid", snapshot.thread.tid},    {"engine", snapshot.engine},
+          {"complete", snapshot.complete}, {"size", view.history->size()},
+          {"gaps", view.history->gaps()}};
+}
+
+void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,
+                 std::FILE* out) {
+  constexpr std::string_view kBold = "\33[1m", kRed = "\33[31m", kPlain = "\33[0m";
+  bool color = output.use_color(out);
+  lister([&](std::string_view line) {
+    std::string_view mark;
+    if (color && line.find("-- ") != std::string_view::npos) mark = kRed;
+    if (color && mark.empty() && !line.starts_with("    ")) mark = kBold;
+    fmt::print(out, "{}{}{}\n", mark, line, mark.empty() ? "" : kPlain);
+    return std::ferror(out) == 0;
+  });
+}
+
+Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
+                           std::string_view schema, const Json& head, const char* key,
+                           const OutputOptions& output, std::FILE* out) {
+  if (output.json == JsonForm::kLines) {
+    print_json(out, schema, head, output.json);
+    lister([&](std::string_view line) {
+      fmt::print(out, "{}\n", line);
+      return std::ferror(out) == 0;
+    });
+    return {};
+  }
+  Json document = head;
+  Json& items = document[key] = Json::array();
+  lister([&](std::string_view line) {
+    items.push_back(Json::parse(line));
+    return items.size() <= kMaxDocumentItems;
+  });
+  if (items.size() > kMaxDocumentItems)
+    return fail(ErrorCode::kUsage, "cannot print so much as one JSON document",
+                fmt::format("it would have more than {} items", kMaxDocumentItems),
+                "ask for a smaller range, or use --json=lines");
+  print_json(out, schema, document, output.json);
+  return {};
+}
+
+Result<int> view_status(const HistoryView& view, const HistoryOptions& options) {
+  if (!options.strict || view.history->gaps() == 0) return kExitDone;
+  return fail(ErrorCode::kGaps, "the history is not whole",
+              fmt::format("it has {} gap(s)", view.history->gaps()));
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,60 @@
+// HistoryView: what the commands over a recorded thread share: their options, the thread opened,
+// and how they print lines.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "decoder/history/listing.h"
+#include "decoder/symbols/process_symbols.h"
+#include "plugin/cli/command.h"
+#include "plugin/cli/history_input.h"
+#include "plugin/cli/output_options.h"
+
+namespace tailtrace {
+
+struct HistoryOptions {
+  std::string path;
+  std::string thread;
+  std::string range;
+  std::uint64_t records = ~0ull;
+  bool forward = false;
+  bool strict = false;
+  std::shared_ptr<OutputOptions> output;
+};
+
+// Adds PATH, RANGE, --thread, --records, --forward, --strict and the output options.
+void add_history_options(CLI::App& app, HistoryOptions& options);
+
+// take_program of commands with a RANGE: one like "-50,-1" or "-" would pass for an option.
+Result<std::vector<std::string>> take_range(std::vector<std::string>& args);
+
+// A thread's history, with names.
+struct HistoryView {
+  ThreadSource thread;
+  std::shared_ptr<const History> history;
+  std::unique_ptr<ProcessSymbols> symbols;
+};
+
+// Opens what is asked for; says on `err` what of it cannot be read, and which thread it is when
+// there are others. Errors: as recorded_threads, pick_thread, open_recorded.
+Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err);
+
+// Everything but the schema that a document about a history begins with.
+nlohmann::ordered_json view_json(const HistoryView& view);
+
+// Prints the lines of a lister, headers and gaps marked by colour when that is wanted.
+void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,
+                 std::FILE* out);
+
+// Prints the objects of a JSON lister: under `key` of a document that begins as `head`, or a line
+// each after `head`. Errors: kUsage when a document would have too many.
+Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
+                           std::string_view schema, const nlohmann::ordered_json& head,
+                           const char* key, const OutputOptions& output, std::FILE* out);
+
+// The exit status: kGaps is an error with --strict.
+Result<int> view_status(const HistoryView& view, const HistoryOptions& options);
+
+}  // namespace tailtrace

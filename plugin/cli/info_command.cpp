@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "plugin/cli/commands.h"
+#include "plugin/cli/history_view.h"
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ThreadFacts {
+  ThreadSource thread;
+  std::shared_ptr<const ThreadSnapshot> snapshot;
+  std::uint64_t instructions = 0;
+  std::uint64_t gaps = 0;
+  std::map<std::string, std::uint64_t> reasons;  // of gaps
+  std::optional<Address> stop;
+  std::vector<Error> problems;
+};
+
+Result<ThreadFacts> facts_of(const ThreadSource& thread) {
+  Result<LoadedSnapshot> loaded = open_recorded(thread, ~0ull);
+  if (!loaded) return fail(std::move(loaded.error()));
+  History history(loaded->snapshot);
+  ThreadFacts facts;
+  facts.thread = thread;
+  facts.snapshot = loaded->snapshot;
+  facts.instructions = history.instructions();
+  facts.gaps = history.gaps();
+  facts.stop = history.stop();
+  facts.problems = std::move(loaded->problems);
+  history.each_gap([&](GapReason reason) { ++facts.reasons[std::string(reason_name(reason))]; });
+  return facts;
+}
+
+Json facts_json(const ThreadFacts& facts) {
+  const ThreadSnapshot& snapshot = *facts.snapshot;
+  Json json = {{"path", facts.thread.path},
+               {"pid", snapshot.thread.pid},
+               {"tid", snapshot.thread.tid},
+               {"engine", snapshot.engine}};
+  if (!facts.thread.state.empty()) json["state"] = facts.thread.state;
+  json["complete"] = snapshot.complete;
+  json["first_record"] = snapshot.first.value;
+  json["records"] = snapshot.records.size();
+  json["instructions"] = facts.instructions;
+  json["gaps"] = facts.gaps;
+  if (facts.gaps != 0) json["gap_reasons"] = facts.reasons;
+  if (facts.stop) json["stop"] = json_address(*facts.stop);
+  return json;
+}
+
+void print_facts(const ThreadFacts& facts, std::FILE* out) {
+  const ThreadSnapshot& snapshot = *facts.snapshot;
+  fmt::print(out, "thread {}\n", thread_text(snapshot.thread));
+  fmt::print(out, "  from          {}\n", facts.thread.path);
+  fmt::print(out, "  engine        {}\n", snapshot.engine);
+  if (!facts.thread.state.empty()) fmt::print(out, "  state         {}\n", facts.thread.state);
+  fmt::print(out, "  records       {}, {}\n", snapshot.records.size(),
+             snapshot.complete ? "from the beginning"
+                               : fmt::format("{} older ones overwritten", snapshot.first.value));
+  fmt::print(out, "  instructions  {}\n", facts.instructions);
+  std::string reasons;
+  for (auto& [reason, count] : facts.reasons)
+    reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", count, reason);
+  fmt::print(out, "  gaps          {}{}\n", facts.gaps, reasons.empty() ? "" : reasons + ")");
+  if (facts.stop) fmt::print(out, "  next at       {:#x}\n", facts.stop->value);
+}
+
+Result<int> show_info(const HistoryOptions& options, const Invocation& invocation) {
+  Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);
+  if (!threads) return fail(std::move(threads.error()));
+  if (!options.thread.empty()) {
+    Result<ThreadSource> one = pick_thread(*threads, options.thread);
+    if (!one) return fail(std::move(one.error()));
+    threads->assign(1, std::move(*one));
+  }
+  Json list = Json::array();
+  std::uint64_t gaps = 0;
+  for (const ThreadSource& thread : *threads) {
+    Result<ThreadFacts> facts = facts_of(thread);
+    if (!facts) return fail(std::move(facts.error()));
+    for (const Error& problem : facts->problems)
+      fmt::print(invocation.err, "{}\n", problem.to_string());
+    gaps += facts->gaps;
+    if (options.output->json == JsonForm::kNone)
+      print_facts(*facts, invocation.out);
+    else
+      list.push_back(facts_json(*facts));
+  }
+  if (options.output->json != JsonForm::kNone)
+    print_json(invocation.out, "tailtrace.info/1", {{"threads", list}}, options.output->json);
+  if (!options.strict || gaps == 0) return kExitDone;
+  return fail(ErrorCode::kGaps, "the histories are not whole", fmt::format("{} gap(s)", gaps));
+}
+
+}  // namespace
+
+Command info_command() {
+  return {
+      .name = "info",
+      .summary = "Say what a recording holds: threads, records, instructions, gaps",
+      .usage = "[OPTIONS] PATH",
+      .examples =
+          {
+              {"tailtrace info SESSION", "every thread of it"},
+              {"tailtrace info --json SESSION | jq '.threads[].tid'", "in a script"},
+              {"tailtrace info --strict SESSION", "exit with status 6 when something is missing"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<HistoryOptions>();
+        app.add_option("PATH", options->path,
+                       "a record stream, or the folder of a session or process")
+            ->required();
+        app.add_option("--thread", options->thread, "this one only")->type_name("[PID.]TID");
+        app.add_flag("--strict", options->strict, "exit with status 6 when there are gaps");
+        options->output = add_output_options(app);
+        return [options](const Invocation& invocation) { return show_info(*options, invocation); };
+      },
+      .take_program = {},
+      .details = "",
+  };
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,66 @@
+#include "plugin/engines/qemu_plugin/maps_log.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "plugin/engines/qemu_plugin/recorder.h"
+#include "plugin/engines/qemu_plugin/shared_file.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxMaps_bytes = 1 << 20;
+
+std::atomic<bool> g_stale{true};
+std::atomic<int> g_kept_pid{0};  // another one after a fork
+
+// One line with the guest's addresses; nothing when no file is mapped there.
+std::string guest_line(const char* line, std::uint64_t guest_base) {
+  std::uint64_t begin = 0, end = 0;
+  int rest = 0;
+  if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 "%n", &begin, &end, &rest) != 2) return {};
+  if (std::strchr(line, '/') == nullptr || begin < guest_base) return {};
+  char range[64];
+  std::snprintf(range, sizeof range, "%" PRIx64 "-%" PRIx64, begin - guest_base, end - guest_base);
+  return std::string(range) + (line + rest);
+}
+
+std::string guest_maps(std::uint64_t guest_base) {
+  std::string maps;
+  std::FILE* file = std::fopen("/proc/self/maps", "re");
+  if (file == nullptr) return maps;
+  char line[4096 + 256];
+  while (maps.size() < kMaxMaps_bytes && std::fgets(line, sizeof line, file) != nullptr)
+    maps += guest_line(line, guest_base);
+  std::fclose(file);
+  return maps;
+}
+
+void write_maps() {
+  Recorder& r = g_recorder;
+  std::lock_guard<std::mutex> guard(r.lock);
+  std::string path = r.folder + "/maps", part = path + ".new";
+  ::unlink(part.c_str());
+  if (write_new_file(part, guest_maps(r.knows_guest_base ? r.guest_base : 0)))
+    ::rename(part.c_str(), path.c_str());
+}
+
+}  // namespace
+
+void keep_maps(std::int64_t number, const SyscallArguments& arguments) {
+  int pid = ::getpid();
+  if (g_kept_pid.exchange(pid, std::memory_order_relaxed) != pid) g_stale = true;
+  // What the last call mapped is there by now: the loader makes more of them after each library.
+  if (g_stale.exchange(false)) write_maps();
+  bool maps_code =
+      number == SYS_mmap && (arguments[2] & PROT_EXEC) != 0 && (arguments[3] & MAP_ANONYMOUS) == 0;
+  if (maps_code) g_stale = true;
+}
+
+}  // namespace tailtrace
