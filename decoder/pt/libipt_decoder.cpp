@@ -89,7 +89,8 @@ class LibiptRun {
   std::optional<std::uint64_t> find_psb(std::uint64_t from) const;
   End decode_from_sync(int status);
   int drain_events(int status);
-  bool take(const pt_insn& insn);
+  bool take(const pt_insn& insn, std::uint64_t time);
+  std::uint64_t time() const;
   void end_trace(int status);
   void send_run();
   void apply_code_changes();
@@ -173,11 +174,13 @@ LibiptRun::End LibiptRun::decode_from_sync(int status) {
       return End::kTrace;
     }
     apply_code_changes();
+    // Afterwards libipt may have read packets of what comes later.
+    std::uint64_t time = this->time();
     pt_insn insn{};
     status = pt_insn_next(decoder_.get(), &insn, sizeof insn);
     ip_ = {insn.ip};
     if (insn.iclass != ptic_error) {
-      bool endless = take(insn);
+      bool endless = take(insn, time);
       bool undisturbed = status >= 0 && (status & (pts_event_pending | pts_eos)) == 0;
       if (endless && undisturbed) return open_gap(DecodeError::kEndlessLoop);
     }
@@ -203,11 +206,8 @@ int LibiptRun::drain_events(int status) {
 }
 
 // True when the instruction closes an endless loop.
-bool LibiptRun::take(const pt_insn& insn) {
-  RunState state{mode_from_libipt(insn.mode), insn.speculative != 0, false, 0};
-  std::uint32_t lost_mtc = 0;
-  std::uint32_t lost_cyc = 0;
-  if (pt_insn_time(decoder_.get(), &state.time, &lost_mtc, &lost_cyc) < 0) state.time = 0;
+bool LibiptRun::take(const pt_insn& insn, std::uint64_t time) {
+  RunState state{mode_from_libipt(insn.mode), insn.speculative != 0, false, time};
   bool differs = state.mode != state_.mode || state.in_transaction != state_.in_transaction ||
                  state.time != state_.time;
   if (differs || run_.size() == kMaxRun_insns) send_run();
@@ -240,11 +240,7 @@ void LibiptRun::apply_code_changes() {
   const auto& changes = config_.code_changes;
   while (next_change_ < changes.size() && changes[next_change_].offset_bytes <= offset()) {
     const CodeChange& change = changes[next_change_];
-    std::uint64_t time = 0;
-    std::uint32_t lost = 0;
-    if (change.time != 0 &&
-        (pt_insn_time(decoder_.get(), &time, &lost, &lost) < 0 || time < change.time))
-      return;
+    if (change.time != 0 && time() < change.time) return;
     set_epoch(change.epoch);
     ++next_change_;
   }
@@ -271,6 +267,14 @@ std::uint64_t LibiptRun::offset() const {
   std::uint64_t offset = 0;
   pt_insn_get_offset(decoder_.get(), &offset);
   return offset;
+}
+
+// 0 before the first TSC.
+std::uint64_t LibiptRun::time() const {
+  std::uint64_t time = 0;
+  std::uint32_t lost_mtc = 0;
+  std::uint32_t lost_cyc = 0;
+  return pt_insn_time(decoder_.get(), &time, &lost_mtc, &lost_cyc) < 0 ? 0 : time;
 }
 
 class LibiptDecoder final : public Decoder {

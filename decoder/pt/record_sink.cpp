@@ -47,6 +47,20 @@ bool is_direct(InstructionClass kind) {
   return kind == InstructionClass::kJump || kind == InstructionClass::kCall;
 }
 
+// Whether the event's address is that of the instruction to be executed next.
+bool names_next(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kAsyncDisabled:
+    case EventKind::kAsyncBranch:
+    case EventKind::kEndOfTrace:
+      return true;
+    case EventKind::kTransaction:
+      return !event.has(kEventIpSuppressed);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 BranchRecord RecordSink::make(Address from, Address to, RecordKind kind, std::uint8_t flags) const {
@@ -62,10 +76,11 @@ void RecordSink::add(const BranchRecord& record) {
 }
 
 void RecordSink::instructions(std::span<const Instruction> run, const RunState& state) {
-  time_ = state.time;
+  // The branch that led here has the time and state of its own run.
   arrive(run.front().address);
-  in_transaction_ = state.in_transaction;
+  time_ = state.time;
   time_exact_ = state.time_exact;
+  in_transaction_ = state.in_transaction;
   for (const Instruction& insn : run) {
     if (newest_) arrive(insn.address);
     newest_ = insn;
@@ -140,7 +155,6 @@ void RecordSink::come_back_from(const Away& away, Address ip) {
 
 void RecordSink::disabled(const Event& event) {
   Away away;
-  if (event.kind != EventKind::kDisabled) arrive(event.ip);
   away.record = position(RecordKind::kDisable);
   if (event.kind == EventKind::kDisabled && newest_) {
     away.record = make(newest_->address, {}, RecordKind::kDisable, 0);
@@ -174,7 +188,6 @@ void RecordSink::overflow(const Event& event) {
 
 void RecordSink::transaction(const Event& event) {
   if (event.has(kEventIpSuppressed)) return;
-  arrive(event.ip);
   aborted_ = event.has(kEventAborted);
   if (aborted_) return;
   bool begins = event.has(kEventSpeculative);
@@ -185,6 +198,8 @@ void RecordSink::transaction(const Event& event) {
 
 void RecordSink::event(const Event& event) {
   if (event.has(kEventStatusUpdate)) return;
+  // The branch that led there was before the event.
+  if (names_next(event)) arrive(event.ip);
   if (event.has(kEventHasTime)) time_ = event.time;
   switch (event.kind) {
     case EventKind::kEnabled:
@@ -199,7 +214,6 @@ void RecordSink::event(const Event& event) {
       break;
     case EventKind::kAsyncBranch: {
       if (event.to.is_null()) return disabled(event);
-      arrive(event.ip);
       RecordKind kind = aborted_ ? RecordKind::kTransactionAbort : RecordKind::kInterrupt;
       std::uint8_t flags = aborted_ ? kFlagAsync | kFlagAbort : kFlagAsync;
       aborted_ = false;
@@ -214,7 +228,6 @@ void RecordSink::event(const Event& event) {
       transaction(event);
       break;
     case EventKind::kEndOfTrace:
-      arrive(event.ip);
       add(make(event.ip, {}, RecordKind::kDisable, kFlagAsync));
       running_ = false;
       break;

@@ -93,7 +93,6 @@ class Synthesizer {
   void pause(Address next);
   void go_to(Address to);
   void sync();
-  void tell_time(const BranchRecord& record);
   Result<void> check_size() const;
 
   const SynthesisOptions& options_;
@@ -108,7 +107,7 @@ class Synthesizer {
   bool lost_ = false;      // while not tracing: something is missing in between
   bool overflow_ = false;  // while not tracing: the last packet is an OVF
   bool in_transaction_ = false;
-  std::uint64_t time_ = 0;
+  ClockWriter clock_{out_, options_.timing, options_.clocks};
   std::size_t last_psb_ = 0;
 };
 
@@ -176,7 +175,7 @@ const RunPlan* Synthesizer::follow(const BranchRecord& record) {
 void Synthesizer::go_along(const RunPlan& plan, const BranchRecord& record) {
   if (!tracing_) start_tracing();
   guard(plan.begin, plan.from);
-  tell_time(record);
+  clock_.tell(record.time);
   show(plan);
 }
 
@@ -204,7 +203,7 @@ void Synthesizer::show_branch(const RunPlan& plan, const BranchRecord& record) {
   if (!is_sure || !fits(plan.last, record)) return;
   at_ = plan.from;
   start_tracing();
-  tell_time(record);
+  clock_.tell(record.time);
   run_begin_ = at_;
   branch(plan.last, record);
 }
@@ -418,23 +417,22 @@ void Synthesizer::go_to(Address to) {
 
 // PSB+: from here on a decoder can begin without what came before.
 void Synthesizer::sync() {
-  if (tracing_) guard(at_, at_);
+  bool pauses = tracing_ && options_.pause_at_psb;
+  if (pauses)
+    stop_here();
+  else if (tracing_)
+    guard(at_, at_);
+  clock_.before_sync();
   out_.psb();
   last_psb_ = out_.size_bytes();
-  if (options_.timing && time_ != 0) out_.tsc(time_);
+  clock_.sync();
   out_.mode_exec(options_.mode);
   if (in_transaction_) out_.mode_tsx(true, false);
   if (tracing_) out_.fup(at_);
   out_.psbend();
   returns_.clear();
   overflow_ = false;
-}
-
-void Synthesizer::tell_time(const BranchRecord& record) {
-  if (!options_.timing || record.time <= time_) return;
-  time_ = record.time;
-  out_.flush();
-  out_.tsc(time_);
+  if (pauses) start_tracing();
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "decoder/base/result.h"
 #include "decoder/code/code_image.h"
 #include "decoder/code/instruction.h"
+#include "decoder/pt/clock_writer.h"
 #include "decoder/record/branch_record.h"
 
 namespace tailtrace::pt {
@@ -35,8 +36,14 @@ struct SynthesisOptions {
   bool return_compression = true;
   // A decoder can start at least this often; 0: at the beginning only.
   std::uint64_t psb_period_bytes = 4096;
-  // TSC packets wherever the records' time changes.
-  bool timing = false;
+  // The records' times, as timing packets; and what their clocks are like. A decoder must be told
+  // the same.
+  SynthesisTiming timing = SynthesisTiming::kNone;
+  TimingConfig clocks = {
+      .cpuid_15_eax = 2, .cpuid_15_ebx = 168, .mtc_period = 3, .nominal_ratio = 21};
+  // A PSB comes only while tracing is off, which it is made to be. Stock LLDB repeats an
+  // instruction at each PSB that comes while it is on.
+  bool pause_at_psb = false;
   // Records older than these instructions are left out; whole records, so a few more may come.
   std::uint64_t newest_instructions = ~0ull;
   // Read all code as the newest epoch has it, for tools that see only the code of today. What ran

@@ -115,7 +115,8 @@ void fuzz_one(ByteSpan input) {
   std::memcpy(records.data(), rest.data(), records.size() * sizeof(BranchRecord));
   pt::SynthesisOptions options;
   options.return_compression = (header.options & 1) != 0;
-  options.timing = (header.options & 2) != 0;
+  options.timing = static_cast<pt::SynthesisTiming>((header.options >> 5) & 3);
+  options.pause_at_psb = (header.options & 2) != 0;
   options.psb_period_bytes = (header.options & 4) != 0 ? 1 : (header.options & 8) != 0 ? 64 : 0;
   options.newest_instructions = (header.options & 16) != 0 ? 100 : ~0ull;
   options.limit_bytes = 1 << 20;

@@ -54,7 +54,7 @@ TEST_P(RecordSinkOf, ShowsExactlyWhatWasExecuted) {
     options.times = true;
     Walk walk = random_walk(program, seed, options);
     SynthesisOptions synthesis;
-    synthesis.timing = true;
+    synthesis.timing = SynthesisTiming::kTsc;
     auto trace = synthesize(walk.snapshot.records, *program.image(), {}, synthesis);
     ASSERT_TRUE(trace);
     Address pc = end_of(walk.snapshot);

@@ -131,6 +131,77 @@ TEST_P(SynthesisRoundTrip, GivesTheSameRecords) {
   }
 }
 
+// The time of a branch that a packet tells. It is exact where an instruction follows before the
+// next event, which has a packet of its own.
+struct PacketTime {
+  std::uint64_t time;
+  bool exact;
+};
+
+std::vector<PacketTime> times_of_packets(const std::vector<BranchRecord>& records) {
+  std::vector<PacketTime> times;
+  for (std::size_t i = 0; i + 1 < records.size(); ++i) {
+    RecordKind kind = records[i].kind;
+    if (kind == RecordKind::kReturn || kind == RecordKind::kIndirectJump ||
+        kind == RecordKind::kIndirectCall)
+      times.push_back({records[i].time, records[i + 1].insns != 0});
+  }
+  return times;
+}
+
+struct Times {
+  std::vector<PacketTime> written;
+  std::vector<PacketTime> read;
+};
+
+Times times_with(SynthesisTiming timing, MakeDecoder make_decoder, std::uint64_t psb_period) {
+  RandomProgram program(7, 50);
+  WalkOptions walk_options;
+  walk_options.branches = 20000;
+  walk_options.edges = walk_options.losses = false;
+  walk_options.times = true;
+  Walk walk = random_walk(program, 7, walk_options);
+  SynthesisOptions options;
+  options.timing = timing;
+  options.psb_period_bytes = psb_period;
+  auto trace = synthesize(walk.snapshot.records, *program.image(), {}, options);
+  EXPECT_TRUE(trace);
+  DecoderConfig config;
+  config.timing = options.clocks;
+  auto decoder = make_decoder(*program.image(), config);
+  return {times_of_packets(walk.snapshot.records), times_of_packets(decode(*decoder, *trace))};
+}
+
+void expect_times(const Times& times, std::uint64_t tolerance_ticks) {
+  ASSERT_GT(times.written.size(), 1000u);
+  ASSERT_EQ(times.read.size(), times.written.size());
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < times.read.size(); ++i) {
+    auto [written, exact] = times.written[i];
+    std::uint64_t read = times.read[i].time;
+    ASSERT_LE(last, read) << i;
+    ASSERT_LE(read, written) << i;
+    ASSERT_TRUE(!exact || written - read <= tolerance_ticks)
+        << i << ": " << read << ", " << written;
+    last = read;
+  }
+}
+
+// libipt only tells a time that is not later.
+constexpr std::uint64_t kNotLater = ~0ull;
+
+TEST_P(SynthesisRoundTrip, TscAndCycTellTheExactTimes) {
+  std::uint64_t tolerance = GetParam() == &make_flow_decoder ? 0 : kNotLater;
+  for (SynthesisTiming timing : {SynthesisTiming::kTsc, SynthesisTiming::kCyc})
+    for (std::uint64_t period : {0, 512})
+      expect_times(times_with(timing, GetParam(), period), tolerance);
+}
+
+TEST_P(SynthesisRoundTrip, MtcTellsTheTimeWithinItsPeriod) {
+  std::uint64_t tolerance = GetParam() == &make_flow_decoder ? 84 * 8 : kNotLater;
+  expect_times(times_with(SynthesisTiming::kMtc, GetParam(), 4096), tolerance);
+}
+
 INSTANTIATE_TEST_SUITE_P(Libipt, SynthesisRoundTrip, testing::Values(&make_libipt_decoder));
 INSTANTIATE_TEST_SUITE_P(Flow, SynthesisRoundTrip, testing::Values(&make_flow_decoder));
 

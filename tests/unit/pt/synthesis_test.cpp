@@ -30,7 +30,8 @@ TEST(Synthesis, RandomWalksAreWhatLibiptReads) {
     Walk walk = random_walk(program, seed, walk_options);
     SynthesisOptions options;
     options.return_compression = seed % 3 != 0;
-    options.timing = seed % 4 == 1;
+    options.timing = static_cast<SynthesisTiming>(seed % 4);
+    options.pause_at_psb = seed % 5 == 0;
     for (std::uint64_t period : {0, 1, 64, 4096}) {
       SCOPED_TRACE(period);
       options.psb_period_bytes = period;
