@@ -32,14 +32,25 @@ Result<std::string> write_to_main_script(const std::string& folder) {
   return path;
 }
 
+// Has the program named by its path, so that all find the same one, and returns the file with its
+// code: a script's is its interpreter's.
+Result<std::string> resolve_program(std::vector<std::string>& program) {
+  auto runnable = find_program(program);
+  if (!runnable) return fail(std::move(runnable.error()));
+  auto path = find_in_path(program.front());
+  if (!path) return fail(std::move(path.error()));
+  program.front() = *path;
+  return runnable->path;
+}
+
 Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gdb_options) {
   auto gdb = find_gdb();
   if (!gdb) return fail(std::move(gdb.error()));
   GdbStart start;
   start.gdb = *gdb;
-  auto program = find_program(serve.program);
+  auto program = resolve_program(serve.program);
   if (!program) return fail(std::move(program.error()));
-  start.program = program->path;
+  start.program = *program;
   start.options = gdb_options;
   start.record_from_start = serve.engine != EngineChoice::kStep;
   auto command_line = [&](const std::string& target,

@@ -1,9 +1,28 @@
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "plugin/cli/commands.h"
 #include "plugin/cli/serve_options.h"
+#include "plugin/engines/qemu/program_check.h"
 
 namespace tailtrace {
+namespace {
+
+// What gdbserver would say of a program that cannot run does not help. Behind a wrapper only the
+// wrapper knows what is run.
+Result<void> check_program(const ServeOptions& options) {
+  if (options.program.empty() || !options.wrapper.empty()) return {};
+  std::vector<std::string> program = options.program;
+  // gdbserver looks into the current folder before PATH.
+  if (program.front().find('/') == std::string::npos && ::access(program[0].c_str(), F_OK) == 0)
+    program.front().insert(0, "./");
+  auto found = find_program(program);
+  if (!found) return fail(std::move(found.error()));
+  return {};
+}
+
+}  // namespace
 
 Command serve_command() {
   return {
@@ -23,6 +42,7 @@ Command serve_command() {
         return [words](const Invocation& invocation) -> Result<int> {
           auto options = serve_options(*words, invocation.program, invocation.extras);
           if (!options) return fail(std::move(options.error()));
+          if (auto ok = check_program(*options); !ok) return fail(std::move(ok.error()));
           options->say = [err = invocation.err](std::string_view line) {
             std::fprintf(err, "%.*s\n", static_cast<int>(line.size()), line.data());
             std::fflush(err);

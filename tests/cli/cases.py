@@ -47,15 +47,20 @@ def doctor():
     return json.loads(tailtrace("doctor", "--json").stdout)
 
 
+def needs_engine(case, name):
+    """Skips the case where the engine does not work."""
+    verdict = next(one for one in doctor()["engines"] if one["name"] == name)
+    if not verdict["works"]:
+        case.skipTest(f"engine {name}: {verdict['why']}")
+
+
 class EngineCase(CommandCase):
     """Cases that for_each_engine() makes a class of for each software engine."""
 
     engine = ""
 
     def setUp(self):
-        verdict = next(one for one in doctor()["engines"] if one["name"] == self.engine)
-        if not verdict["works"]:
-            self.skipTest(f"engine {self.engine}: {verdict['why']}")
+        needs_engine(self, self.engine)
 
 
 def for_each_engine(namespace, *classes, engines=("qemu", "step")):

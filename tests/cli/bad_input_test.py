@@ -1,0 +1,241 @@
+"""What cannot work is said in the agreed shape, with its exit status and its fix."""
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+
+import cases
+
+TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
+
+
+def elf_header(bits, machine):
+    """The beginning of an executable ELF file (System V ABI, figure 4-3)."""
+    return b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9) + struct.pack("<HHI", 2, machine, 1) \
+        + bytes(64)
+
+
+class InFolder(cases.CommandCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def file(self, name, content, mode=0o755):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        os.chmod(path, mode)
+        return path
+
+    def path_with(self, *names):
+        """An environment whose PATH has these programs only."""
+        tools = tempfile.mkdtemp(dir=self.folder)
+        for name in names:
+            if not shutil.which(name):
+                self.skipTest(f"{name} is not here")
+            os.symlink(shutil.which(name), os.path.join(tools, name))
+        return dict(os.environ, PATH=tools)
+
+
+class Programs(InFolder):
+    def check(self, program, what, why, fix=""):
+        for verb in (["run", "--"], ["run", "--no-debugger", "--keep=" + self.folder + "/kept",
+                                     "--"], ["serve", ":0"]):
+            with self.subTest(verb):
+                outcome = cases.tailtrace(*verb, program)
+                self.assert_error(outcome, 2, "cannot run " + what, why, fix)
+        self.assertFalse(os.path.exists(self.folder + "/kept"))
+
+    def test_no_such_program(self):
+        path = os.path.join(self.folder, "nothing")
+        self.check(path, path, "No such file or directory", "check the name")
+        self.check("no-such-program", "no-such-program", "no folder of PATH", "give its path")
+
+    def test_not_executable(self):
+        path = self.file("plain", b"#!/bin/sh\n", 0o644)
+        self.check(path, path, "it is not executable", "chmod +x " + path)
+
+    def test_folder(self):
+        self.check(self.folder, self.folder, "it is a folder")
+
+    def test_32_bit_program(self):
+        for name, machine in (("i386", 3), ("x32", 62)):
+            path = self.file(name, elf_header(32, machine))
+            self.check(path, path, "it is a 32-bit program", "64-bit build")
+
+    def test_program_of_another_processor(self):
+        path = self.file("arm", elf_header(64, 183))
+        self.check(path, path, "it is for another processor (ELF machine 183)")
+
+    def test_neither_program_nor_script(self):
+        path = self.file("text", b"hello\n")
+        self.check(path, path, "neither an ELF program nor a script")
+        path = self.file("empty", b"")
+        self.check(path, path, "neither an ELF program nor a script")
+
+    def test_script_without_its_interpreter(self):
+        path = self.file("script", b"#!/nonexistent/interpreter -x\n")
+        self.check(path, "/nonexistent/interpreter", "No such file")
+
+    def test_no_program_at_all(self):
+        self.assert_error(cases.tailtrace("run"), 2, "cannot run a program", "none behind `--`",
+                          "tailtrace run -- PROGRAM")
+        self.assert_error(cases.tailtrace("run", TALKS), 2, "cannot run a program", "`--`")
+
+
+class Tools(InFolder):
+    def test_without_qemu_the_qemu_engine_names_its_package(self):
+        env = self.path_with("gdb", "gdbserver")
+        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + self.folder + "/kept",
+                                  "--engine=qemu", "--", TALKS, env=env)
+        self.assert_error(outcome, 3, "cannot record with qemu", "qemu-x86_64 is not installed",
+                          "sudo apt install qemu-user")
+        self.assertFalse(os.path.exists(self.folder + "/kept"))
+
+    def test_without_qemu_auto_steps(self):
+        cases.needs_engine(self, "step")
+        env = self.path_with("gdb", "gdbserver", "sh")
+        outcome = cases.tailtrace("run", "-nx", "-batch", "-ex", "next", "-ex", "info record",
+                                  "-ex", "continue", "--", TALKS, env=env)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        self.assertIn("Active record target: record-btrace", outcome.stdout)
+
+    def test_without_gdb_its_package_is_named(self):
+        outcome = cases.tailtrace("run", "--", TALKS, env=self.path_with("gdbserver"))
+        self.assert_error(outcome, 3, "cannot start GDB", "there is no gdb in PATH",
+                          "apt-get install gdb")
+
+    def test_without_gdbserver_the_step_engine_names_its_package(self):
+        outcome = cases.tailtrace("run", "--engine=step", "--", TALKS, env=self.path_with("gdb"))
+        self.assert_error(outcome, 3, "cannot run gdbserver", "no such program",
+                          "install gdbserver")
+
+
+class Serving(InFolder):
+    def test_port_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            outcome = cases.tailtrace("serve", "--once", f":{port}", TALKS)
+            self.assert_error(outcome, 7, "Can't bind address: Address already in use", "",
+                              f"choose another port than that of :{port}")
+
+    def test_other_than_loopback_is_refused_unless_allowed(self):
+        self.assert_error(cases.tailtrace("serve", "0.0.0.0:0", TALKS), 2,
+                          "will not listen on 0.0.0.0", "no loopback address", "--allow-remote")
+
+    def test_process_to_attach_to_is_gone(self):
+        child = subprocess.Popen(["true"])
+        child.wait()
+        outcome = cases.tailtrace("serve", "--attach", ":0", str(child.pid))
+        self.assertNotEqual(outcome.returncode, 0)
+        self.assertIn(str(child.pid), outcome.stderr)
+
+
+class Values(InFolder):
+    def test_rings_that_cannot_be(self):
+        for ring, why in (("0", "power of two"), ("3", "power of two"), ("-1", "negative"),
+                          ("99999999999999999999", "larger than 64 bits"),
+                          ("8192GiB", "power of two"), ("1KiB", "power of two"),
+                          ("much", "not a number"), ("64parsecs", "no unit")):
+            for verb in (["run", f"--ring={ring}", "--"], ["serve", f"--ring={ring}", ":0"]):
+                with self.subTest(verb):
+                    self.assert_error(cases.tailtrace(*verb, TALKS), 2, ring, why)
+
+    def test_handover_that_cannot_be(self):
+        for number in ("0", "-5", "x"):
+            outcome = cases.tailtrace("run", f"--handover={number}", "--", TALKS)
+            self.assert_error(outcome, 2, f"cannot hand over `{number}` instructions", "no number",
+                              "--handover")
+
+    def test_engine_that_is_none(self):
+        self.assert_error(cases.tailtrace("run", "--engine=magic", "--", TALKS), 2,
+                          "cannot understand the arguments of tailtrace run", "magic",
+                          "tailtrace help run")
+
+    def test_folder_to_keep_exists(self):
+        outcome = cases.tailtrace("run", "--no-debugger", f"--keep={self.folder}", "--", TALKS)
+        self.assert_error(outcome, 7, self.folder, "File exists", "does not exist yet")
+
+    def test_gdbs_options_without_gdb(self):
+        outcome = cases.tailtrace("run", "--no-debugger", "-ex", "x", "--", TALKS)
+        self.assert_error(outcome, 2, "cannot use -ex", "would be GDB's")
+
+    def test_steps_without_a_debugger(self):
+        outcome = cases.tailtrace("run", "--no-debugger", "--engine=step", "--", TALKS)
+        self.assert_error(outcome, 2, "without a debugger", "", "--engine=qemu")
+
+    def test_unknown_verb(self):
+        self.assert_error(cases.tailtrace("rn"), 2, "`rn` is no verb", "", "tailtrace run")
+
+
+class Recordings(InFolder):
+    """A recording to spoil in many ways, for the verbs that read one."""
+
+    def record(self):
+        cases.needs_engine(self, "qemu")
+        session = os.path.join(self.folder, "session")
+        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--", TALKS)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        process, = os.listdir(session)
+        return session, os.path.join(session, process)
+
+    def check(self, path, status, what, why=""):
+        for verb in ("history", "calls", "info"):
+            with self.subTest(verb):
+                self.assert_error(cases.tailtrace(verb, path), status, what, why)
+
+    def spoil(self, path, offset, data):
+        with open(path, "r+b") as file:
+            file.seek(offset)
+            file.write(data)
+
+    def test_no_such_recording(self):
+        self.check(os.path.join(self.folder, "none"), 7, "none", "No such file")
+
+    def test_folder_without_a_recording(self):
+        self.check(self.folder, 5, self.folder)
+
+    def test_file_that_is_no_recording(self):
+        self.check(self.file("text", b"not a recording\n" * 100), 5, "text")
+
+    def test_ring_is_no_ring(self):
+        session, process = self.record()
+        self.spoil(os.path.join(process, "thread.0.ring"), 0, b"RUBBISH!")
+        self.check(session, 5, "thread.0.ring")
+
+    def test_ring_of_another_version(self):
+        session, process = self.record()
+        self.spoil(os.path.join(process, "thread.0.ring"), 8, struct.pack("<I", 99))
+        self.check(session, 5, "thread.0.ring", "99")
+
+    def test_ring_is_cut_short(self):
+        session, process = self.record()
+        os.truncate(os.path.join(process, "thread.0.ring"), 10000)
+        self.check(session, 5, "thread.0.ring", "cut short")
+
+    def test_ring_with_an_impossible_capacity(self):
+        session, process = self.record()
+        self.spoil(os.path.join(process, "thread.0.ring"), 24, struct.pack("<Q", 12345))
+        self.check(session, 5, "thread.0.ring", "12345")
+
+    def test_process_file_is_missing_or_rubbish(self):
+        session, process = self.record()
+        path = os.path.join(process, "process.json")
+        self.spoil(path, 0, b"}}}}")
+        self.check(session, 5, "process.json")
+        os.unlink(path)
+        self.check(session, 7, "process.json", "No such file")
+
+    def test_code_file_is_cut_short(self):
+        session, process = self.record()
+        os.truncate(os.path.join(process, "code"), 100)
+        self.check(session, 5, "code")
+
+
+if __name__ == "__main__":
+    cases.main()
