@@ -108,7 +108,8 @@ def play(options, dialogue):
     program = f"{options.programs}/{dialogue.settings['program']}"
     server, connecting = connection(options, dialogue.settings["connect"], program)
     words = {"format": options.format, "engine": options.engine, "program": program,
-             "scripts": SCRIPTS, "tailtrace": options.tailtrace, "port": server.port if server else ""}
+             "scripts": SCRIPTS, "tailtrace": options.tailtrace,
+             "port": server.port if server else ""}
     fixed = ["set width 0", "set height 0", "set confirm off", "set debuginfod enabled off",
              "set sysroot /", "set remotetimeout 60"]
     commands = [command.format(**words) for command, _ in dialogue.steps]
