@@ -192,7 +192,8 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
     if (step == Step::kStopped && run.ip != run.effect_start) break;
     if (step != Step::kEnd || too_large(run)) return abandon(run);
     if (node.end.kind == InstructionClass::kConditional) {
-      bool taken = (bits >> count & 1) != 0;
+      // One that goes where it would have fallen through to leaves no record.
+      bool taken = (bits >> count & 1) != 0 && node.end.target != node.end.next();
       --count;
       taken ? branch(run, node, node.end.target.value) : fall_through(run, node);
     } else if (node.end.kind == InstructionClass::kReturn) {

@@ -170,7 +170,7 @@ void RecordSink::disabled(const Event& event) {
 }
 
 void RecordSink::overflow(const Event& event) {
-  if (running_ && !event.to.is_null()) arrive(event.to);
+  if (!event.to.is_null()) arrive(event.to);
   if (!away_) {
     away_ = Away{position(RecordKind::kOverflow), {}, {}};
   } else if (away_->by && is_far(away_->by->kind)) {

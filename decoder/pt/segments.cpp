@@ -85,6 +85,7 @@ class PathRecorder final : public PathSink {
         break;
       case EventKind::kAsyncBranch:
       case EventKind::kAsyncDisabled:
+      case EventKind::kEndOfTrace:
         begin(event.ip, event.time);
         break;
       case EventKind::kTransaction:
@@ -104,32 +105,34 @@ class PathRecorder final : public PathSink {
 
   PathWords& begin_path(Address at, std::size_t offset_bytes,
                         const std::shared_ptr<const EffectBook>& book) override {
-    begin(at, 0);
-    SegmentPath::Chunk chunk;
-    chunk.open_insns = slow_.hand_over(at);
-    close_chunk();
-    chunk.book = book;
-    chunk.offset_bytes = offset_bytes;
-    chunk.first_word = path_.words_.size();
-    chunk.first_record = path_.records_.size();
-    path_.chunks_.push_back(std::move(chunk));
+    next_ = {};
+    next_.book = book;
+    next_.offset_bytes = offset_bytes;
+    next_.first_word = path_.words_.size();
+    next_begin_ = at;
     return path_.words_;
   }
 
   void end_path(Address at, const PathTotals& totals) override {
-    SegmentPath::Chunk& chunk = path_.chunks_.back();
-    chunk.end = at;
-    chunk.word_count = path_.words_.size() - chunk.first_word;
+    next_.word_count = path_.words_.size() - next_.first_word;
+    if (next_.word_count == 0) return;
+    begin(next_begin_, 0);
+    next_.open_insns = slow_.hand_over(next_begin_);
+    close_chunk();
+    next_.first_record = path_.records_.size();
+    next_.end = at;
+    path_.chunks_.push_back(next_);
     path_.totals_.insns += totals.insns;
     path_.totals_.branches += totals.branches;
     path_.totals_.records += totals.records;
-    slow_.take_back(at, open_insns(chunk));
+    slow_.take_back(at, open_insns(next_));
   }
 
   // `walker` has decoded the segment.
   void finish(const FlowWalker& walker) {
-    path_.started_at_ = walker.started_at();
     path_.stopped_at_ = walker.stopped_at();
+    if (path_.stopped_at_) begin(*path_.stopped_at_, 0);
+    if (inside_) path_.started_at_ = walker.started_at();
     if (path_.stopped_at_)
       path_.open_insns_ = slow_.hand_over(*path_.stopped_at_);
     else
@@ -162,13 +165,17 @@ class PathRecorder final : public PathSink {
   // A segment that begins inside the flow goes on with it, whoever had it before.
   void begin(Address at, std::uint64_t time) {
     if (std::exchange(begun_, true)) return;
+    inside_ = true;
     path_.start_time_ = time;
     slow_.take_back(at, 0);
   }
 
   SegmentPath& path_;
   RecordSink slow_;
+  SegmentPath::Chunk next_;  // being written
+  Address next_begin_;
   bool begun_ = false;
+  bool inside_ = false;
 };
 
 SegmentDecoder::SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config)
@@ -327,10 +334,17 @@ std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths, ByteS
   std::uint32_t open = 0;
   for (const SegmentPath& path : paths) {
     if (stopped && stopped != path.started_at())
-      out.push_back({*stopped, {}, path.start_time(), open, RecordKind::kDisable, kFlagAsync, 0});
+      out.push_back({*stopped,
+                     {},
+                     path.start_time(),
+                     open,
+                     RecordKind::kDisable,
+                     kFlagAsync | kFlagSynthetic,
+                     0});
     std::size_t first = out.size();
     if (path.started_at() && stopped != path.started_at()) {
-      out.push_back({{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, 0, 0});
+      out.push_back(
+          {{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, kFlagSynthetic, 0});
       first = out.size();
       open = 0;
     }

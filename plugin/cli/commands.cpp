@@ -10,6 +10,7 @@ std::vector<Command> all_commands() {
   table.push_back(calls_command());
   table.push_back(info_command());
   table.push_back(decode_command());
+  table.push_back(packets_command());
   table.push_back(doctor_command());
   return table;
 }

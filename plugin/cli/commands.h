@@ -12,6 +12,7 @@ Command decode_command();
 Command doctor_command();
 Command history_command();
 Command info_command();
+Command packets_command();
 Command run_command();
 Command serve_command();
 

@@ -1,12 +1,16 @@
 // Packets against the layouts of the SDM, volume 3, "Intel Processor Trace", "Packet definitions",
 // and against Intel's own packet decoder.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <intel-pt.h>
 
+#include <cstdio>
 #include <random>
 
+#include "decoder/base/file.h"
 #include "decoder/pt/decoder.h"
 #include "decoder/pt/packet_reader.h"
+#include "tests/support/pt_inputs.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -299,6 +303,79 @@ TEST(Packet, CorruptTmaOfSkz84IsSkippedWithItsExtraByte) {
     ASSERT_EQ(reader.next(ours), ReadStatus::kOk);
     EXPECT_EQ(int{ours.size_bytes}, peer_read(bytes, true).size) << hex;
   }
+}
+
+// --- perf's listing of real traces -----------------------------------------------------------
+
+// ".  00000017:  7d 00 d3 60 b9 ff ff 00     FUP 0xffffb960d300": the name, and the number if any.
+// perf joins runs of PAD and appends them to the packet before; they are left out.
+std::vector<std::string> perf_listing(const std::string& folder) {
+  std::string command = "xz -dc '" + folder + "/expected/perf.data.intel_pt-4.14.packets.txt.xz'";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  std::vector<std::string> list;
+  char line[4096];
+  while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr) {
+    std::string text = line;
+    if (text.rfind(".  ", 0) != 0 || text.size() < 63) continue;
+    text = text.substr(62);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    if (!text.empty() && text != "PAD") list.push_back(text);
+  }
+  if (pipe != nullptr) ::pclose(pipe);
+  return list;
+}
+
+std::string as_perf_prints(const Packet& p) {
+  std::string name(packet_name(p.kind));
+  switch (p.kind) {
+    case K::kTip:
+    case K::kTipPge:
+    case K::kTipPgd:
+    case K::kFup:
+      return p.bits == kIpSuppressed ? name + " no ip" : fmt::format("{} {:#x}", name, p.payload);
+    case K::kTsc:
+    case K::kMtc:
+    case K::kCbr:
+      return fmt::format("{} {:#x}", name, p.payload);
+    case K::kTma:
+      return fmt::format("TMA CTC {:#x} FC {:#x}", p.payload & 0xffff, p.payload >> 16);
+    case K::kPip:
+      return fmt::format("PIP {:#x} (NR={})", p.payload >> 5, p.bits);
+    case K::kTnt: {
+      std::string bits;
+      for (unsigned i = p.bits; i-- != 0;) bits += (p.payload >> i & 1) != 0 ? 'T' : 'N';
+      return fmt::format("TNT {} ({})", bits, p.bits);
+    }
+    case K::kModeTsx:
+      return fmt::format("MODE.TSX TXAbort:{} InTX:{}", p.payload >> 1, p.payload & 1);
+    case K::kModeExec:
+      return fmt::format("MODE.Exec IF:{} {}", p.payload >> 2,
+                         (p.payload & 1) != 0   ? 64
+                         : (p.payload & 2) != 0 ? 32
+                                                : 16);
+    default:
+      return name;
+  }
+}
+
+TEST(Packet, SameListAsPerfOfRealTraces) {
+  std::optional<std::string> folder = real_pt_folder();
+  if (!folder) GTEST_SKIP() << "no real traces here; TAILTRACE_REAL_PT names their folder";
+  std::vector<std::string> ours;
+  for (const char* name : {"aux-0-cpu0-tid3174-off0.pt", "aux-3-cpu3-tid3174-off0.pt"}) {
+    Result<Bytes> bytes = read_file(*folder + "/perf_data_converter/" + name, 1 << 24);
+    ASSERT_TRUE(bytes) << bytes.error().to_string();
+    PacketReader reader(*bytes);
+    Packet p;
+    ReadStatus status;
+    while ((status = reader.next(p)) == ReadStatus::kOk)
+      if (p.kind != K::kPad) ours.push_back(as_perf_prints(p));
+    EXPECT_EQ(status, ReadStatus::kEnd) << name << " at " << reader.offset();
+  }
+  std::vector<std::string> theirs = perf_listing(*folder);
+  for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
+    ASSERT_EQ(ours[i], theirs[i]) << "packet " << i;
+  EXPECT_EQ(ours.size(), theirs.size());
 }
 
 TEST(Packet, SameErrataAsIntelsDecoder) {

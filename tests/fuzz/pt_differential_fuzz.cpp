@@ -1,0 +1,334 @@
+// The flow decoder against Intel's, and its fast path against its complete path, on programs and
+// traces that are made up from the input's bytes.
+//
+//   pt_differential_fuzz [--seconds=N] [--runs=N] [--seed=N] [FILE...]
+//
+// An input is a recipe: its first bytes choose instructions of a small program, the others packets,
+// most of which fit the program. Intel's decoder reads ahead, so from the first thing that it
+// cannot decode on the two may differ: ours loses less. Up to there they must agree to the letter,
+// but for what differs on purpose:
+//
+//   * A return that does not match its call. SDM, "RET compression": the processor's entry is
+//   popped
+//     by the RET. libipt 2.0.5 leaves it and goes to a wrong place at the next compressed return.
+//     The recipes have no uncompressed return with a call on the stack.
+//   * Bytes that are no instruction of the program, which a wild target begins in the middle of
+//   one:
+//     libipt measures lengths and lets what always faults (UD0) pass, and other lengths at that.
+//   * Where the flow was when data was lost (Event::to of kOverflow), which libipt does not say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "decoder/pt/segments.h"
+#include "tests/fuzz/fuzz_driver.h"
+
+namespace tailtrace {
+namespace {
+
+using namespace pt;
+
+constexpr std::uint64_t kBase = 0x401000;
+
+// Bytes of the recipe, then zeros.
+class Recipe {
+ public:
+  explicit Recipe(ByteSpan bytes) : bytes_(bytes) {}
+  bool done() const { return at_ >= bytes_.size(); }
+  unsigned next() { return done() ? 0 : bytes_[at_++]; }
+
+ private:
+  ByteSpan bytes_;
+  std::size_t at_ = 0;
+};
+
+// --- A program -------------------------------------------------------------------------------
+
+// The offsets at which its instructions begin.
+using Starts = std::set<std::uint64_t>;
+
+Bytes make_program(Recipe& recipe, Starts& starts) {
+  Bytes code;
+  std::size_t count = 8 + recipe.next() % 40;
+  for (std::size_t i = 0; i < count; ++i) {
+    starts.insert(kBase + code.size());
+    unsigned choice = recipe.next();
+    auto distance = static_cast<std::uint8_t>(recipe.next() % 64 - 32);
+    switch (choice % 11) {
+      case 0:
+      case 1:
+      case 2:
+        code.insert(code.end(), {0x75, distance});  // jne
+        break;
+      case 3:
+        code.insert(code.end(), {0xeb, distance});  // jmp
+        break;
+      case 4:
+        code.insert(code.end(),
+                    {0xe8, distance, static_cast<std::uint8_t>(distance >> 7 ? 0xff : 0),
+                     static_cast<std::uint8_t>(distance >> 7 ? 0xff : 0),
+                     static_cast<std::uint8_t>(distance >> 7 ? 0xff : 0)});  // call
+        break;
+      case 5:
+        code.push_back(0xc3);  // ret
+        break;
+      case 6:
+        code.insert(code.end(), {0xff, 0xe0});  // jmp rax
+        break;
+      case 7:
+        code.insert(code.end(), {0xff, 0xd0});  // call rax
+        break;
+      case 8:
+        code.insert(code.end(), {0x0f, 0x05});  // syscall
+        break;
+      default:
+        code.push_back(0x90);
+        break;
+    }
+  }
+  return code;
+}
+
+// --- A trace ---------------------------------------------------------------------------------
+
+class TraceMaker {
+ public:
+  TraceMaker(Recipe& recipe, std::size_t code_size) : recipe_(recipe), code_size_(code_size) {}
+
+  Bytes make() {
+    psb();
+    while (!recipe_.done() && out_.size() < 4096) packet();
+    return std::move(out_);
+  }
+
+ private:
+  std::uint64_t address() { return kBase + recipe_.next() % code_size_; }
+  void raw(std::initializer_list<unsigned> bytes) {
+    for (unsigned b : bytes) out_.push_back(static_cast<std::uint8_t>(b));
+  }
+  void ip(unsigned kind, std::uint64_t to) {
+    if (recipe_.next() % 4 == 0) {
+      raw({kind | 0x60});
+      for (int i = 0; i < 6; ++i) raw({static_cast<unsigned>(to >> (8 * i) & 0xff)});
+    } else {
+      raw({kind | 0x40});
+      for (int i = 0; i < 4; ++i) raw({static_cast<unsigned>(to >> (8 * i) & 0xff)});
+    }
+  }
+  void psb() {
+    for (int i = 0; i < 8; ++i) raw({0x02, 0x82});
+    raw({0x19, 1, 2, 3, 4, 5, 6, 7, 0x99, 0x01});
+    if (recipe_.next() % 8 != 0) ip(0x1d, address());
+    raw({0x02, 0x23});
+  }
+  void outcomes() {
+    unsigned count = 1 + recipe_.next() % 6;
+    unsigned bits = recipe_.next() & ((1u << count) - 1);
+    raw({(bits | 1u << count) << 1});
+  }
+  void packet() {
+    switch (recipe_.next() % 24) {
+      case 0:
+        return psb();
+      case 1:
+        return ip(0x1d, address()), ip(0x0d, address());  // interrupt
+      case 2:
+        return ip(0x1d, address()), ip(0x01, address()), ip(0x11, address());
+      case 3:
+        return raw({0x01}), ip(0x11, address());  // system call
+      case 4:
+        return raw({0x02, 0xf3}), ip(0x1d, address());
+      case 5:
+        return raw({0x02, 0x03, 0x20, 0x00});  // CBR
+      case 6:
+        return raw({0x02, 0xc3, 0x88, 1, 2, 3, 4, 5, 6, 7, 8});
+      case 7:
+        return raw({0x99, 0x21}), ip(0x1d, address());  // transaction
+      case 8:
+        return raw({0x02, 0xe2}), ip(0x1d, address());  // EXSTOP
+      case 9:
+        return raw({0x02, 0x12, 1, 2, 3, 4});  // PTW
+      case 10:
+        return raw({0x0b, 0x0f, 0x04});  // CYC
+      case 11:
+        return raw({0x00, 0x59, recipe_.next()});
+      case 12:
+        return raw({recipe_.next()});  // anything
+      case 13:
+      case 14:
+      case 15:
+        return ip(0x0d, address());
+      case 16:
+        return raw({0x02, 0xa3, recipe_.next(), recipe_.next(), 0x01, 0, 0, 0});
+      default:
+        return outcomes();
+    }
+  }
+
+  Recipe& recipe_;
+  std::size_t code_size_;
+  Bytes out_;
+};
+
+// --- What a decoder said ---------------------------------------------------------------------
+
+// Items as text, up to a limit; `clean` is how many came before the first gap.
+struct Story : Sink {
+  std::vector<std::string> items;
+  std::size_t clean = ~std::size_t{0};
+
+  void instructions(std::span<const Instruction> run, const RunState& state) override {
+    for (const Instruction& insn : run)
+      if (items.size() < 20000)
+        items.push_back(fmt::format("{:x}{}", insn.address.value,
+                                    state.in_transaction ? " in transaction" : ""));
+  }
+  void event(const Event& e) override {
+    if (e.kind == EventKind::kCbr && e.has(kEventStatusUpdate)) return;
+    std::uint64_t to = e.kind == EventKind::kOverflow ? 0 : e.to.value;
+    std::uint64_t ip = e.kind == EventKind::kEndOfTrace ? 0 : e.ip.value;
+    items.push_back(fmt::format("[{} flags {:x} ip {:x} to {:x} payload {:x}]",
+                                static_cast<int>(e.kind), e.flags & ~kEventHasTime, ip, to,
+                                e.payload));
+  }
+  void gap(const Gap& gap) override {
+    clean = std::min(clean, items.size());
+    items.push_back(fmt::format("({})", error_text(gap.error)));
+  }
+};
+
+// Whether an uncompressed return met a call on the stack: there the two differ on purpose.
+// And whether the middle of an instruction was executed.
+struct Watch : Sink {
+  explicit Watch(const Starts& program) : starts(program) {}
+
+  const Starts& starts;
+  bool uncertain = false;
+  int depth = 0;
+  std::optional<Instruction> before;
+  std::vector<std::uint64_t> calls;
+
+  void instructions(std::span<const Instruction> run, const RunState&) override {
+    for (const Instruction& insn : run) {
+      uncertain |= !starts.contains(insn.address.value);
+      if (before && before->kind == InstructionClass::kReturn && !calls.empty()) {
+        uncertain |= calls.back() != insn.address.value;
+        calls.pop_back();
+      }
+      if (insn.kind == InstructionClass::kCall || insn.kind == InstructionClass::kIndirectCall)
+        calls.push_back(insn.next().value);
+      before = insn;
+    }
+  }
+  void event(const Event&) override {
+    // A return whose target an event hides.
+    uncertain |= before && before->kind == InstructionClass::kReturn && !calls.empty();
+    before.reset();
+  }
+  void gap(const Gap&) override { before.reset(); }
+};
+
+[[noreturn]] void report(const char* what, const std::vector<std::string>& a,
+                         const std::vector<std::string>& b, std::size_t at) {
+  std::fprintf(stderr, "%s differ at item %zu\n", what, at);
+  for (std::size_t i = at < 8 ? 0 : at - 8; i < at + 4; ++i)
+    std::fprintf(stderr, "  %-60s | %s\n", i < a.size() ? a[i].c_str() : "-",
+                 i < b.size() ? b[i].c_str() : "-");
+  std::abort();
+}
+
+void compare_with_libipt(const CodeImage& code, const Starts& starts, const DecoderConfig& config,
+                         ByteSpan trace) {
+  Story ours, theirs;
+  Watch watch(starts);
+  make_flow_decoder(code, config)->decode(trace, ours);
+  make_flow_decoder(code, config)->decode(trace, watch);
+  if (watch.uncertain) return;
+  // Endless loops are for us to find: libipt would not come back.
+  for (const std::string& item : ours.items)
+    if (item == fmt::format("({})", error_text(DecodeError::kEndlessLoop))) return;
+  make_libipt_decoder(code, config)->decode(trace, theirs);
+  std::size_t sure = std::min({ours.clean, theirs.clean, ours.items.size(), theirs.items.size()});
+  for (std::size_t i = 0; i < sure; ++i)
+    if (ours.items[i] != theirs.items[i]) report("flow and libipt", ours.items, theirs.items, i);
+  bool no_instruction =
+      ours.clean < ours.items.size() &&
+      ours.items[ours.clean] == fmt::format("({})", error_text(DecodeError::kBadInstruction));
+  if (!no_instruction && ours.clean < theirs.clean && ours.clean < theirs.items.size())
+    report("flow (which finds a gap) and libipt", ours.items, theirs.items, ours.clean);
+}
+
+std::vector<std::string> texts(const std::vector<BranchRecord>& records) {
+  std::vector<std::string> texts;
+  for (const BranchRecord& r : records)
+    texts.push_back(fmt::format("{} {:x} -> {:x} {} {:x} {}", kind_name(r.kind), r.from.value,
+                                r.to.value, r.insns, r.flags & ~kFlagTimeExact, r.extra));
+  return texts;
+}
+
+// Up to the first gap: where a broken trace is searched for the next PSB from depends on how far
+// the packets before it were read, and in a broken trace a PSB may lie inside another packet.
+void compare_paths(const CodeImage& code, const DecoderConfig& config, ByteSpan trace) {
+  Story story;
+  RecordSink sink;
+  FlowWalker(trace, code, config, story).run(0, trace.size());
+  FlowWalker(trace, code, config, sink).run(0, trace.size());
+  sink.finish();
+  // How often a loop is run before it is found is not the trace's.
+  for (const std::string& item : story.items)
+    if (item == fmt::format("({})", error_text(DecodeError::kEndlessLoop))) return;
+  std::optional<std::size_t> psb = find_psb(trace, 0);
+  if (!psb) return;
+  Segment segment{*psb, trace.size()};
+  std::vector<SegmentPath> paths = decode_segments(trace, {&segment, 1}, code, config, 1);
+  std::vector<BranchRecord> complete_records = sink.drain();
+  std::vector<BranchRecord> fast_records = join_records(paths, trace, config);
+  // A gap at a branch that went to itself: whether it was executed once more, a Gap does not tell.
+  for (const BranchRecord& r : fast_records)
+    if (r.from == r.to && !r.is_async()) return;
+  auto gap = [](const BranchRecord& r) { return r.kind == RecordKind::kGap; };
+  bool broken = std::any_of(complete_records.begin(), complete_records.end(), gap);
+  std::vector<std::string> complete = texts(complete_records), fast = texts(fast_records);
+  for (std::size_t i = 0; i < std::max(fast.size(), complete.size()); ++i) {
+    if (i >= fast.size() || i >= complete.size() || fast[i] != complete[i])
+      report("the fast and the complete path", fast, complete, i);
+    if (broken && gap(complete_records[i])) return;
+  }
+}
+
+}  // namespace
+
+std::vector<Bytes> fuzz_seeds() {
+  std::vector<Bytes> seeds;
+  std::uint32_t state = 12345;
+  for (int seed = 0; seed < 64; ++seed) {
+    Bytes bytes(200 + static_cast<std::size_t>(seed) * 8);
+    for (auto& b : bytes) {
+      state = state * 1664525u + 1013904223u;
+      b = static_cast<std::uint8_t>(state >> 24);
+    }
+    seeds.push_back(std::move(bytes));
+  }
+  return seeds;
+}
+
+void fuzz_one(ByteSpan input) {
+  Recipe recipe(input);
+  Starts starts;
+  Bytes program = make_program(recipe, starts);
+  std::size_t size = program.size();
+  CodeImage code;
+  if (!code.add({kBase}, std::move(program))) return;
+  Bytes trace = TraceMaker(recipe, size).make();
+  DecoderConfig config;
+  config.timing = {1, 64, 3, 32};
+  compare_with_libipt(code, starts, config, trace);
+  compare_paths(code, config, trace);
+}
+
+}  // namespace tailtrace
