@@ -11,7 +11,7 @@ namespace {
 
 // A server that sends more without being asked is broken.
 constexpr std::size_t kMaxNotifications = 1 << 16;
-constexpr std::size_t kPcOffset_bytes = 128;  // of rip in x86-64's `g` packet
+constexpr std::size_t kRegisterDigits = 16;
 constexpr std::size_t kMaxRead_bytes = 4096;  // well inside a packet of any server
 
 bool is_error(std::string_view answer) { return answer.size() >= 3 && answer.front() == 'E'; }
@@ -91,15 +91,22 @@ Result<void> Below::select(ThreadId thread) {
   return {};
 }
 
-Result<Address> Below::read_pc(ThreadId thread) {
+Result<std::uint64_t> Below::read_register(ThreadId thread, Register which) {
   if (auto selected = select(thread); !selected) return fail(std::move(selected.error()));
   auto answer = ask("g");
   if (!answer) return fail(std::move(answer.error()));
-  if (is_error(*answer) || answer->size() < 2 * (kPcOffset_bytes + 8))
+  std::size_t begin = static_cast<std::size_t>(which) * kRegisterDigits;
+  if (is_error(*answer) || answer->size() < begin + kRegisterDigits)
     return fail(unexpected("g", *answer));
-  auto pc = parse_hex(std::string_view(*answer).substr(2 * kPcOffset_bytes, 16));
-  if (!pc) return fail(unexpected("g", *answer));
-  return Address{__builtin_bswap64(*pc)};
+  auto value = parse_hex(std::string_view(*answer).substr(begin, kRegisterDigits));
+  if (!value) return fail(unexpected("g", *answer));
+  return __builtin_bswap64(*value);
+}
+
+Result<Address> Below::read_pc(ThreadId thread) {
+  auto pc = read_register(thread, Register::kRip);
+  if (!pc) return fail(std::move(pc.error()));
+  return Address{*pc};
 }
 
 std::size_t Below::read_memory(ThreadId thread, Address address, std::span<std::uint8_t> out) {

@@ -43,6 +43,8 @@ class Below {
   void debugger_told(ThreadId thread) { debugger_thread_ = thread; }
 
   // Of a stopped thread. Errors: kGone, kBadInput.
+  enum class Register : std::size_t { kRax = 0, kRip = 16 };  // place in x86-64's `g` packet
+  Result<std::uint64_t> read_register(ThreadId thread, Register which);
   Result<Address> read_pc(ThreadId thread);
   // Returns how many bytes could be read.
   std::size_t read_memory(ThreadId thread, Address address, std::span<std::uint8_t> out);

@@ -48,7 +48,8 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       below_(below),
       recorder_(recorder),
       trace_(options, below, recorder),
-      stepper_(below, recorder),
+      judge_(below, recorder),
+      stepper_(below, recorder, judge_),
       monitor_(below, recorder),
       terminal_(options.terminal),
       signals_(signals) {}
@@ -227,7 +228,6 @@ Result<void> Proxy::pass_on(std::string_view packet, Owed owed) {
 
 // Packets whose answer is ours. False for all others.
 Result<bool> Proxy::answer_here(const std::string& packet) {
-  static constexpr std::string_view kThreadEvents = "QThreadEvents:";
   if (packet == "QStartNoAckMode") {
     reply("OK");
     if (debugger_) debugger_->stop_acks();
@@ -238,16 +238,9 @@ Result<bool> Proxy::answer_here(const std::string& packet) {
     return true;
   }
   if (packet.starts_with("qRcmd,")) return on_monitor(packet);
-  if (packet.starts_with(kThreadEvents) && recorder_.needs_steps() && has_thread_events_) {
-    stepper_.set_reports_threads(packet.substr(kThreadEvents.size()) == "1");
-    if (auto done = update_thread_events(); !done) return fail(std::move(done.error()));
-    reply("OK");
-    return true;
-  }
   auto traced = trace_.answer(packet);
   if (!traced) return fail(std::move(traced.error()));
   if (!*traced) return false;
-  if (auto done = update_thread_events(); !done) return fail(std::move(done.error()));
   reply(**traced);
   return true;
 }
@@ -263,7 +256,7 @@ Result<void> Proxy::on_supported(std::string_view packet) {
   auto answer = below_.ask(std::string(kName) + ":" + wanted.to_string());
   if (!answer) return fail(std::move(answer.error()));
   auto features = rsp::FeatureList::parse(*answer);
-  has_thread_events_ = features.has("QThreadEvents");
+  stepper_.set_has_thread_events(features.has("QThreadEvents"));
   TraceService::announce(features);
   features.set("QStartNoAckMode", "+");
   if (recorder_.needs_steps()) {
@@ -289,24 +282,15 @@ Result<bool> Proxy::on_monitor(std::string_view packet) {
   return true;
 }
 
-// A thread is recorded from its first instruction on only if the server stops there.
-Result<void> Proxy::update_thread_events() {
-  bool wanted = recorder_.needs_steps() && (!recorder_.empty() || stepper_.reports_threads());
-  if (!has_thread_events_ || wanted == thread_events_on_) return {};
-  auto answer = below_.ask(wanted ? "QThreadEvents:1" : "QThreadEvents:0");
-  if (!answer) return fail(std::move(answer.error()));
-  thread_events_on_ = wanted;
-  return {};
-}
-
 // Takes note of what a request changes.
 Result<void> Proxy::note_request(std::string_view packet) {
   static constexpr std::string_view kPassSignals = "QPassSignals:";
   if (packet == "!") extended_ = true;
+  if (packet.starts_with("QThreadEvents:")) judge_.set_reports_threads(packet.ends_with('1'));
   if (packet.starts_with("Hc"))
     run_choice_ = rsp::parse_thread(packet.substr(2)).value_or(rsp::ThreadSelector{});
   if (packet.starts_with(kPassSignals))
-    stepper_.set_passed_signals(packet.substr(kPassSignals.size()));
+    judge_.set_passed_signals(packet.substr(kPassSignals.size()));
   if (recorder_.empty()) return {};
   if (packet.starts_with("G") || packet.starts_with("P") || packet.starts_with("M") ||
       packet.starts_with("X")) {

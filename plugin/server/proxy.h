@@ -58,7 +58,6 @@ class Proxy {
   Result<bool> answer_here(const std::string& packet);
   Result<void> on_supported(std::string_view packet);
   Result<bool> on_monitor(std::string_view packet);
-  Result<void> update_thread_events();
   Result<void> note_request(std::string_view packet);
   Result<void> pass_on(std::string_view packet, Owed owed);
 
@@ -76,6 +75,7 @@ class Proxy {
   Below& below_;
   Recorder& recorder_;
   TraceService trace_;
+  StopJudge judge_;
   Stepper stepper_;
   Monitor monitor_;
   SharedTerminal terminal_;
@@ -84,8 +84,7 @@ class Proxy {
   std::optional<rsp::Connection> debugger_;
   bool debugger_lost_ = false;  // it could not be written to
   bool extended_ = false;
-  bool hides_next_stop_ = false;  // the debugger that asked for it is gone
-  bool has_thread_events_ = false, thread_events_on_ = false;
+  bool hides_next_stop_ = false;             // the debugger that asked for it is gone
   std::deque<std::string> waiting_packets_;  // came while the server below owed something
 
   Owed owed_ = Owed::kNothing;

@@ -79,6 +79,13 @@ class Recorder {
     return certain;
   }
 
+  // Whether the instruction it stands at, as far as is known, is a system call.
+  bool is_at_system_call(const RecordedThread& thread) {
+    if (step_ == nullptr || !thread.pc_known || thread.pc_written || thread.unsettled) return false;
+    auto insn = step_->instruction_at(thread.id, thread.stop.pc);
+    return insn && insn->kind == InstructionClass::kSystemCall;
+  }
+
   // Makes sure where a stopped thread stands. Errors: kGone.
   Result<Engine::Stop> settle(RecordedThread& thread);
   // Everything recorded of a stopped thread that the debugger may see. Errors: kGone.

@@ -1,8 +1,8 @@
 #include "plugin/server/stepper.h"
 
-#include <algorithm>
+#include <limits>
+#include <utility>
 
-#include "decoder/base/bytes.h"
 #include "plugin/server/signals.h"
 
 namespace tailtrace {
@@ -13,8 +13,7 @@ using rsp::ResumeActions;
 using rsp::StopReply;
 using rsp::ThreadSelector;
 
-// What the thread library uses between its threads (SIG32, SIG33): never the user's business.
-constexpr std::uint8_t kProtocolSig32 = 77, kProtocolSig33 = 45;
+constexpr std::uint64_t kSysClone = 56, kSysClone3 = 435;
 
 ResumeActions without_signals(ResumeActions actions) {
   for (ResumeAction& action : actions) action.signal.reset();
@@ -32,6 +31,7 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   if (!actions) return below_.link().send(packet);
   actions_ = std::move(*actions);
   stepping_.clear();
+  ThreadId cloner;
   Result<void> settled;
   recorder_.for_each([&](RecordedThread& thread) {
     const ResumeAction* action = rsp::action_for(actions_, thread.id);
@@ -52,10 +52,15 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
     actions = in_steps(actions_);
     repeated_ = without_signals(*actions);
   }
+  for (auto it = recorder_.threads().begin(); it != recorder_.threads().end(); ++it) {
+    auto clones = is_about_to_clone(it->first);
+    if (!clones) return fail(std::move(clones.error()));
+    if (*clones) cloner = it->first;
+  }
   repeat_frame_.clear();
   rsp::append_frame(repeat_frame_, rsp::format_resume(repeated_));
   if (stepping_.empty()) return below_.link().send(packet);
-  if (auto restored = below_.restore_selection(); !restored) return restored;
+  if (cloner != ThreadId{}) return clone_alone(cloner);
   return below_.link().send(rsp::format_resume(*actions));
 }
 
@@ -86,7 +91,12 @@ ResumeActions Stepper::in_steps(const ResumeActions& actions) const {
   return steps;
 }
 
-Result<void> Stepper::go_on() { return below_.link().send_frame(repeat_frame_); }
+// The same request again; `stopped` is the thread that has just told of a step.
+Result<void> Stepper::go_on(ThreadId stopped) {
+  auto clones = is_about_to_clone(stopped);
+  if (!clones) return fail(std::move(clones.error()));
+  return *clones ? clone_alone(stopped) : below_.link().send_frame(repeat_frame_);
+}
 
 Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
   const ResumeAction* action = rsp::action_for(repeated_, thread);
@@ -99,13 +109,17 @@ Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
   return below_.link().send(rsp::format_resume(once));
 }
 
+bool Stepper::resumes(const ResumeActions& actions, ThreadId thread) const {
+  const ResumeAction* action = rsp::action_for(actions, thread);
+  return action != nullptr && action->kind != ResumeAction::Kind::kStop;
+}
+
 // The program stands still and the debugger looks at it: whatever else was resumed may be one step
 // further than it said.
 void Stepper::note_report(ThreadId thread) {
   recorder_.for_each([&](RecordedThread& other) {
-    if (other.id == thread || !stepping_.contains(other.id.pid)) return;
-    const ResumeAction* action = rsp::action_for(actions_, other.id);
-    if (action == nullptr || action->kind == ResumeAction::Kind::kStop) return;
+    if (other.id == thread || !stepping_.contains(other.id.pid) || !resumes(actions_, other.id))
+      return;
     other.unsettled = true;
     in_flight_.insert(other.id);
   });
@@ -113,93 +127,73 @@ void Stepper::note_report(ThreadId thread) {
 
 Result<Stepper::Verdict> Stepper::stopped(const StopReply& reply) {
   ThreadId thread = reply.thread && reply.thread->is_thread() ? reply.thread->thread() : ThreadId{};
-  if (reply.kind == StopReply::Kind::kThreadExited) {
-    recorder_.thread_gone(thread);
-    in_flight_.erase(thread);
-    if (reports_threads_) return Verdict::kReport;
-    if (auto sent = go_on(); !sent) return fail(std::move(sent.error()));
-    return Verdict::kGoesOn;
-  }
-  if (reply.kind != StopReply::Kind::kStopped) {
-    if (reply.process) recorder_.process_gone(*reply.process);
-    return Verdict::kReport;
-  }
-  bool certain = true, stale = false;
-  if ((reply.reasons & StopReply::kExec) != 0) {
-    recorder_.executed(thread, reply.pc.value_or(Address{}));
-    std::erase_if(in_flight_, [&](ThreadId t) { return t.pid == thread.pid; });
-  } else if (RecordedThread* recorded = recorder_.find(thread)) {
-    stale = in_flight_.contains(thread) && reply.pc == recorded->stop.pc;
-    if (reply.pc) certain = recorder_.stopped_at(*recorded, *reply.pc);
-    recorded->stop.faulted = is_fault(reply.signal);
-  } else if (reply.pc) {
-    recorder_.thread_created(thread, *reply.pc);
-  }
-  bool ours = goes_by_steps(thread);
+  auto judgement = judge_.judge(reply, {rsp::action_for(actions_, thread), goes_by_steps(thread),
+                                        in_flight_.contains(thread)});
+  if (!judgement) return fail(std::move(judgement.error()));
   in_flight_.erase(thread);
-  Result<Verdict> verdict = Verdict::kReport;
-  bool hidden = (reply.reasons & StopReply::kThreadCreated) != 0 && !reports_threads_;
-  if (hidden || (stale && reply.is_plain_trap())) {
-    auto sent = go_on();
-    verdict = sent ? Result<Verdict>(Verdict::kGoesOn) : fail(std::move(sent.error()));
-  } else if (ours && reply.is_plain_trap()) {
-    verdict = trapped(thread, reply, certain);
-  } else if (ours && reply.reasons == 0) {
-    verdict = signalled(thread, reply);
+  if (cloning_)
+    if (auto ended = end_clone(reply); !ended) return fail(std::move(ended.error()));
+  Result<void> sent;
+  switch (*judgement) {
+    case Judgement::kReport:
+      note_report(thread);
+      return Verdict::kReport;
+    case Judgement::kGoOn:
+      sent = go_on(thread);
+      break;
+    case Judgement::kGoOnWithSignal:
+      sent = go_on_with_signal(thread, reply.signal);
+      break;
   }
-  if (verdict && *verdict == Verdict::kReport) note_report(thread);
-  return verdict;
-}
-
-// A finished step, as it looks.
-Result<Stepper::Verdict> Stepper::trapped(ThreadId thread, const StopReply& reply, bool certain) {
-  const ResumeAction* action = rsp::action_for(actions_, thread);
-  if (action != nullptr && action->kind == ResumeAction::Kind::kStep) return Verdict::kReport;
-  if (action != nullptr && action->kind == ResumeAction::Kind::kRangeStep && reply.pc &&
-      !action->in_range(*reply.pc))
-    return Verdict::kReport;
-  if (!certain) {
-    auto sent = was_sent(thread);
-    if (!sent) return fail(std::move(sent.error()));
-    if (*sent) return Verdict::kReport;
-  }
-  if (auto sent = go_on(); !sent) return fail(std::move(sent.error()));
+  if (!sent) return fail(std::move(sent.error()));
   return Verdict::kGoesOn;
 }
 
-// A thread that is single-stepped stops for every signal; one that runs does not for those that the
-// debugger wants passed on.
-Result<Stepper::Verdict> Stepper::signalled(ThreadId thread, const StopReply& reply) {
-  const ResumeAction* action = rsp::action_for(actions_, thread);
-  bool runs = action != nullptr && action->kind == ResumeAction::Kind::kContinue;
-  bool passed =
-      passed_[reply.signal] || reply.signal == kProtocolSig32 || reply.signal == kProtocolSig33;
-  if (!runs || !passed) return Verdict::kReport;
-  if (auto sent = go_on_with_signal(thread, reply.signal); !sent)
-    return fail(std::move(sent.error()));
-  return Verdict::kGoesOn;
+// gdbserver stops new threads at once only while it reports their coming, and while it does so it
+// does not survive their going in all-stop (it looks at the thread that is gone). So both are asked
+// for just while one thread, alone, makes another.
+Result<bool> Stepper::is_about_to_clone(ThreadId id) {
+  RecordedThread* thread = recorder_.find(id);
+  if (!has_thread_events_ || thread == nullptr || !stepping_.contains(id.pid) ||
+      !resumes(actions_, id) || thread->signal != 0 || !recorder_.is_at_system_call(*thread))
+    return false;
+  auto number = below_.read_register(id, Below::Register::kRax);
+  if (!number) return fail(std::move(number.error()));
+  return *number == kSysClone || *number == kSysClone3;
 }
 
-// Whether the SIGTRAP was sent to the thread by some process, instead of raised by its step.
-Result<bool> Stepper::was_sent(ThreadId) {
-  static constexpr std::size_t kCodeOffset_bytes = 8;  // of si_code in siginfo_t
-  auto answer = below_.ask("qXfer:siginfo:read::0,80");
+Result<void> Stepper::clone_alone(ThreadId thread) {
+  auto on = below_.ask("QThreadEvents:1");
+  if (!on) return fail(std::move(on.error()));
+  cloning_ = thread;
+  return below_.link().send("vCont;s:" + rsp::format_thread(thread));
+}
+
+Result<void> Stepper::end_clone(const StopReply& reply) {
+  ThreadId parent = *std::exchange(cloning_, std::nullopt);
+  if (reply.kind == StopReply::Kind::kStopped && (reply.reasons & ~StopReply::kLibrary) == 0)
+    if (auto met = meet_new_thread(parent); !met) return met;
+  auto off = below_.ask("QThreadEvents:0");
+  if (!off) return fail(std::move(off.error()));
+  return {};
+}
+
+// The parent came out of the system call before the new thread was reported: its report waits.
+Result<void> Stepper::meet_new_thread(ThreadId parent) {
+  auto result = below_.read_register(parent, Below::Register::kRax);
+  if (!result) return fail(std::move(result.error()));
+  auto tid = static_cast<std::int64_t>(*result);
+  if (tid <= 0 || tid > std::numeric_limits<std::int32_t>::max()) return {};
+  ThreadId child{parent.pid, static_cast<std::int32_t>(tid)};
+  if (recorder_.find(child) != nullptr) return {};
+  auto answer = below_.ask("vCont;s:" + rsp::format_thread(child));
   if (!answer) return fail(std::move(answer.error()));
-  if (answer->empty() || (answer->front() != 'l' && answer->front() != 'm')) return false;
-  std::string info = rsp::unescape(std::string_view(*answer).substr(1));
-  if (info.size() < kCodeOffset_bytes + 4) return false;
-  return load<std::int32_t>(as_bytes(info), kCodeOffset_bytes) <= 0;
-}
-
-// `QPassSignals:` and hexadecimal numbers between semicolons.
-void Stepper::set_passed_signals(std::string_view list) {
-  passed_.fill(false);
-  while (!list.empty()) {
-    std::size_t end = std::min(list.find(';'), list.size());
-    auto signal = parse_hex(list.substr(0, end));
-    if (signal && *signal < passed_.size()) passed_[*signal] = true;
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
+  below_.server_selected(std::nullopt);
+  auto reply = rsp::parse_stop_reply(*answer);
+  if (!reply || !reply->thread || !reply->thread->is_thread()) return {};
+  below_.server_selected(reply->thread->thread());
+  if (reply->pc) recorder_.thread_created(reply->thread->thread(), *reply->pc);
+  return {};
 }
 
 }  // namespace tailtrace

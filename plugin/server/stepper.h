@@ -6,7 +6,7 @@
 // Threading: one thread at a time.
 #pragma once
 
-#include <array>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,12 +15,14 @@
 #include "plugin/server/recorder.h"
 #include "plugin/server/rsp/resume.h"
 #include "plugin/server/rsp/stop_reply.h"
+#include "plugin/server/stop_judge.h"
 
 namespace tailtrace {
 
 class Stepper {
  public:
-  Stepper(Below& below, Recorder& recorder) : below_(below), recorder_(recorder) {}
+  Stepper(Below& below, Recorder& recorder, StopJudge& judge)
+      : below_(below), recorder_(recorder), judge_(judge) {}
 
   // The debugger's request to run. Sends below what is to be done instead, or the same.
   // Errors: kGone.
@@ -31,31 +33,32 @@ class Stepper {
   // Errors: kGone.
   Result<Verdict> stopped(const rsp::StopReply& reply);
 
-  // QPassSignals: signals that a running program gets without the debugger being told.
-  void set_passed_signals(std::string_view list);
-  // Whether the debugger itself wants to be told of threads that come and go.
-  void set_reports_threads(bool on) { reports_threads_ = on; }
-  bool reports_threads() const { return reports_threads_; }
+  // Whether the server below can stop new threads at their first instruction.
+  void set_has_thread_events(bool on) { has_thread_events_ = on; }
 
  private:
   bool goes_by_steps(ThreadId thread) const;
   rsp::ResumeActions in_steps(const rsp::ResumeActions& actions) const;
-  Result<void> go_on();
+  bool resumes(const rsp::ResumeActions& actions, ThreadId thread) const;
+  Result<void> go_on(ThreadId stopped);
   Result<void> go_on_with_signal(ThreadId thread, std::uint8_t signal);
   void note_report(ThreadId thread);
-  Result<Verdict> trapped(ThreadId thread, const rsp::StopReply& reply, bool certain);
-  Result<Verdict> signalled(ThreadId thread, const rsp::StopReply& reply);
-  Result<bool> was_sent(ThreadId thread);
+
+  Result<bool> is_about_to_clone(ThreadId thread);
+  Result<void> clone_alone(ThreadId thread);
+  Result<void> end_clone(const rsp::StopReply& reply);
+  Result<void> meet_new_thread(ThreadId parent);
 
   Below& below_;
   Recorder& recorder_;
+  StopJudge& judge_;
   rsp::ResumeActions actions_;       // what the debugger asked for
   rsp::ResumeActions repeated_;      // what is sent below again and again, without signals
   std::string repeat_frame_;         // the same as a frame
   std::set<std::int32_t> stepping_;  // processes whose threads go by steps
   std::set<ThreadId> in_flight_;     // may have a finished step that was not reported yet
-  std::array<bool, 256> passed_{};
-  bool reports_threads_ = false;
+  std::optional<ThreadId> cloning_;  // goes alone through the system call that makes a thread
+  bool has_thread_events_ = false;
 };
 
 }  // namespace tailtrace

@@ -35,6 +35,9 @@ class LiveCode {
   // none. May begin an epoch.
   std::optional<Instruction> at(Address address);
 
+  // REQUIRES: an instruction that at() gave, and no call since.
+  Bytes bytes_of(const Instruction& instruction) const { return reader_->bytes_of(instruction); }
+
   // Compares what is held of the page with the process. True when a new epoch began.
   bool recheck(Address address);
 

@@ -174,9 +174,34 @@ bool StepEngine::follow(Recording& r, Address before, Address after, int signal)
     case Transition::kImpossible:
       break;
   }
+  if (insn && aborted(r, *insn, after)) return true;
   if (before != after)
     r.push(async_record(RecordKind::kDiscontinuity, before, after, r.run_insns, 0));
   return false;
+}
+
+std::optional<Instruction> StepEngine::instruction_at(ThreadId thread, Address address) {
+  Recording* r = find(thread);
+  if (r == nullptr) return std::nullopt;
+  Epoch epoch = r->code->epoch();
+  auto insn = r->code->at(address);
+  if (r->code->epoch() != epoch) note_code_change(thread.pid);
+  return insn;
+}
+
+// A single step does not get into a transaction: XBEGIN is aborted and goes to its other way out,
+// and it depends on the processor whether the trap comes there or one instruction later.
+bool StepEngine::aborted(Recording& r, const Instruction& insn, Address after) {
+  auto way_out = abort_target(insn, r.code->bytes_of(insn));
+  if (!way_out) return false;
+  auto first = r.code->at(*way_out);
+  bool ran_first = first && classify_transition(*first, after) != Transition::kImpossible;
+  if (after != *way_out && !ran_first) return false;
+  BranchRecord record =
+      async_record(RecordKind::kTransactionAbort, insn.address, *way_out, r.run_insns, 0);
+  record.flags |= kFlagAbort;
+  r.push(record);
+  return after == *way_out || follow(r, *way_out, after, 0);
 }
 
 bool StepEngine::interrupted_by(const Recording& recording, int signal) const {

@@ -41,6 +41,8 @@ class StepEngine final : public Engine {
   // False when a trap reported there need not be the end of the step: nothing was executed, or a
   // system call was, which may have raised it.
   bool stepped(ThreadId thread, Address before, Address after, int signal);
+  // The instruction that a recorded thread would execute there now.
+  std::optional<Instruction> instruction_at(ThreadId thread, Address address);
   // The debugger wrote the pc.
   void moved(ThreadId thread, Address before, Address after);
   // The debugger wrote memory.
@@ -57,6 +59,7 @@ class StepEngine final : public Engine {
   Recording* find(ThreadId thread);
   LiveCode& code_of(ThreadId thread);
   bool follow(Recording& recording, Address before, Address after, int signal);
+  bool aborted(Recording& recording, const Instruction& insn, Address after);
   void restart(Recording& recording, Address pc, EdgeCause why);
   void renew_code(ThreadId thread, EdgeCause why);
   void note_code_change(std::int32_t pid);

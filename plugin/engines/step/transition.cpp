@@ -45,6 +45,12 @@ bool leads_anywhere(InstructionClass kind) {
   }
 }
 
+std::optional<Address> abort_target(const Instruction& insn, ByteSpan bytes) {
+  // C7 F8 and 32 bits relative to the next instruction (SDM volume 2, XBEGIN).
+  if (bytes.size() != 6 || bytes[0] != 0xc7 || bytes[1] != 0xf8) return std::nullopt;
+  return insn.next() + static_cast<std::uint64_t>(load<std::int32_t>(bytes, 2));
+}
+
 RecordKind branch_kind(const Instruction& insn, Address after) {
   switch (insn.kind) {
     case InstructionClass::kConditional:

@@ -4,6 +4,8 @@
 // Threading: pure functions.
 #pragma once
 
+#include <optional>
+
 #include "decoder/code/instruction.h"
 #include "decoder/record/branch_record.h"
 
@@ -20,6 +22,9 @@ Transition classify_transition(const Instruction& instruction, Address after);
 
 // Whether the instruction may lead anywhere, so that an address proves nothing.
 bool leads_anywhere(InstructionClass kind);
+
+// Where XBEGIN goes when its transaction is aborted; nothing for any other instruction.
+std::optional<Address> abort_target(const Instruction& instruction, ByteSpan bytes);
 
 // The record kind of a branch that went to `after`.
 // REQUIRES: classify_transition says kBranched.
