@@ -43,8 +43,17 @@ Result<std::string> Below::ask(std::string_view request) {
     std::string answer;
     if (!rsp::expand_runs((*frame)->payload, answer)) return fail(unexpected(request, "?"));
     if ((*frame)->kind != rsp::Frame::Kind::kNotification) return answer;
-    if (notifications_.size() < kMaxNotifications) notifications_.push_back(std::move(answer));
+    keep_notification(answer);
   }
+}
+
+void Below::keep_notification(std::string_view notification) {
+  if (notifications_.size() < kMaxNotifications) notifications_.emplace_back(notification);
+}
+
+Result<std::string> Below::ask_of(ThreadId thread, std::string_view request) {
+  if (auto selected = select(thread); !selected) return fail(std::move(selected.error()));
+  return ask(request);
 }
 
 std::optional<std::string> Below::take_notification() {
@@ -92,8 +101,7 @@ Result<void> Below::select(ThreadId thread) {
 }
 
 Result<std::uint64_t> Below::read_register(ThreadId thread, Register which) {
-  if (auto selected = select(thread); !selected) return fail(std::move(selected.error()));
-  auto answer = ask("g");
+  auto answer = ask_of(thread, "g");
   if (!answer) return fail(std::move(answer.error()));
   std::size_t begin = static_cast<std::size_t>(which) * kRegisterDigits;
   if (is_error(*answer) || answer->size() < begin + kRegisterDigits)

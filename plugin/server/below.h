@@ -29,7 +29,12 @@ class Below {
   // kept for take_notification(). REQUIRES: the server owes no answer. Errors: kGone.
   Result<std::string> ask(std::string_view request);
 
+  void keep_notification(std::string_view notification);
   std::optional<std::string> take_notification();
+  bool has_notification() const { return !notifications_.empty(); }
+
+  // The same, of a thread.
+  Result<std::string> ask_of(ThreadId thread, std::string_view request);
 
   // The thread that the debugger means now; nothing when there is none. Errors: kGone.
   Result<std::optional<ThreadId>> debugger_thread();

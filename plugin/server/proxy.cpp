@@ -14,6 +14,7 @@ namespace {
 
 // A debugger waits for an answer before it asks again; one that does not gets no endless queue.
 constexpr std::size_t kMaxWaitingPackets = 1024;
+constexpr int kNotificationsPerTurn = 16;
 
 bool is_resume(std::string_view packet) {
   if (packet.starts_with("vCont;")) return true;
@@ -50,6 +51,7 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       trace_(options, below, recorder),
       judge_(below, recorder),
       stepper_(below, recorder, judge_),
+      non_stop_(below, recorder, judge_),
       monitor_(below, recorder),
       terminal_(options.terminal),
       signals_(signals) {}
@@ -76,14 +78,31 @@ Result<void> Proxy::turn() {
   if (debugger_ && debugger_->wants_to_write() && !debugger_->flush()) gone = true;
   // The server below comes first: what it said was before what the debugger says now.
   Result<void> served = below_.link().receive();
-  if (auto taken = take_server_frames(); !taken) served = taken;
-  if (served && debugger_) served = take_debugger_frames();
+  if (auto worked = work(); !worked) served = worked;
   if (!served) {
     server_is_gone();
     return {};
   }
   if (gone || debugger_lost_) debugger_is_gone();
   return connects ? accept() : Result<void>();
+}
+
+// Deals with all that has been received. Whoever asks the server below may receive more with the
+// answer than the answer.
+Result<void> Proxy::work() {
+  bool more = true;
+  while (more) {
+    auto taken = take_server_frames();
+    if (!taken) return fail(std::move(taken.error()));
+    more = *taken;
+    if (debugger_) {
+      auto heard = take_debugger_frames();
+      if (!heard) return fail(std::move(heard.error()));
+      more |= *heard;
+    }
+    if (auto done = take_notifications(); !done) return done;
+  }
+  return {};
 }
 
 // polled_[0] is the signals, polled_[1] the debugger or who wants to be one.
@@ -93,7 +112,8 @@ Result<void> Proxy::wait() {
   polled_.push_back({debugger_ ? debugger_->in() : listener_.fd(), POLLIN, 0});
   below_.link().add_poll(polled_);
   if (debugger_ && debugger_->wants_to_write()) polled_.push_back({debugger_->out(), POLLOUT, 0});
-  if (::poll(polled_.data(), polled_.size(), -1) >= 0) return {};
+  int timeout_ms = owed_ == Owed::kNothing && below_.has_notification() ? 0 : -1;
+  if (::poll(polled_.data(), polled_.size(), timeout_ms) >= 0) return {};
   if (errno != EINTR) return fail(system_error("cannot wait for the debugger"));
   for (pollfd& one : polled_) one.revents = 0;
   return {};
@@ -119,6 +139,7 @@ void Proxy::debugger_is_gone() {
   terminal_.take_back();
   debugger_.reset();
   waiting_packets_.clear();
+  non_stop_.forget_debugger();
   if (listener_.is_stdio() || options_.once || (!extended_ && !has_program())) {
     stop_serving(0);
     return;
@@ -163,14 +184,17 @@ void Proxy::reply(std::string_view payload) {
   if (debugger_ && !debugger_->send(payload)) debugger_lost_ = true;
 }
 
-Result<void> Proxy::take_debugger_frames() {
+// Whether there was any.
+Result<bool> Proxy::take_debugger_frames() {
+  bool any = false;
   for (;;) {
     auto frame = debugger_->next();
     if (!frame) debugger_lost_ = true;
     if (!frame || !*frame) break;
+    any = true;
     if ((*frame)->kind == rsp::Frame::Kind::kInterrupt) {
       if (owed_ == Owed::kStop)
-        if (auto sent = below_.link().interrupt(); !sent) return sent;
+        if (auto sent = below_.link().interrupt(); !sent) return fail(std::move(sent.error()));
     } else if ((*frame)->kind == rsp::Frame::Kind::kPacket) {
       if (waiting_packets_.size() < kMaxWaitingPackets)
         waiting_packets_.emplace_back((*frame)->payload);
@@ -178,7 +202,8 @@ Result<void> Proxy::take_debugger_frames() {
         debugger_lost_ = true;
     }
   }
-  return take_waiting_packets();
+  if (auto done = take_waiting_packets(); !done) return fail(std::move(done.error()));
+  return any;
 }
 
 Result<void> Proxy::take_waiting_packets() {
@@ -190,15 +215,37 @@ Result<void> Proxy::take_waiting_packets() {
   return {};
 }
 
-Result<void> Proxy::take_server_frames() {
+// Whether there was any.
+Result<bool> Proxy::take_server_frames() {
+  bool any = false;
   for (;;) {
     auto frame = below_.link().next();
     if (!frame) return fail(std::move(frame.error()));
     if (!*frame) break;
-    if ((*frame)->kind == rsp::Frame::Kind::kPacket)
-      if (auto done = on_answer((*frame)->payload); !done) return done;
+    any = true;
+    if ((*frame)->kind == rsp::Frame::Kind::kNotification) {
+      if (rsp::expand_runs((*frame)->payload, expanded_)) below_.keep_notification(expanded_);
+    } else if ((*frame)->kind == rsp::Frame::Kind::kPacket) {
+      if (auto done = on_answer((*frame)->payload); !done) return fail(std::move(done.error()));
+    }
   }
-  return take_waiting_packets();
+  if (auto done = take_waiting_packets(); !done) return fail(std::move(done.error()));
+  return any;
+}
+
+// A few at a time: threads that go by steps send them without end, and the debugger wants to be
+// heard too.
+Result<void> Proxy::take_notifications() {
+  for (int n = 0; n < kNotificationsPerTurn && owed_ == Owed::kNothing; ++n) {
+    auto notification = below_.take_notification();
+    if (!notification) break;
+    if (auto taken = non_stop_.on_notification(*notification); !taken) return taken;
+  }
+  if (debugger_) {
+    std::string announcement = non_stop_.take_announcement();
+    if (!announcement.empty() && !debugger_->notify(announcement)) debugger_lost_ = true;
+  }
+  return {};
 }
 
 Result<void> Proxy::on_packet(const std::string& packet) {
@@ -237,12 +284,64 @@ Result<bool> Proxy::answer_here(const std::string& packet) {
     if (auto done = on_supported(packet); !done) return fail(std::move(done.error()));
     return true;
   }
+  if (packet.starts_with("QNonStop:")) {
+    if (auto done = on_mode(packet); !done) return fail(std::move(done.error()));
+    return true;
+  }
+  if (is_non_stop_) {
+    auto answered = answer_non_stop(packet);
+    if (!answered || *answered) return answered;
+  }
   if (packet.starts_with("qRcmd,")) return on_monitor(packet);
   auto traced = trace_.answer(packet);
   if (!traced) return fail(std::move(traced.error()));
   if (!*traced) return false;
+  if (auto done = update_thread_events(); !done) return fail(std::move(done.error()));
   reply(**traced);
   return true;
+}
+
+Result<void> Proxy::on_mode(std::string_view packet) {
+  auto answer = below_.ask(packet);
+  if (!answer) return fail(std::move(answer.error()));
+  if (*answer == "OK") is_non_stop_ = packet.ends_with('1');
+  if (is_non_stop_ && recorder_.needs_steps())
+    trace_.set_catch_running([this](ThreadId t) { return non_stop_.catch_running(t); });
+  else
+    trace_.set_catch_running({});
+  reply(*answer);
+  return {};
+}
+
+Result<bool> Proxy::answer_non_stop(std::string_view packet) {
+  Result<std::string> answer;
+  if (packet.starts_with("QThreadEvents:")) {
+    judge_.set_reports_threads(packet.ends_with('1'));
+    auto done = update_thread_events();
+    answer = done ? Result<std::string>("OK") : fail(std::move(done.error()));
+  } else if (packet.starts_with("vCont;")) {
+    answer = non_stop_.resume(packet);
+  } else if (packet == "?") {
+    answer = non_stop_.status();
+  } else if (packet == "vStopped") {
+    answer = non_stop_.next_stop();
+  } else {
+    return false;
+  }
+  if (!answer) return fail(std::move(answer.error()));
+  reply(*answer);
+  return true;
+}
+
+// In non-stop the server below may tell of every thread that comes and goes.
+Result<void> Proxy::update_thread_events() {
+  if (!is_non_stop_ || !has_thread_events_) return {};
+  bool wanted = judge_.reports_threads() || (recorder_.needs_steps() && !recorder_.empty());
+  if (wanted == thread_events_on_) return {};
+  auto answer = below_.ask(wanted ? "QThreadEvents:1" : "QThreadEvents:0");
+  if (!answer) return fail(std::move(answer.error()));
+  thread_events_on_ = wanted;
+  return {};
 }
 
 Result<void> Proxy::on_supported(std::string_view packet) {
@@ -256,7 +355,8 @@ Result<void> Proxy::on_supported(std::string_view packet) {
   auto answer = below_.ask(std::string(kName) + ":" + wanted.to_string());
   if (!answer) return fail(std::move(answer.error()));
   auto features = rsp::FeatureList::parse(*answer);
-  stepper_.set_has_thread_events(features.has("QThreadEvents"));
+  has_thread_events_ = features.has("QThreadEvents");
+  stepper_.set_has_thread_events(has_thread_events_);
   TraceService::announce(features);
   features.set("QStartNoAckMode", "+");
   if (recorder_.needs_steps()) {

@@ -13,6 +13,7 @@
 #include "plugin/server/below.h"
 #include "plugin/server/listener.h"
 #include "plugin/server/monitor.h"
+#include "plugin/server/non_stop.h"
 #include "plugin/server/recorder.h"
 #include "plugin/server/serve.h"
 #include "plugin/server/shared_terminal.h"
@@ -50,13 +51,18 @@ class Proxy {
   bool has_program();
 
   // Errors of all: kGone when the server below is gone, kSystem.
-  Result<void> take_debugger_frames();
+  Result<bool> take_debugger_frames();
   Result<void> take_waiting_packets();
-  Result<void> take_server_frames();
+  Result<void> work();
+  Result<bool> take_server_frames();
+  Result<void> take_notifications();
 
   Result<void> on_packet(const std::string& packet);
   Result<bool> answer_here(const std::string& packet);
   Result<void> on_supported(std::string_view packet);
+  Result<void> on_mode(std::string_view packet);
+  Result<bool> answer_non_stop(std::string_view packet);
+  Result<void> update_thread_events();
   Result<bool> on_monitor(std::string_view packet);
   Result<void> note_request(std::string_view packet);
   Result<void> pass_on(std::string_view packet, Owed owed);
@@ -77,6 +83,7 @@ class Proxy {
   TraceService trace_;
   StopJudge judge_;
   Stepper stepper_;
+  NonStop non_stop_;
   Monitor monitor_;
   SharedTerminal terminal_;
   int signals_;
@@ -84,6 +91,8 @@ class Proxy {
   std::optional<rsp::Connection> debugger_;
   bool debugger_lost_ = false;  // it could not be written to
   bool extended_ = false;
+  bool is_non_stop_ = false;
+  bool has_thread_events_ = false, thread_events_on_ = false;  // in non-stop
   bool hides_next_stop_ = false;             // the debugger that asked for it is gone
   std::deque<std::string> waiting_packets_;  // came while the server below owed something
 

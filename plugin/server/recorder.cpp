@@ -19,11 +19,18 @@ Result<RecordedThread*> Recorder::start(ThreadId id) {
   if (RecordedThread* known = find(id)) return known;
   auto pc = below_.read_pc(id);
   if (!pc) return fail(std::move(pc.error()));
+  auto thread = start_running(id);
+  if (!thread) return thread;
+  (*thread)->stop.pc = *pc;
+  (*thread)->pc_known = true;
+  return thread;
+}
+
+Result<RecordedThread*> Recorder::start_running(ThreadId id) {
+  if (RecordedThread* known = find(id)) return known;
   if (auto started = engine_.start(id); !started) return fail(std::move(started.error()));
   RecordedThread thread;
   thread.id = id;
-  thread.stop.pc = *pc;
-  thread.pc_known = true;
   return &threads_.emplace(id, std::move(thread)).first->second;
 }
 

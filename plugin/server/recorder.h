@@ -62,6 +62,8 @@ class Recorder {
 
   // Records a thread from where it stands. Errors: of the engine, or that it cannot be looked at.
   Result<RecordedThread*> start(ThreadId thread);
+  // The same for a thread that runs: from where it is met next.
+  Result<RecordedThread*> start_running(ThreadId thread);
   // The same for a new thread that stands at `pc`, unless its process is not recorded.
   void thread_created(ThreadId thread, Address pc);
   Result<void> stop(ThreadId thread);

@@ -49,7 +49,7 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   if (stepping_.empty()) {
     repeated_ = without_signals(actions_);
   } else {
-    actions = in_steps(actions_);
+    actions = rsp::in_steps(actions_, stepping_);
     repeated_ = without_signals(*actions);
   }
   for (auto it = recorder_.threads().begin(); it != recorder_.threads().end(); ++it) {
@@ -62,33 +62,6 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   if (stepping_.empty()) return below_.link().send(packet);
   if (cloner != ThreadId{}) return clone_alone(cloner);
   return below_.link().send(rsp::format_resume(*actions));
-}
-
-// The same request with steps in the place of runs, for the threads of recorded processes.
-ResumeActions Stepper::in_steps(const ResumeActions& actions) const {
-  ResumeActions steps;
-  auto add = [&](ResumeAction action, bool as_step) {
-    if (as_step) {
-      action.kind = ResumeAction::Kind::kStep;
-      action.range_begin = action.range_end = {};
-    }
-    steps.push_back(action);
-  };
-  for (const ResumeAction& action : actions) {
-    bool runs = action.kind == ResumeAction::Kind::kContinue ||
-                action.kind == ResumeAction::Kind::kRangeStep;
-    if (action.selector.pid <= 0) {
-      for (std::int32_t pid : stepping_) {
-        ResumeAction of_process = action;
-        of_process.selector.pid = pid;
-        add(of_process, runs);
-      }
-      add(action, false);
-    } else {
-      add(action, runs && stepping_.contains(action.selector.pid));
-    }
-  }
-  return steps;
 }
 
 // The same request again; `stopped` is the thread that has just told of a step.

@@ -38,7 +38,6 @@ class Stepper {
 
  private:
   bool goes_by_steps(ThreadId thread) const;
-  rsp::ResumeActions in_steps(const rsp::ResumeActions& actions) const;
   bool resumes(const rsp::ResumeActions& actions, ThreadId thread) const;
   Result<void> go_on(ThreadId stopped);
   Result<void> go_on_with_signal(ThreadId thread, std::uint8_t signal);

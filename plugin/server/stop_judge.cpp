@@ -61,16 +61,16 @@ Result<Judgement> StopJudge::trapped(const StopReply& reply, const ResumeAction*
   if (action != nullptr && action->kind == ResumeAction::Kind::kRangeStep && reply.pc &&
       !action->in_range(*reply.pc))
     return Judgement::kReport;
-  if (certain) return Judgement::kGoOn;
-  auto sent = trap_was_sent();
+  if (certain || !reply.thread || !reply.thread->is_thread()) return Judgement::kGoOn;
+  auto sent = trap_was_sent(reply.thread->thread());
   if (!sent) return fail(std::move(sent.error()));
   return *sent ? Judgement::kReport : Judgement::kGoOn;
 }
 
 // Whether the SIGTRAP was sent to the thread by some process, instead of raised by its step.
-Result<bool> StopJudge::trap_was_sent() {
+Result<bool> StopJudge::trap_was_sent(ThreadId thread) {
   static constexpr std::size_t kCodeOffset_bytes = 8;  // of si_code in siginfo_t
-  auto answer = below_.ask("qXfer:siginfo:read::0,80");
+  auto answer = below_.ask_of(thread, "qXfer:siginfo:read::0,80");
   if (!answer) return fail(std::move(answer.error()));
   if (answer->empty() || (answer->front() != 'l' && answer->front() != 'm')) return false;
   std::string info = rsp::unescape(std::string_view(*answer).substr(1));

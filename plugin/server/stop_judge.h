@@ -29,7 +29,7 @@ class StopJudge {
     bool stepped_by_us = false;                 // a finished step of it is none the debugger made
     bool maybe_stale = false;  // it may have finished its step before it was resumed last
   };
-  // REQUIRES: the server below has the thread of the reply selected, and owes no answer.
+  // REQUIRES: the server below owes no answer.
   // Errors: kGone.
   Result<Judgement> judge(const rsp::StopReply& reply, const Circumstances& circumstances);
 
@@ -42,7 +42,7 @@ class StopJudge {
  private:
   Result<Judgement> trapped(const rsp::StopReply& reply, const rsp::ResumeAction* action,
                             bool certain);
-  Result<bool> trap_was_sent();
+  Result<bool> trap_was_sent(ThreadId thread);
 
   Below& below_;
   Recorder& recorder_;

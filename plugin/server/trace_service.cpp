@@ -9,6 +9,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/pt/synthesis.h"
+#include "plugin/server/non_stop.h"
 
 namespace tailtrace {
 namespace {
@@ -101,10 +102,13 @@ Result<std::string> TraceService::enable(ThreadId id, BtraceFormat format) {
   recorder_.set_ring_records(
       std::max(options_.ring_records,
                std::min(std::bit_ceil(std::max<std::uint64_t>(wanted, 1)), kMaxRingRecords)));
-  auto thread = recorder_.start(id);
+  bool runs = known == nullptr && catch_running_ && is_running(id);
+  auto thread = runs ? recorder_.start_running(id) : recorder_.start(id);
   if (!thread) return error_answer(thread.error());
   RecordedThread& t = **thread;
-  if (known == nullptr && !options_.since_start) {
+  if (runs) {
+    if (auto caught = catch_running_(id); !caught) return fail(std::move(caught.error()));
+  } else if (known == nullptr && !options_.since_start) {
     auto snapshot = recorder_.snapshot(t);
     if (!snapshot) return error_answer(snapshot.error());
     t.begin = end_mark(*snapshot);

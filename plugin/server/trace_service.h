@@ -4,6 +4,7 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ class TraceService {
  public:
   TraceService(const ServeOptions& options, Below& below, Recorder& recorder)
       : options_(options), below_(below), recorder_(recorder) {}
+
+  // Called when a thread that runs is to be recorded from now on. Without it all threads stand.
+  using CatchRunning = std::function<Result<void>(ThreadId)>;
+  void set_catch_running(CatchRunning catch_running) { catch_running_ = std::move(catch_running); }
 
   // What it can do replaces what the server below says it can.
   static void announce(rsp::FeatureList& features);
@@ -44,6 +49,7 @@ class TraceService {
   const ServeOptions& options_;
   Below& below_;
   Recorder& recorder_;
+  CatchRunning catch_running_;
   // As asked for by Qbtrace-conf; they hold for recordings that begin later.
   std::uint64_t bts_size_bytes_ = 64 << 10;
   std::uint64_t pt_size_bytes_ = 16 << 10;

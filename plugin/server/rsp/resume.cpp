@@ -120,6 +120,32 @@ const ResumeAction* action_for(const ResumeActions& actions, ThreadId thread) {
   return nullptr;
 }
 
+ResumeActions in_steps(const ResumeActions& actions, const std::set<std::int32_t>& processes) {
+  ResumeActions steps;
+  auto add = [&](ResumeAction action, bool as_step) {
+    if (as_step) {
+      action.kind = ResumeAction::Kind::kStep;
+      action.range_begin = action.range_end = {};
+    }
+    steps.push_back(action);
+  };
+  for (const ResumeAction& action : actions) {
+    bool runs = action.kind == ResumeAction::Kind::kContinue ||
+                action.kind == ResumeAction::Kind::kRangeStep;
+    if (action.selector.pid > 0) {
+      add(action, runs && processes.contains(action.selector.pid));
+      continue;
+    }
+    for (std::int32_t pid : processes) {
+      ResumeAction of_process = action;
+      of_process.selector.pid = pid;
+      add(of_process, runs);
+    }
+    add(action, false);
+  }
+  return steps;
+}
+
 std::string format_resume(const ResumeActions& actions, bool multiprocess) {
   std::string text = "vCont";
   for (const ResumeAction& action : actions)

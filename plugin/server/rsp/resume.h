@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ std::optional<ResumeActions> parse_resume(std::string_view payload, ThreadSelect
 
 // Null when none applies: the thread stays as it is.
 const ResumeAction* action_for(const ResumeActions& actions, ThreadId thread);
+
+// The same with steps in the place of runs, for all threads of the processes.
+ResumeActions in_steps(const ResumeActions& actions, const std::set<std::int32_t>& processes);
 
 // `vCont;...`
 std::string format_resume(const ResumeActions& actions, bool multiprocess = true);
