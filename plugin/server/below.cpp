@@ -28,6 +28,23 @@ Error unexpected(std::string_view request, std::string_view answer) {
 
 Result<std::string> Below::ask(std::string_view request) {
   if (auto sent = link_->send(request); !sent) return fail(std::move(sent.error()));
+  return await_answer();
+}
+
+Result<std::vector<std::string>> Below::ask_all(const std::vector<std::string>& requests) {
+  std::string frames;
+  for (const std::string& request : requests) rsp::append_frame(frames, request);
+  if (auto sent = link_->send_frame(frames); !sent) return fail(std::move(sent.error()));
+  std::vector<std::string> answers;
+  while (answers.size() < requests.size()) {
+    auto answer = await_answer();
+    if (!answer) return fail(std::move(answer.error()));
+    answers.push_back(std::move(*answer));
+  }
+  return answers;
+}
+
+Result<std::string> Below::await_answer() {
   std::vector<pollfd> polled;
   for (;;) {
     auto frame = link_->next();
@@ -41,7 +58,8 @@ Result<std::string> Below::ask(std::string_view request) {
       continue;
     }
     std::string answer;
-    if (!rsp::expand_runs((*frame)->payload, answer)) return fail(unexpected(request, "?"));
+    if (!rsp::expand_runs((*frame)->payload, answer))
+      return fail(unexpected("a request", (*frame)->payload));
     if ((*frame)->kind != rsp::Frame::Kind::kNotification) return answer;
     keep_notification(answer);
   }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "plugin/server/rsp/stop_reply.h"
 #include "plugin/server/server_link.h"
@@ -28,6 +29,9 @@ class Below {
   // Sends a request and waits for its answer, runs expanded. Notifications that come meanwhile are
   // kept for take_notification(). REQUIRES: the server owes no answer. Errors: kGone.
   Result<std::string> ask(std::string_view request);
+
+  // The same with several requests at once: one wait instead of many. The answers in their order.
+  Result<std::vector<std::string>> ask_all(const std::vector<std::string>& requests);
 
   void keep_notification(std::string_view notification);
   std::optional<std::string> take_notification();
@@ -56,6 +60,7 @@ class Below {
 
  private:
   Result<void> select(ThreadId thread);
+  Result<std::string> await_answer();
 
   std::unique_ptr<ServerLink> link_;
   std::deque<std::string> notifications_;

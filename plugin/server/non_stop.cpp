@@ -80,28 +80,25 @@ Result<void> NonStop::catch_running(ThreadId thread) {
   return {};
 }
 
-Result<std::vector<std::string>> NonStop::fetch_stops(std::string first) {
-  std::vector<std::string> stops{std::move(first)};
-  for (;;) {
-    auto next = below_.ask("vStopped");
-    if (!next) return fail(std::move(next.error()));
-    if (*next == "OK" || next->empty()) return stops;
-    stops.push_back(std::move(*next));
-  }
-}
-
 Result<void> NonStop::on_notification(std::string_view notification) {
   if (!notification.starts_with(kStop)) return {};
-  auto stops = fetch_stops(std::string(notification.substr(kStop.size())));
-  if (!stops) return fail(std::move(stops.error()));
-  for (const std::string& stop : *stops)
-    if (auto taken = take_stop(stop); !taken) return taken;
+  std::string stop(notification.substr(kStop.size()));
+  while (!stop.empty() && stop != "OK") {
+    auto resume = take_stop(stop);
+    if (!resume) return fail(std::move(resume.error()));
+    std::vector<std::string> requests{"vStopped"};
+    if (!resume->empty()) requests.push_back(std::move(*resume));
+    auto answers = below_.ask_all(requests);
+    if (!answers) return fail(std::move(answers.error()));
+    stop = std::move(answers->front());
+  }
   return {};
 }
 
-Result<void> NonStop::take_stop(const std::string& payload) {
+// What to send below for the thread to go on; empty when it stays, and the debugger is told.
+Result<std::string> NonStop::take_stop(const std::string& payload) {
   auto reply = rsp::parse_stop_reply(payload);
-  if (!reply) return {};
+  if (!reply) return std::string();
   ThreadId thread =
       reply->thread && reply->thread->is_thread() ? reply->thread->thread() : ThreadId{};
   auto run = runs_.find(thread);
@@ -113,60 +110,57 @@ Result<void> NonStop::take_stop(const std::string& payload) {
   if (reply->process)
     std::erase_if(runs_, [&](const auto& r) { return r.first.pid == *reply->process; });
   run = runs_.find(thread);
+  bool told = *judgement == Judgement::kReport;
   if (run == runs_.end()) {
-    if (*judgement == Judgement::kReport)
-      report(payload);
-    else if (!exits)
-      return step_on(thread, 0);
-    return {};
+    if (!told && !exits) return step_on(thread, 0);
+    if (told) report(payload);
+    return std::string();
   }
   bool caught = run->second.catching && reply->signal == 0 && reply->reasons == 0;
-  if (!exits && !run->second.stop_wanted && (caught || *judgement != Judgement::kReport)) {
+  if (!exits && !run->second.stop_wanted && (caught || !told)) {
     run->second.catching &= !caught;
     return step_on(thread, *judgement == Judgement::kGoOnWithSignal ? reply->signal : 0);
   }
-  bool hidden = *judgement == Judgement::kGoOn;
   runs_.erase(run);
-  if (!exits)
-    report(hidden ? as_wanted_stop(payload) : payload);
-  else if (*judgement == Judgement::kReport)
+  if (told)
     report(payload);
-  return {};
+  else if (!exits)
+    report(as_wanted_stop(payload));
+  return std::string();
 }
 
-Result<void> NonStop::step_on(ThreadId thread, std::uint8_t signal) {
+std::string NonStop::step_on(ThreadId thread, std::uint8_t signal) {
   RecordedThread* recorded = recorder_.find(thread);
-  if (recorded != nullptr && signal != 0) recorded->signal = system_signal(signal);
   ResumeAction action;
-  action.kind = recorded != nullptr ? ResumeAction::Kind::kStep : ResumeAction::Kind::kContinue;
   action.selector = {thread.pid, thread.tid};
   if (signal != 0) action.signal = signal;
-  if (recorded == nullptr)
-    runs_.erase(thread);
-  else
+  if (recorded != nullptr) {
+    action.kind = ResumeAction::Kind::kStep;
+    recorded->signal = system_signal(signal);
     runs_.try_emplace(thread);
-  auto answer = below_.ask(rsp::format_resume({action}));
-  if (!answer) return fail(std::move(answer.error()));
-  return {};
+  } else {
+    runs_.erase(thread);
+  }
+  return rsp::format_resume({action});
 }
 
 Result<std::string> NonStop::status() {
   stops_.clear();
   announced_ = false;
-  auto first = below_.ask("?");
-  if (!first) return fail(std::move(first.error()));
-  if (*first == "OK" || first->empty()) return first;
-  auto stops = fetch_stops(std::move(*first));
-  if (!stops) return fail(std::move(stops.error()));
-  for (const std::string& stop : *stops) {
-    auto reply = rsp::parse_stop_reply(stop);
+  auto stop = below_.ask("?");
+  std::vector<std::string> goes_on;
+  while (stop && !stop->empty() && *stop != "OK") {
+    auto reply = rsp::parse_stop_reply(*stop);
     bool running = reply && reply->thread && reply->thread->is_thread() &&
                    runs_.contains(reply->thread->thread());
-    if (!running)
-      stops_.push_back(stop);
-    else if (auto taken = take_stop(stop); !taken)
-      return fail(std::move(taken.error()));
+    auto resume = running ? take_stop(*stop) : Result<std::string>();
+    if (!resume) return resume;
+    if (!running) report(*stop);
+    if (!resume->empty()) goes_on.push_back(std::move(*resume));
+    stop = below_.ask("vStopped");
   }
+  if (!stop) return stop;
+  if (auto resumed = below_.ask_all(goes_on); !resumed) return fail(std::move(resumed.error()));
   announced_ = !stops_.empty();
   return stops_.empty() ? "OK" : stops_.front();
 }

@@ -54,9 +54,8 @@ class NonStop {
   };
 
   void note_resume(const rsp::ResumeActions& actions);
-  Result<std::vector<std::string>> fetch_stops(std::string first);
-  Result<void> take_stop(const std::string& payload);
-  Result<void> step_on(ThreadId thread, std::uint8_t signal);
+  Result<std::string> take_stop(const std::string& payload);
+  std::string step_on(ThreadId thread, std::uint8_t signal);
   void report(std::string payload);
 
   Below& below_;

@@ -20,7 +20,7 @@ class ServerLink {
 
   // Errors of all: kGone when the server is gone.
   virtual Result<void> send(std::string_view payload) = 0;
-  // A packet framed by rsp::append_frame, to be sent as it is.
+  // Packets framed by rsp::append_frame, to be sent as they are.
   virtual Result<void> send_frame(std::string_view frame) = 0;
   // As the debugger's break: the program is to stop.
   virtual Result<void> interrupt() = 0;
