@@ -37,6 +37,10 @@ class Engine {
 
   virtual bool is_recording(ThreadId thread) const = 0;
 
+  // Whether the engine has the thread's history from its first instruction on, as of a thread that
+  // was made by a recorded process.
+  virtual bool was_born_recorded(ThreadId) const { return false; }
+
   // Where a thread stands while it is stopped.
   struct Stop {
     Address pc;            // the instruction to be executed next

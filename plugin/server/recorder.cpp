@@ -57,7 +57,7 @@ Result<Engine::Stop> Recorder::settle(RecordedThread& thread) {
   if (!pc) return fail(std::move(pc.error()));
   bool written = std::exchange(thread.pc_written, false);
   if (!thread.pc_known) {
-    thread.stop = {*pc, false};
+    thread.stop.pc = *pc;
     thread.pc_known = true;
   } else if (written && step_ != nullptr) {
     step_->moved(thread.id, thread.stop.pc, *pc);
@@ -93,6 +93,12 @@ void Recorder::executed(ThreadId id, Address entry) {
   if (thread == nullptr) return;
   if (step_ != nullptr) step_->replaced(id, entry);
   thread->stop = {entry, false};
+  thread->pc_known = !entry.is_null();
+  if (step_ == nullptr) {
+    // A recording of its own, from its first instruction.
+    thread->begin = {};
+    thread->begun_before_enabled = true;
+  }
   thread->unsettled = thread->pc_written = false;
   thread->last_read.reset();
 }

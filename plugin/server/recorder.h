@@ -28,6 +28,12 @@ struct RecordedThread {
   bool unsettled = false;   // may be one step further
   int signal = 0;           // it was resumed with, until its next report (the system's number)
 
+  // It was resumed, and nobody tells where it goes.
+  void has_run() {
+    pc_known = pc_written = false;
+    stop.faulted = false;
+  }
+
   // Set by `Qbtrace`; a thread of a recorded process is recorded before the debugger asks.
   std::optional<BtraceFormat> enabled;
   std::uint64_t buffer_size_bytes = 0;   // as the debugger asked for it then, rounded

@@ -9,6 +9,7 @@
 #include "plugin/server/listener.h"
 #include "plugin/server/private_folder.h"
 #include "plugin/server/proxy.h"
+#include "plugin/server/qemu_link.h"
 #include "plugin/server/recorder.h"
 
 namespace tailtrace {
@@ -42,6 +43,16 @@ class EndSignals {
   UniqueFd fd_;
 };
 
+// Serves whoever connects. Errors: as Proxy::run.
+Result<int> serve_with(const ServeOptions& options, Listener& listener, Below& below,
+                       Recorder& recorder, int signals) {
+  if (options.say && !listener.is_stdio()) options.say(listener.announcement());
+  if (options.on_listening)
+    if (auto told = options.on_listening(listener.comm()); !told)
+      return fail(std::move(told.error()));
+  return Proxy(options, listener, below, recorder, signals).run();
+}
+
 Result<int> serve_by_steps(const ServeOptions& options, Listener& listener, int signals) {
   auto folder = PrivateFolder::make();
   if (!folder) return fail(std::move(folder.error()));
@@ -54,11 +65,19 @@ Result<int> serve_by_steps(const ServeOptions& options, Listener& listener, int 
                       return below.read_memory(thread, address, out);
                     });
   Recorder recorder(below, engine, &engine);
-  if (options.say && !listener.is_stdio()) options.say(listener.announcement());
-  if (options.on_listening)
-    if (auto told = options.on_listening(listener.comm()); !told)
-      return fail(std::move(told.error()));
-  return Proxy(options, listener, below, recorder, signals).run();
+  return serve_with(options, listener, below, recorder, signals);
+}
+
+Result<int> serve_by_qemu(const ServeOptions& options, Listener& listener, int signals) {
+  if (options.attach_pid)
+    return fail(ErrorCode::kUsage, "cannot attach with the qemu engine",
+                "qemu records programs that it starts itself", "use --engine=step");
+  QemuLiveEngine engine;
+  auto link = QemuLink::start(options, !listener.is_stdio(), engine);
+  if (!link) return fail(std::move(link.error()));
+  Below below(std::move(*link));
+  Recorder recorder(below, engine, nullptr);
+  return serve_with(options, listener, below, recorder, signals);
 }
 
 }  // namespace
@@ -67,7 +86,9 @@ Result<int> serve(const ServeOptions& options) {
   auto listener = Listener::open(options.comm, options.allow_remote_hosts);
   if (!listener) return fail(std::move(listener.error()));
   EndSignals signals;
-  return serve_by_steps(options, *listener, signals.fd());
+  // Whoever asks for a gdbserver and nothing else gets all that gdbserver can do.
+  return options.engine == EngineChoice::kQemu ? serve_by_qemu(options, *listener, signals.fd())
+                                               : serve_by_steps(options, *listener, signals.fd());
 }
 
 }  // namespace tailtrace

@@ -42,7 +42,10 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
       auto stop = recorder_.settle(thread);
       if (!stop) settled = fail(std::move(stop.error()));
     }
-    if (recorder_.needs_steps()) stepping_.insert(thread.id.pid);
+    if (recorder_.needs_steps())
+      stepping_.insert(thread.id.pid);
+    else
+      thread.has_run();
     if (action->signal) thread.signal = system_signal(*action->signal);
   });
   if (!settled) return settled;

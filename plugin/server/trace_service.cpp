@@ -108,7 +108,7 @@ Result<std::string> TraceService::enable(ThreadId id, BtraceFormat format) {
   RecordedThread& t = **thread;
   if (runs) {
     if (auto caught = catch_running_(id); !caught) return fail(std::move(caught.error()));
-  } else if (known == nullptr && !options_.since_start) {
+  } else if (known == nullptr && !options_.since_start && !t.begun_before_enabled) {
     auto snapshot = recorder_.snapshot(t);
     if (!snapshot) return error_answer(snapshot.error());
     t.begin = end_mark(*snapshot);

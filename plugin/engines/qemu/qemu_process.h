@@ -56,6 +56,10 @@ class QemuProcess {
   // which waits for a debugger; process_folder() and connect_stub() are the new program's then.
   Result<bool> replaced();
 
+  // The process goes on by itself, and so does its recording until the session folder is removed;
+  // only what is being written stays. Nobody waits for it any more.
+  void let_go() { pid_ = 0; }
+
   // Becomes readable when the process ends.
   int end_fd() const { return pidfd_.get(); }
   // The process's wait status once it has ended; nothing while it runs.
