@@ -185,8 +185,8 @@ std::string QemuLink::executed_file() const {
   for (int behind = 0; !left.empty();) {
     std::string word(left.substr(0, left.find('\0')));
     left.remove_prefix(std::min(left.size(), word.size() + 1));
-    if (behind == 2) return absolute(word);
-    if (behind == 1 || word == "-0") ++behind;
+    if (behind == 2 && word != "--") return absolute(word);
+    if (behind == 1 || (behind == 0 && word == "-0")) ++behind;
   }
   return program_[0];
 }

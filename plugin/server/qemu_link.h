@@ -66,7 +66,7 @@ class QemuLink final : public ServerLink {
   Result<void> connection_ended();
   Result<void> meet_next_program();
   std::string answer_for_debugger(std::string_view answer);
-  std::string request_for_stub(std::string_view request) const;
+  std::string request_for_stub(std::string_view request);
   void reply(std::string payload);
 
   const ServeOptions& options_;
@@ -81,6 +81,7 @@ class QemuLink final : public ServerLink {
   bool wants_exec_ = false;        // it understands exec events
   bool expects_stop_ = false;      // a request to run was passed on
   bool asked_supported_ = false;   // the next answer is the stub's list of features
+  bool asked_registers_ = false;   // the next answer is all registers
   bool hides_answer_ = false;      // the next answer is to a question of our own
   std::optional<int> ended_;       // exit status of the newest program that ended
 

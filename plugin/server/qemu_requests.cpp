@@ -12,6 +12,21 @@ namespace {
 
 constexpr std::string_view kStubProcess = "p01.";  // as the stub names its only process
 
+// What the debugger is told of registers before there is a stub.
+constexpr std::string_view kArchitecture =
+    "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
+    "<target><architecture>i386:x86-64</architecture></target>";
+
+// The stub's own description lacks `orig_rax`. GDB takes a target without it for no Linux one, and
+// then finds no shared libraries. It comes last, and says that no system call is under way.
+constexpr std::string_view kDescription =
+    "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
+    "<target><architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>"
+    "<xi:include href=\"i386-64bit.xml\"/>"
+    "<feature name=\"org.gnu.gdb.i386.linux\">"
+    "<reg name=\"orig_rax\" bitsize=\"64\" type=\"int\" group=\"system\"/></feature></target>";
+constexpr std::string_view kOrigRax = "ffffffffffffffff";
+
 // Requests that name a thread.
 bool names_thread(std::string_view request) {
   for (std::string_view prefix : {"H", "T", "vCont;", "qThreadExtraInfo,"})
@@ -43,7 +58,10 @@ std::optional<std::string> text_of_hex(std::string_view digits) {
 
 }  // namespace
 
-std::string QemuLink::request_for_stub(std::string_view request) const {
+std::string QemuLink::request_for_stub(std::string_view request) {
+  asked_registers_ = request == "g";
+  if (request.starts_with('G') && request.size() > kOrigRax.size())
+    return std::string(request.substr(0, request.size() - kOrigRax.size()));
   if (!process_ || !names_thread(request)) return std::string(request);
   return replace_all(request, fmt::format("p{:x}.", process_->pid()), kStubProcess);
 }
@@ -54,6 +72,8 @@ std::string QemuLink::answer_for_debugger(std::string_view answer) {
     add_features(features);
     return features.to_string();
   }
+  if (std::exchange(asked_registers_, false) && !answer.starts_with('E'))
+    return std::string(answer).append(kOrigRax);
   if (!process_ || !answer_names_thread(answer)) return std::string(answer);
   return replace_all(answer, kStubProcess, fmt::format("p{:x}.", process_->pid()));
 }
@@ -97,6 +117,8 @@ bool QemuLink::answer_here(std::string_view request) {
   } else if (auto transfer = rsp::parse_transfer_read(request);
              transfer && transfer->object == "exec-file") {
     reply(stub_ ? rsp::transfer_answer(executed_file(), *transfer) : "E01");
+  } else if (transfer && transfer->object == "features" && transfer->annex == "target.xml") {
+    reply(rsp::transfer_answer(stub_ ? kDescription : kArchitecture, *transfer));
   } else {
     return false;
   }
@@ -121,6 +143,8 @@ void QemuLink::answer_without_program(std::string_view request) {
     reply("vCont;c;C;s;S");
   } else if (request.starts_with("H")) {
     reply("OK");
+  } else if (request.starts_with("qXfer:")) {
+    reply("E01");
   } else if (!request.empty() && std::string_view("gmpT").find(request[0]) != std::string::npos) {
     reply("E01");
   } else {

@@ -31,6 +31,7 @@ Result<RecordedThread*> Recorder::start_running(ThreadId id) {
   if (auto started = engine_.start(id); !started) return fail(std::move(started.error()));
   RecordedThread thread;
   thread.id = id;
+  thread.begun_before_enabled = engine_.was_born_recorded(id);
   return &threads_.emplace(id, std::move(thread)).first->second;
 }
 
