@@ -43,7 +43,7 @@ Result<std::string> Monitor::info() {
   std::string text = fmt::format("Recorded by the {} engine:\n", recorder_.engine().name());
   Result<void> failed;
   recorder_.for_each([&](RecordedThread& thread) {
-    auto snapshot = recorder_.snapshot(thread);
+    auto snapshot = recorder_.visible(thread);
     if (!snapshot) {
       failed = fail(std::move(snapshot.error()));
       return;

@@ -215,7 +215,7 @@ Result<bool> MonitorHistory::make(ThreadId id, std::string& problem) {
   auto head = recorder_.engine().head(id);
   if (!head) return fail(std::move(head.error()));
   if (made_ && made_->thread == id && made_->head == *head && made_->pc == stop->pc) return true;
-  auto snapshot = recorder_.snapshot(*thread);
+  auto snapshot = recorder_.visible(*thread);
   if (!snapshot) return fail(std::move(snapshot.error()));
   auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   made_ = Made{.thread = id,

@@ -76,6 +76,12 @@ Result<ThreadSnapshot> Recorder::snapshot(RecordedThread& thread) {
   return engine_.snapshot(thread.id, *stop, ~0ull);
 }
 
+Result<ThreadSnapshot> Recorder::visible(RecordedThread& thread) {
+  auto whole = snapshot(thread);
+  if (!whole) return whole;
+  return since(std::move(*whole), thread.begin);
+}
+
 void Recorder::registers_written(ThreadId id) {
   RecordedThread* thread = find(id);
   if (thread == nullptr) return;

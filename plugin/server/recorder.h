@@ -96,8 +96,10 @@ class Recorder {
 
   // Makes sure where a stopped thread stands. Errors: kGone.
   Result<Engine::Stop> settle(RecordedThread& thread);
-  // Everything recorded of a stopped thread that the debugger may see. Errors: kGone.
+  // Everything recorded of a stopped thread. Errors: kGone.
   Result<ThreadSnapshot> snapshot(RecordedThread& thread);
+  // The part of it that the debugger may see: since its `begin`. Errors: kGone.
+  Result<ThreadSnapshot> visible(RecordedThread& thread);
 
   // The debugger is about to write registers of the thread.
   void registers_written(ThreadId thread);
