@@ -1,0 +1,89 @@
+"""`tailtrace run --no-debugger`: a program recorded to its end, and the recording left behind."""
+
+import glob
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import tempfile
+
+import cases
+
+TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
+
+
+class Record(cases.CommandCase):
+    def setUp(self):
+        cases.needs_engine(self, "qemu")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.env = dict(os.environ, XDG_STATE_HOME=self.folder)
+
+    def record(self, text, *options):
+        return subprocess.run([cases.TAILTRACE, "run", "--no-debugger", *options, "--", TALKS],
+                              input=text, capture_output=True, text=True, timeout=cases.HANG_S,
+                              check=False, env=self.env)
+
+    def history(self, session):
+        outcome = cases.tailtrace("history", "--json", session, "-100,-1")
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        return json.loads(outcome.stdout)
+
+    def test_program_is_what_it_would_be_without_us(self):
+        outcome = self.record("hello\nstatus 9\n")
+        self.assertEqual(outcome.returncode, 9)
+        self.assertEqual(outcome.stdout, "ready\nheard: hello\n")
+        self.assertTrue(outcome.stderr.startswith("complained\nrecorded: "), outcome.stderr)
+
+    def test_signal_that_ended_it_is_the_exit_status(self):
+        self.assertEqual(self.record("signal 15\n").returncode, 128 + 15)
+
+    def test_recordings_are_numbered_and_only_for_their_owner(self):
+        for number in (1, 2):
+            outcome = self.record("")
+            session = os.path.join(self.folder, "tailtrace", f"talks.{number}")
+            self.assertIn(f"recorded: tailtrace history {session}\n", outcome.stderr)
+            self.assertEqual(stat.S_IMODE(os.stat(session).st_mode), 0o700)
+            for path in glob.glob(session + "/*/*"):
+                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
+
+    def test_named_command_shows_how_it_ended(self):
+        outcome = self.record("status 3\n")
+        command = re.search(r"recorded: tailtrace (.*)\n", outcome.stderr)[1]
+        shown = cases.tailtrace(*command.split())
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("_exit", shown.stdout)
+
+    def test_killed_program_leaves_its_last_instructions(self):
+        session = os.path.join(self.folder, "kept")
+        with subprocess.Popen([cases.TAILTRACE, "run", "--no-debugger", "--keep=" + session, "--",
+                               TALKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True) as process:
+            process.stdin.write("spin\n")
+            process.stdin.flush()
+            while process.stdout.readline() != "spinning\n":
+                pass
+            pid = int(os.listdir(session)[0].split(".")[0])
+            self.wait_until_it_spins(pid)
+            os.kill(pid, signal.SIGKILL)
+            self.assertEqual(process.wait(cases.HANG_S), 128 + signal.SIGKILL)
+        items = self.history(session)["items"]
+        # The loop of `spin`, round and round, is all that the newest instructions are.
+        self.assertEqual({item.get("function") for item in items}, {"main"})
+        self.assertEqual(len(items), 100)
+
+    def wait_until_it_spins(self, pid):
+        """Until it has used processor time since it said that it would."""
+        def ticks():
+            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                return int(file.read().rpartition(")")[2].split()[11])
+        before = ticks()
+        while ticks() < before + 2:
+            os.sched_yield()
+
+
+if __name__ == "__main__":
+    cases.main()
