@@ -44,8 +44,8 @@ std::string_view bits_of(CodeMode mode) {
 }
 
 std::string transaction(const Event& event) {
-  if (event.has(kEventAborted)) return "tsx aborted";
-  return event.has(kEventSpeculative) ? "tsx begin" : "tsx committed";
+  if (event.has(kEventAborted)) return "tsx abort";
+  return event.has(kEventSpeculative) ? "tsx begin" : "tsx commit";
 }
 
 std::string power_exit(const Event& event) {

@@ -182,7 +182,10 @@ LibiptRun::End LibiptRun::decode_from_sync(int status) {
     if (insn.iclass != ptic_error) {
       bool endless = take(insn, time);
       bool undisturbed = status >= 0 && (status & (pts_event_pending | pts_eos)) == 0;
-      if (endless && undisturbed) return open_gap(DecodeError::kEndlessLoop);
+      if (endless && undisturbed) {
+        ip_ = run_.back().target;
+        return open_gap(DecodeError::kEndlessLoop);
+      }
     }
     if (status < 0) break;
   }
