@@ -239,9 +239,10 @@ void LibiptRun::send_run() {
   run_.clear();
 }
 
+// libipt stands behind the last packet that it read.
 void LibiptRun::apply_code_changes() {
   const auto& changes = config_.code_changes;
-  while (next_change_ < changes.size() && changes[next_change_].offset_bytes <= offset()) {
+  while (next_change_ < changes.size() && changes[next_change_].offset_bytes < offset()) {
     const CodeChange& change = changes[next_change_];
     if (change.time != 0 && time() < change.time) return;
     set_epoch(change.epoch);
