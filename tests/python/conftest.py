@@ -5,6 +5,11 @@ import rings
 import tailtrace
 
 
+# The sanitizer's library is loaded by now. Programs that are recorded must not load it, and Python
+# programs that use the package must: see children.py.
+os.environ["TAILTRACE_TEST_PRELOAD"] = os.environ.pop("LD_PRELOAD", "")
+
+
 @pytest.fixture
 def example_path(tmp_path):
     return rings.write_example(tmp_path / "example.ring")

@@ -4,9 +4,8 @@ import importlib
 import os
 import pathlib
 import re
-import subprocess
-import sys
 
+import children
 import tailtrace
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "python" / "examples"
@@ -15,9 +14,7 @@ TESTED = {"last_functions.py", "coverage_lcov.py", "hottest_loops.py", "who_free
 
 
 def run(name, *words):
-    result = subprocess.run([sys.executable, EXAMPLES / name, *words], text=True, check=True,
-                            stdout=subprocess.PIPE)
-    return result.stdout
+    return children.run_script(EXAMPLES / name, *words)
 
 
 def line_of(text):

@@ -3,9 +3,8 @@
 import gc
 import os
 import struct
-import subprocess
-import sys
 
+import children
 import numpy
 import pytest
 import rings
@@ -101,8 +100,9 @@ def test_of_a_thread_that_runs_on_do_not_change(tmp_path):
     assert h.records.tolist() == before == unpacked(records)
 
 
-def test_without_numpy_are_a_memoryview(example_path):
-    script = """if True:
+def test_without_numpy_are_a_memoryview(tmp_path, example_path):
+    script = tmp_path / "without_numpy.py"
+    script.write_text("""if True:
         import struct, sys
         sys.modules["numpy"] = None
         import tailtrace
@@ -110,10 +110,9 @@ def test_without_numpy_are_a_memoryview(example_path):
         assert isinstance(h.records, memoryview) and h.records.readonly
         print(list(struct.iter_unpack(tailtrace.RECORD_STRUCT, h.records[1:3])))
         print(h.columns()["insns"].tolist())
-    """
-    result = subprocess.run([sys.executable, "-c", script, example_path], check=True, text=True,
-                            stdout=subprocess.PIPE)
-    assert result.stdout.splitlines() == [str(unpacked(rings.example_records()[1:3])),
+    """)
+    said = children.run_script(script, example_path)
+    assert said.splitlines() == [str(unpacked(rings.example_records()[1:3])),
                                           "[0, 3, 1, 2]"]
 
 
