@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <mutex>
 
-#include "decoder/symbols/mapping.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
 #include "plugin/engines/qemu/session_format.h"
@@ -26,32 +24,10 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-// The recorder's list only grows: of lines that overlap, the later one holds.
-std::string resolved(std::string_view text) {
-  std::vector<std::string_view> lines;
-  text = text.substr(0, text.find('\0'));
-  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos;
-       text.remove_prefix(end + 1))
-    lines.push_back(text.substr(0, end));
-  std::string kept;
-  std::vector<Mapping> known;
-  for (auto line = lines.rbegin(); line != lines.rend() && known.size() < kMaxMappings; ++line) {
-    std::vector<Mapping> one = parse_maps(*line);
-    if (one.empty()) continue;
-    bool hidden = std::any_of(known.begin(), known.end(), [&](const Mapping& later) {
-      return later.begin < one[0].end && one[0].begin < later.end;
-    });
-    if (hidden) continue;
-    known.push_back(one[0]);
-    kept.append(*line).push_back('\n');
-  }
-  return kept;
-}
-
 // Names are a help and no more: a folder without them is a folder all the same.
 std::string maps_of(const std::string& folder) {
   Result<Bytes> text = read_file(folder + "/" + kMapsName, kMaxMaps_bytes);
-  return text ? resolved(as_text(*text)) : std::string();
+  return text ? std::string(as_text(*text)) : std::string();
 }
 
 Result<ThreadContent> content_of(SharedEngine& shared, ThreadId thread) {

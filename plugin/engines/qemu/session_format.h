@@ -20,7 +20,7 @@ constexpr char kMissingName[] = "missing";  // a byte per process whose recordin
 constexpr char kProcessName[] = "process.json";
 constexpr char kBlocksName[] = "blocks";
 constexpr char kCodeName[] = "code";
-constexpr char kMapsName[] = "maps";  // text, filled up with zeros; see module_map.h
+constexpr char kMapsName[] = "maps";  // what was mapped where; see maps_log.h
 // Rings are called thread.N.ring, N as RingHeader::slot has it.
 
 constexpr std::size_t kLogHeaderSize_bytes = 4096;

@@ -12,7 +12,6 @@
 #include "decoder/record/ring_format.h"
 #include "plugin/engines/qemu_plugin/block_table.h"
 #include "plugin/engines/qemu_plugin/code_log.h"
-#include "plugin/engines/qemu_plugin/module_map.h"
 #include "plugin/engines/qemu_plugin/rings.h"
 
 namespace tailtrace {
@@ -38,7 +37,6 @@ struct Recorder {
   std::mutex lock;
   BlockTable blocks;
   CodeLog code;
-  ModuleMap modules;
   Rings rings;
   Vcpu* vcpus = nullptr;         // by number, up to and with g_rings.spare
   std::uint32_t vcpu_count = 0;  // numbers below this were in use

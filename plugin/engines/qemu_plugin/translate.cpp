@@ -67,11 +67,8 @@ RingBlock* describe(const Collected& c) {
     g_recorder.knows_guest_base = true;
     g_recorder.blocks.care_for(c.begin, kCareThread);  // the main thread begins here
   }
-  std::uint32_t epoch_before = g_recorder.code.epoch();
   auto epoch = g_recorder.code.see(c.begin, c.bytes, c.size_bytes, c.memory);
   if (!epoch) return nullptr;
-  if (g_recorder.code.epoch() != epoch_before) g_recorder.modules.doubt();
-  g_recorder.modules.see(c.begin, g_recorder.guest_base, g_recorder.folder);
   return g_recorder.blocks.find_or_add({c.begin, c.bytes, c.sizes,
                                         static_cast<std::uint16_t>(c.size_bytes),
                                         static_cast<std::uint16_t>(c.insns), *epoch});
