@@ -80,13 +80,18 @@ void DebugInfo::index_units() {
   order(stretches_);
 }
 
-// Ordered and apart: where two overlap, the one that begins first keeps what they share.
+// Ordered and apart: where two overlap, the one that begins first keeps what they share. Of several
+// names for the same stretch, as assemblers give, the last counts, as it does for GDB.
 void DebugInfo::order(std::vector<Stretch>& stretches) {
   std::stable_sort(stretches.begin(), stretches.end(),
                    [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
   std::size_t kept = 0;
   std::uint64_t end = 0;
   for (Stretch& stretch : stretches) {
+    if (kept != 0 && stretch.begin == stretches[kept - 1].begin && stretch.end == end) {
+      stretches[kept - 1] = stretch;
+      continue;
+    }
     stretch.begin = std::max(stretch.begin, end);
     if (stretch.begin >= stretch.end) continue;
     end = stretch.end;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 namespace tailtrace {
 namespace {
@@ -29,15 +30,45 @@ bool may_unfold_far(const std::string& name) {
   return length * std::pow(3.0, static_cast<double>(references) / 3) > kMaxUnfolded_bytes;
 }
 
+// Where a function's name begins in its demangled text, behind the type that instances of templates
+// begin with: at the last blank outside of any brackets before the parameters or `operator`.
+std::size_t name_begin(std::string_view text) {
+  constexpr std::string_view kUnnamed = "(anonymous namespace)";
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string_view rest = text.substr(i);
+    if (depth == 0 && rest.starts_with("operator")) return begin;
+    if (depth == 0 && rest.starts_with(kUnnamed)) {
+      i += kUnnamed.size() - 1;
+    } else if (depth == 0 && text[i] == '(' && !text.substr(0, i).ends_with("decltype ")) {
+      // `decltype (...)` is a type; `void (*f())()` is left as it is.
+      return rest.starts_with("(*") || rest.starts_with("(&") ? 0 : begin;
+    } else if (depth == 0 && text[i] == ' ' &&
+               (!rest.starts_with(" (") || rest.substr(1).starts_with(kUnnamed))) {
+      begin = i + 1;
+    } else if (std::string_view("<([{").find(text[i]) != std::string_view::npos) {
+      ++depth;
+    } else if (std::string_view(">)]}").find(text[i]) != std::string_view::npos) {
+      --depth;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string demangle(const std::string& name) {
+  constexpr std::string_view kStub = "@plt";
+  if (name.starts_with("_Z") && name.ends_with(kStub))
+    return demangle(name.substr(0, name.size() - kStub.size())) + std::string(kStub);
   if (!name.starts_with("_Z") || name.size() > kMaxMangled_bytes || may_unfold_far(name))
     return name;
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> text(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text != nullptr ? std::string(text.get()) : name;
+  if (status != 0 || text == nullptr) return name;
+  return text.get() + name_begin(text.get());
 }
 
 }  // namespace tailtrace

@@ -126,13 +126,8 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
       read_table(elf_.get(), s, header, symbols);
   }
   add_plt_symbols(elf_.get(), symbols);
-  auto key = [](const ElfSymbol& s) { return std::tie(s.value, s.name); };
   std::sort(symbols.begin(), symbols.end(),
-            [&](const ElfSymbol& a, const ElfSymbol& b) { return key(a) < key(b); });
-  symbols.erase(
-      std::unique(symbols.begin(), symbols.end(),
-                  [&](const ElfSymbol& a, const ElfSymbol& b) { return key(a) == key(b); }),
-      symbols.end());
+            [](const ElfSymbol& a, const ElfSymbol& b) { return a.name > b.name; });
   return symbols;
 }
 

@@ -21,6 +21,7 @@ Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& pa
   std::unique_ptr<ModuleSymbols> module(new ModuleSymbols(std::move(*file)));
   module->info_ = DebugInfo::open(module->file_);
   if (!module->info_) module->find_debug_file();
+  // Those of the debug file come last: of several at one address they count.
   std::vector<ElfSymbol> symbols = module->file_.symbols();
   if (module->debug_file_) {
     std::vector<ElfSymbol> more = module->debug_file_->symbols();

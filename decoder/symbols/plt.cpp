@@ -1,5 +1,6 @@
 #include "decoder/symbols/plt.h"
 
+#include <fmt/format.h>
 #include <gelf.h>
 
 #include <cstring>
@@ -27,6 +28,19 @@ std::string symbol_name(Elf* elf, Elf_Scn* table, std::size_t index) {
   return name == nullptr ? "" : name;
 }
 
+// What a slot will hold: a named function, or what the resolver at an address picks.
+std::string slot_name(Elf* elf, Elf_Scn* table, const GElf_Rela& rela) {
+  switch (GELF_R_TYPE(rela.r_info)) {
+    case R_X86_64_JUMP_SLOT:
+    case R_X86_64_GLOB_DAT:
+      return symbol_name(elf, table, GELF_R_SYM(rela.r_info));
+    case R_X86_64_IRELATIVE:
+      return fmt::format("*ABS*+{:#x}", static_cast<std::uint64_t>(rela.r_addend));
+    default:
+      return {};
+  }
+}
+
 void read_slots(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, Slots& slots) {
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr || header.sh_entsize == 0) return;
@@ -35,9 +49,7 @@ void read_slots(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, Slots& slot
   for (std::size_t i = 0; i < count && slots.size() < kMaxRelocations; ++i) {
     GElf_Rela rela;
     if (gelf_getrela(data, static_cast<int>(i), &rela) == nullptr) return;
-    auto type = GELF_R_TYPE(rela.r_info);
-    if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
-    std::string name = symbol_name(elf, table, GELF_R_SYM(rela.r_info));
+    std::string name = slot_name(elf, table, rela);
     if (!name.empty()) slots.emplace(rela.r_offset, std::move(name));
   }
 }

@@ -16,11 +16,8 @@ bool holds(const ElfSymbol& symbol, std::uint64_t address) {
 }  // namespace
 
 SymbolTable::SymbolTable(std::vector<ElfSymbol> symbols) : symbols_(std::move(symbols)) {
-  auto before = [](const ElfSymbol& a, const ElfSymbol& b) {
-    return std::tie(a.value, a.name) < std::tie(b.value, b.name);
-  };
-  if (!std::is_sorted(symbols_.begin(), symbols_.end(), before))
-    std::sort(symbols_.begin(), symbols_.end(), before);
+  std::stable_sort(symbols_.begin(), symbols_.end(),
+                   [](const ElfSymbol& a, const ElfSymbol& b) { return a.value < b.value; });
   edges_.reserve(symbols_.size() * 2);
   for (const ElfSymbol& symbol : symbols_) {
     edges_.push_back(symbol.value);

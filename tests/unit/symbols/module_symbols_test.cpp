@@ -82,7 +82,7 @@ TEST(ModuleSymbols, AreReadableInCxx) {
   EXPECT_EQ(module->function_at(address_of("_ZN6sample6Worker4stepEi")).name,
             "sample::Worker::step(int)");
   EXPECT_EQ(module->function_at(address_of("_ZN6sample5twiceIiEET_S1_")).name,
-            "int sample::twice<int>(int)");
+            "sample::twice<int>(int)");
   EXPECT_EQ(module->function_at(address_of("_ZL6hiddeni")).name, "hidden(int)");
   EXPECT_EQ(module->function_at(address_of("plain")).name, "plain");
   Function main = module->function_at(address_of("main"));

@@ -1,0 +1,110 @@
+"""Calls against stock GDB: the same segments, levels, instruction numbers and names.
+
+GDB records a program with `record btrace` through `tailtrace serve`, then lists its calls by its
+own decoder and by its own rules, and asks the server for ours.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import cases
+
+# The server answers with so many at a time.
+PAGE = 2000
+LINE = re.compile(r"(\d+)\t( *)(.*)\tinst (\d+),(\d+)")
+
+SCRIPT = """\
+set pagination off
+set confirm off
+set style enabled off
+set debuginfod enabled off
+set print asm-demangle on
+break main
+continue
+record btrace {format}
+break {end}
+continue
+record function-call-history /ic 1,100000000
+python
+first = 1
+while True:
+  text = gdb.execute(f"monitor tailtrace calls {{first}} {page}", to_string=True)
+  print(text, end="")
+  first += {page}
+  if '"number":' + str(first - 1) + ',' not in text:
+    break
+end
+kill
+"""
+
+
+@unittest.skipUnless(shutil.which("gdb") and shutil.which("gdbserver"), "no gdb or no gdbserver")
+class CallsAsGdbHasThem(unittest.TestCase):
+    def lists(self, program, form, end="_exit"):
+        """(number, level, name, first, last) of every segment: GDB's list, then ours."""
+        path = os.path.join(cases.BINARY_DIR, "tests", "programs", program)
+        server = f"{cases.TAILTRACE} serve --engine=step --handover=10000000 --ring=2097152"
+        script = SCRIPT.format(format=form, end=end, page=PAGE)
+        arguments = ["gdb", "-nx", "-batch", "-ex", "set sysroot /", "-ex",
+                     f"target remote | {server} - {path}"]
+        with tempfile.NamedTemporaryFile("w", suffix=".gdb") as file:
+            file.write(script)
+            file.flush()
+            outcome = subprocess.run([*arguments, "-x", file.name, path], capture_output=True,
+                                     stdin=subprocess.DEVNULL, text=True, errors="replace",
+                                     timeout=cases.HANG_S, check=False)
+        theirs, ours = [], []
+        for line in outcome.stdout.splitlines():
+            match = LINE.fullmatch(line)
+            if match:
+                number, indent, name, first, last = match.groups()
+                theirs.append((int(number), len(indent) // 2, name, int(first), int(last)))
+            elif line.startswith('{"number"'):
+                call = json.loads(line)
+                ours.append((call["number"], call["level"], call.get("function", "??"),
+                             call["first"], call["last"]))
+        self.assertGreater(len(theirs), 20, outcome.stdout[-2000:] + outcome.stderr[-2000:])
+        # GDB counts the instruction where the thread stands to its last segment.
+        number, level, name, first, last = theirs[-1]
+        if ours and ours[-1][4] == last - 1:
+            theirs[-1] = (number, level, name, first, last - 1)
+        return theirs, ours
+
+    def assert_same(self, program, form, names=True, end="_exit"):
+        theirs, ours = self.lists(program, form, end)
+        for one, other in zip(theirs, ours):
+            if not names:
+                one, other = (*one[:2], *one[3:]), (*other[:2], *other[3:])
+            self.assertEqual(one, other)
+        self.assertEqual(len(theirs), len(ours))
+
+    def test_recursion(self):
+        self.assert_same("recursion", "pt")
+
+    def test_recursion_as_blocks(self):
+        self.assert_same("recursion", "bts")
+
+    def test_tail_calls(self):
+        self.assert_same("tail_calls", "pt")
+
+    def test_lazy_binding(self):
+        self.assert_same("lazy_binding", "pt")
+
+    def test_string_instructions(self):
+        self.assert_same("string_instructions", "pt")
+
+    # GDB makes names of C++ functions out of their types.
+    def test_cxx(self):
+        self.assert_same("symbols_sample", "pt", names=False)
+
+    def test_exceptions(self):
+        self.assert_same("exceptions", "pt", names=False, end="__cxa_begin_catch")
+
+
+if __name__ == "__main__":
+    cases.main()
