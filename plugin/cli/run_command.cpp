@@ -6,6 +6,7 @@
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/serve_options.h"
 #include "plugin/engines/qemu/program_check.h"
+#include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/provider/child_process.h"
 
 namespace tailtrace {
@@ -43,6 +44,12 @@ Result<std::string> resolve_program(std::vector<std::string>& program) {
   return runnable->path;
 }
 
+// What `auto` is for a program that is started: qemu where it is, else steps.
+EngineChoice resolve_engine(const ServeOptions& serve) {
+  if (serve.engine != EngineChoice::kAuto) return serve.engine;
+  return find_qemu(serve.qemu) && find_qemu_plugin() ? EngineChoice::kQemu : EngineChoice::kStep;
+}
+
 Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gdb_options) {
   auto gdb = find_gdb();
   if (!gdb) return fail(std::move(gdb.error()));
@@ -52,6 +59,7 @@ Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gd
   if (!program) return fail(std::move(program.error()));
   start.program = *program;
   start.options = gdb_options;
+  serve.engine = resolve_engine(serve);
   start.record_from_start = serve.engine != EngineChoice::kStep;
   auto command_line = [&](const std::string& target,
                           const std::string& folder) -> Result<std::vector<std::string>> {
