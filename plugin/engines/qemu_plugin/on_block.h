@@ -13,10 +13,11 @@ extern "C" void tailtrace_block_entry(unsigned cpu, void* block);
 // A block that could not be described; `pc` is its address.
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc);
 
-namespace tailtrace {
+// Blocks marked with kSlowBlock; `registers` is what rbp was.
+extern "C" void tailtrace_on_slow_block(unsigned cpu, const tailtrace::RingBlock* block,
+                                        std::uint64_t* registers);
 
-// Blocks marked with kSlowBlock.
-void on_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* registers);
+namespace tailtrace {
 
 // From the open block into `block`, which begins at `pc`. Leaving the open block other than by
 // falling through writes a record; whether it does is never branched on, for nothing predicts it.

@@ -1,6 +1,5 @@
 #include "plugin/engines/qemu_plugin/rings.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,18 +51,18 @@ bool Rings::reserve(std::uint64_t capacity_records) {
   size_bytes_ = ring_size_bytes(capacity_records);
   std::uint64_t stride = std::bit_ceil(size_bytes_);
   std::uint64_t threads = std::clamp<std::uint64_t>(kMaxAddresses_bytes / stride, 1, kMaxThreads);
-  void* base = MAP_FAILED;
+  void* base = nullptr;
   // The user may have limited our address space.
-  for (; threads != 0 && base == MAP_FAILED; threads /= 2) {
+  for (; threads != 0 && base == nullptr; threads /= 2) {
     g_rings.spare = static_cast<std::uint32_t>(threads);
-    base = ::mmap(nullptr, (threads + 1) * stride, PROT_NONE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    base = reserve_addresses((threads + 1) * stride);
   }
-  if (base == MAP_FAILED) return false;
+  if (base == nullptr) return false;
   g_rings.base = static_cast<std::uint8_t*>(base);
   g_rings.shift = static_cast<std::uint64_t>(std::countr_zero(stride));
-  RingHeader* spare = ring_of(g_rings.spare);
-  open_private(spare, {}, 0);
+  open_private(ring_of(g_rings.spare), {}, 0);
+  init_ring_header(g_unread_ring.header, {}, 0, kRingMinRecords);
+  begin_thread(g_unread_ring.header);
   return true;
 }
 

@@ -14,9 +14,24 @@
 #include "decoder/record/ring_format.h"
 
 namespace tailtrace {
+// The ring that this thread's blocks go to.
+struct RingHeader;
+}  // namespace tailtrace
+extern "C" __attribute__((
+    tls_model("initial-exec"))) thread_local constinit tailtrace::RingHeader* tailtrace_ring;
 
-// What the code at every block needs to find a ring: ring = base + (min(cpu, spare) << shift).
-// The ring of number `spare` takes the records of threads that have none, and nobody reads it.
+namespace tailtrace {
+
+// A ring without a file, as small as can be.
+struct UnreadRing {
+  RingHeader header;
+  std::uint8_t rest[kRingHeaderSize_bytes - sizeof(RingHeader)];
+  BranchRecord records[kRingMinRecords];
+};
+extern UnreadRing g_unread_ring;  // where a thread's blocks go before it has a ring
+
+// ring = base + (min(cpu, spare) << shift). The ring of number `spare` takes the records of threads
+// that have none, and nobody reads it.
 struct RingGeometry {
   std::uint8_t* base = nullptr;
   std::uint64_t shift = 0;

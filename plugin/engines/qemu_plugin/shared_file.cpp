@@ -36,15 +36,25 @@ bool write_zeros(void* begin, std::size_t size_bytes) {
   return left == 0;
 }
 
+// Addresses that nobody else is likely to use; the kernel takes them as a wish.
+std::uint64_t g_next_address = 0x2800'0000'0000;
+
+void* map_far(std::size_t size_bytes, int protection, int flags, int fd) {
+  void* wish = reinterpret_cast<void*>(g_next_address);
+  g_next_address += up_to_page(size_bytes) + kPage_bytes;
+  return ::mmap(wish, size_bytes, protection, flags, fd, 0);
+}
+
 }  // namespace
 
 void* map_new_file(const std::string& path, std::size_t size_bytes, void* at) {
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return nullptr;
   void* map = MAP_FAILED;
+  constexpr int kAccess = PROT_READ | PROT_WRITE;
   if (::ftruncate(fd, static_cast<off_t>(size_bytes)) == 0)
-    map = ::mmap(at, size_bytes, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | (at != nullptr ? MAP_FIXED : 0), fd, 0);
+    map = at == nullptr ? map_far(size_bytes, kAccess, MAP_SHARED, fd)
+                        : ::mmap(at, size_bytes, kAccess, MAP_SHARED | MAP_FIXED, fd, 0);
   int error = errno;
   ::close(fd);
   if (map != MAP_FAILED) return map;
@@ -57,6 +67,11 @@ bool take_space(void* begin, std::size_t size_bytes) {
   if (size_bytes == 0) return true;
   if (::madvise(begin, size_bytes, MADV_POPULATE_WRITE) == 0) return true;
   return errno == EINVAL && write_zeros(begin, size_bytes);
+}
+
+void* reserve_addresses(std::size_t size_bytes) {
+  void* map = map_far(size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  return map == MAP_FAILED ? nullptr : map;
 }
 
 void* map_private(std::size_t size_bytes, void* at) {

@@ -1,6 +1,9 @@
 // Files that a recorder shares with its readers: mapped once, whole, and never touched through a
 // descriptor again, for the program may close all descriptors at any time.
 //
+// All is mapped far away from where the kernel puts things by itself: qemu's generated code and
+// this plugin have to stay close together, or each call between them costs a third more.
+//
 // Threading: functions without state.
 #pragma once
 
@@ -17,6 +20,9 @@ void* map_new_file(const std::string& path, std::size_t size_bytes, void* at = n
 // Takes the space of a stretch of a mapped file, so that a full file system is an error now and
 // not a signal at the first write. REQUIRES: nothing was written there before; page boundaries.
 bool take_space(void* begin, std::size_t size_bytes);
+
+// Takes addresses that nothing is mapped to yet. Null on failure.
+void* reserve_addresses(std::size_t size_bytes);
 
 // Maps private memory that costs nothing until it is used. Null on failure.
 void* map_private(std::size_t size_bytes, void* at = nullptr);

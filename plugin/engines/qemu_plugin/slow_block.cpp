@@ -57,14 +57,19 @@ void change_code(Flow& flow, std::uint64_t pc, std::uint32_t epoch) {
 
 }  // namespace
 
-void on_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* registers) {
+}  // namespace tailtrace
+
+using namespace tailtrace;
+
+extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
+                                        std::uint64_t* registers) {
   const BlockInfo& info = g_recorder.blocks.info(block);
   Flow flow(cpu);
   if ((info.care & kCareRepeat) != 0 && goes_on_repeating(flow.open(), flow.open_info(), *block))
     return;
   std::uint64_t pc = info.begin;
   Vcpu& vcpu = g_recorder.vcpu(cpu);
-  if ((info.care & kCareThread) != 0 && vcpu.registers == nullptr) begin_thread(cpu);
+  if (!has_begun()) begin_thread(cpu);
   vcpu.registers = registers;
   if ((info.care & kCareHandler) != 0) {
     flow.take_time();
@@ -79,11 +84,8 @@ void on_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* register
   step(&flow.ring(), block, pc);
 }
 
-}  // namespace tailtrace
-
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {
-  tailtrace::Flow flow(cpu);
-  bool lost = static_cast<tailtrace::RecordKind>(flow.open().tail >> 32 & 0xff) ==
-              tailtrace::RecordKind::kGap;
+  Flow flow(cpu);
+  bool lost = static_cast<RecordKind>(flow.open().tail >> 32 & 0xff) == RecordKind::kGap;
   if (!lost) flow.lose(reinterpret_cast<std::uint64_t>(pc));
 }

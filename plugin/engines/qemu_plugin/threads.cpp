@@ -47,10 +47,13 @@ void make_thread(std::uint32_t cpu) {
 void begin_thread(std::uint32_t cpu) {
   t_cpu = static_cast<int>(cpu);
   RingHeader& ring = *ring_of(cpu);
+  tailtrace_ring = &ring;
   ring.time = __builtin_ia32_rdtsc();
   ring.tid.store(::gettid(), std::memory_order_relaxed);
   ring.state.store(RingState::kRunning, std::memory_order_release);
 }
+
+bool has_begun() { return tailtrace_ring != &g_unread_ring.header; }
 
 void name_made_thread(std::int32_t tid) {
   if (t_made_cpu < 0) return;

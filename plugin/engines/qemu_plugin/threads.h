@@ -15,6 +15,9 @@ void make_thread(std::uint32_t cpu);
 // The thread executes its first block; on the thread itself.
 void begin_thread(std::uint32_t cpu);
 
+// Whether begin_thread() was called on this thread.
+bool has_begun();
+
 // The thread made by the last make_thread() of this thread has this number; on the parent.
 void name_made_thread(std::int32_t tid);
 
