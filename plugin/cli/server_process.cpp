@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -66,6 +67,9 @@ std::string why_it_ended(const std::string& log, int status) {
 [[noreturn]] void become_server(ServeOptions options, const std::string& log, int reports) {
   ::setpgid(0, 0);
   leave_stdio(options, log);
+  options.say = [](std::string_view line) {
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  };
   options.on_listening = [reports](const std::string& comm) -> Result<void> {
     report(reports, {{"event", "listening"}, {"comm", comm}});
     return {};

@@ -3,13 +3,14 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <chrono>
+
+#include "plugin/server/gdbserver_command.h"
 
 namespace tailtrace {
 namespace {
@@ -17,90 +18,55 @@ namespace {
 // qRcmd "exit": gdbserver kills or lets go what it holds, and ends.
 constexpr std::string_view kMonitorExit = "qRcmd,65786974";
 constexpr int kPatience_ms = 2000;
+constexpr int kNotFound = 127;
+constexpr std::size_t kMaxMessage_bytes = 1 << 16;
 
-struct Terminal {
-  UniqueFd master;
-  std::string slave_name;
+struct Channels {
+  UniqueFd talk, its_talk, messages, its_messages;
 };
 
-Result<Terminal> open_terminal() {
-  Terminal terminal{UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)), {}};
-  char name[64];
-  if (!terminal.master || ::grantpt(terminal.master.get()) != 0 ||
-      ::unlockpt(terminal.master.get()) != 0 ||
-      ::ptsname_r(terminal.master.get(), name, sizeof name) != 0)
-    return fail(system_error("cannot open a pseudo-terminal"));
-  terminal.slave_name = name;
-  // Raw before anybody opens the other end: nothing may be echoed or translated, ever.
-  termios mode;
-  if (::tcgetattr(terminal.master.get(), &mode) != 0)
-    return fail(system_error("cannot set up a pseudo-terminal"));
-  ::cfmakeraw(&mode);
-  if (::tcsetattr(terminal.master.get(), TCSANOW, &mode) != 0)
-    return fail(system_error("cannot set up a pseudo-terminal"));
-  return terminal;
-}
-
-// Where the program's stderr waits in gdbserver, whose own stderr is another: gdbserver hands on
-// what it has itself, so the program is started through a shell that puts it into its place.
-constexpr int kProgramStderr = 9;
-constexpr const char* kRestoreStderr[] = {"sh", "-c", "'exec \"$@\" 2>&9 9>&-'", "sh"};
-
-std::vector<std::string> command_line(const ServeOptions& options, const std::string& device) {
-  // --once: should this process be killed, gdbserver notices and ends too.
-  std::vector<std::string> words{options.gdbserver, "--once"};
-  words.insert(words.end(), options.pass_through.begin(), options.pass_through.end());
-  if (options.multi) words.push_back("--multi");
-  if (!options.startup_with_shell) words.push_back("--no-startup-with-shell");
-  words.push_back(options.disable_randomization ? "--disable-randomization"
-                                                : "--no-disable-randomization");
-  if (!options.wrapper.empty() || options.program_stdio) {
-    words.push_back("--wrapper");
-    if (options.program_stdio)
-      words.insert(words.end(), std::begin(kRestoreStderr), std::end(kRestoreStderr));
-    words.insert(words.end(), options.wrapper.begin(), options.wrapper.end());
-    words.push_back("--");
-  }
-  if (options.attach_pid) words.push_back("--attach");
-  words.push_back(device);
-  if (options.attach_pid) words.push_back(std::to_string(*options.attach_pid));
-  words.insert(words.end(), options.program.begin(), options.program.end());
-  return words;
-}
-
-// In the child: becomes gdbserver, with the signals as a program expects them.
-[[noreturn]] void become(std::vector<std::string>& words, const ServeOptions& options,
-                         bool inferior_owns_stdio) {
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::signal(signal, SIG_DFL);
-  if (options.program_stdio) {
-    ::dup2((*options.program_stdio)[0], STDIN_FILENO);
-    ::dup2((*options.program_stdio)[1], STDOUT_FILENO);
-    ::dup2((*options.program_stdio)[2], kProgramStderr);
-  } else if (!inferior_owns_stdio) {
-    // Our stdin and stdout are the debugger's; the program gets what gdbserver gives it then.
-    int null = ::open("/dev/null", O_RDONLY);
-    ::dup2(null, STDIN_FILENO);
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  }
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
-  ::_exit(127);
+Result<Channels> open_channels() {
+  int pair[2], pipe[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return fail(system_error("cannot make a socket pair"));
+  Channels channels;
+  channels.talk = UniqueFd(pair[0]);
+  channels.its_talk = UniqueFd(pair[1]);
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return fail(system_error("cannot make a pipe"));
+  channels.messages = UniqueFd(pipe[0]);
+  channels.its_messages = UniqueFd(pipe[1]);
+  ::fcntl(pipe[0], F_SETFL, O_NONBLOCK);
+  return channels;
 }
 
 Error no_gdbserver(const std::string& name) {
-  return {ErrorCode::kNoEngine, "cannot run " + name, std::string("there is no such program"),
+  return {ErrorCode::kNoEngine, "cannot run " + name, "there is no such program",
           "sudo apt install gdbserver", "tailtrace serve --engine=qemu needs no gdbserver"};
+}
+
+// What it says about a connection that is none of its user's business.
+bool is_about_us(std::string_view line) {
+  return line == "Remote debugging using stdio" || line == "stdin/stdout redirected" ||
+         line.starts_with("readchar: ") ||
+         line ==
+             "Remote side has terminated connection.  "
+             "GDBserver will reopen the connection.";
+}
+
+// The number in `Process PROGRAM created; pid = N`.
+pid_t created_process(std::string_view line) {
+  static constexpr std::string_view kCreated = " created; pid = ";
+  std::size_t at = line.rfind(kCreated);
+  if (!line.starts_with("Process ") || at == std::string_view::npos) return -1;
+  return std::atoi(std::string(line.substr(at + kCreated.size())).c_str());
 }
 
 }  // namespace
 
-GdbserverLink::GdbserverLink(UniqueFd terminal, pid_t pid)
-    : connection_(std::make_unique<rsp::Connection>(std::move(terminal))),
+GdbserverLink::GdbserverLink(UniqueFd talk, UniqueFd messages, pid_t pid, Say say)
+    : connection_(std::make_unique<rsp::Connection>(std::move(talk))),
+      messages_(std::move(messages)),
+      say_(std::move(say)),
       pid_(pid),
       process_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {
   connection_->stop_acks();
@@ -112,22 +78,23 @@ GdbserverLink::~GdbserverLink() {
 
 Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
                                                     bool inferior_owns_stdio) {
-  auto terminal = open_terminal();
-  if (!terminal) return fail(std::move(terminal.error()));
-  std::vector<std::string> words = command_line(options, terminal->slave_name);
-  // Held until gdbserver has opened it: without any slave the master reads an error.
-  UniqueFd slave(::open(terminal->slave_name.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  pid_t pid = ::fork();
-  if (pid < 0) return fail(system_error("cannot start " + options.gdbserver));
-  if (pid == 0) become(words, options, inferior_owns_stdio);
+  auto channels = open_channels();
+  if (!channels) return fail(std::move(channels.error()));
+  auto command = GdbserverCommand::make(options, inferior_owns_stdio);
+  if (!command) return fail(std::move(command.error()));
+  auto pid = command->start(channels->its_talk.get(), channels->its_messages.get());
+  if (!pid) return fail(std::move(pid.error()));
+  channels->its_talk.reset();
+  channels->its_messages.reset();
   Started started;
-  started.link.reset(new GdbserverLink(std::move(terminal->master), pid));
+  started.link.reset(new GdbserverLink(std::move(channels->talk), std::move(channels->messages),
+                                       *pid, options.say));
   auto ready = started.link->await_first_answer();
   if (!ready) return fail(std::move(ready.error()));
   if (*ready) return started;
   started.exit_status = started.link->exit_status();
   started.link.reset();
-  if (started.exit_status == 127) return fail(no_gdbserver(options.gdbserver));
+  if (started.exit_status == kNotFound) return fail(no_gdbserver(options.gdbserver));
   return started;
 }
 
@@ -136,23 +103,36 @@ Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
 Result<bool> GdbserverLink::await_first_answer() {
   std::string frame;
   rsp::append_frame(frame, "QStartNoAckMode");
-  if (auto sent = connection_->send_raw(frame); !sent) return fail(std::move(sent.error()));
+  if (auto sent = connection_->send_raw(frame); !sent) return false;
   for (;;) {
-    pollfd polled[] = {{connection_->in(), POLLIN, 0}, {process_.get(), POLLIN, 0}};
-    if (::poll(polled, 2, -1) < 0 && errno != EINTR)
+    pollfd polled[] = {
+        {connection_->in(), POLLIN, 0}, {messages_.get(), POLLIN, 0}, {process_.get(), POLLIN, 0}};
+    if (::poll(polled, 3, -1) < 0 && errno != EINTR)
       return fail(system_error("cannot wait for gdbserver"));
-    if (polled[1].revents != 0) return false;
-    if (auto received = connection_->receive(); !received) return fail(std::move(received.error()));
-    auto frame_in = connection_->next();
-    if (!frame_in) return fail(std::move(frame_in.error()));
-    if (!*frame_in) continue;
+    if (polled[2].revents != 0) return false;
+    if (auto received = receive(); !received) {
+      if (received.error().code == ErrorCode::kGone) return false;
+      return fail(std::move(received.error()));
+    }
+    auto answer = connection_->next();
+    if (!answer) return fail(std::move(answer.error()));
+    if (!*answer) continue;
     // Its answer is the last packet that is acknowledged.
     if (auto sent = connection_->send_raw("+"); !sent) return fail(std::move(sent.error()));
+    read_messages();
     return true;
   }
 }
 
-Result<void> GdbserverLink::send(std::string_view payload) { return connection_->send(payload); }
+Result<void> GdbserverLink::send(std::string_view payload) {
+  // It runs programs through a shell in any case: that is how they get their descriptors. The
+  // words of a command line arrive the same with and without.
+  if (payload.starts_with("QStartupWithShell:")) {
+    own_answers_.emplace_back("OK");
+    return {};
+  }
+  return connection_->send(payload);
+}
 
 Result<void> GdbserverLink::send_frame(std::string_view frame) {
   return connection_->send_raw(frame);
@@ -164,21 +144,59 @@ void GdbserverLink::add_poll(std::vector<pollfd>& polled) const {
   short events = POLLIN;
   if (connection_->wants_to_write()) events |= POLLOUT;
   polled.push_back({connection_->in(), events, 0});
+  if (messages_) polled.push_back({messages_.get(), POLLIN, 0});
 }
 
 Result<void> GdbserverLink::receive() {
   if (connection_->wants_to_write())
     if (auto flushed = connection_->flush(); !flushed) return flushed;
-  return connection_->receive();
+  auto received = connection_->receive();
+  read_messages();
+  return received;
 }
 
-Result<std::optional<rsp::Frame>> GdbserverLink::next() { return connection_->next(); }
+Result<std::optional<rsp::Frame>> GdbserverLink::next() {
+  if (own_answers_.empty()) return connection_->next();
+  handed_out_ = std::move(own_answers_.front());
+  own_answers_.pop_front();
+  return std::optional(rsp::Frame{rsp::Frame::Kind::kPacket, handed_out_});
+}
+
+void GdbserverLink::read_messages() {
+  char bytes[4096];
+  ssize_t n;
+  while (messages_ && (n = ::read(messages_.get(), bytes, sizeof bytes)) != 0) {
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return;
+    message_.append(bytes, static_cast<std::size_t>(n));
+    std::size_t begin = 0, end;
+    while ((end = message_.find('\n', begin)) != std::string::npos) {
+      take_message(std::string_view(message_).substr(begin, end - begin));
+      begin = end + 1;
+    }
+    message_.erase(0, begin);
+    if (message_.size() > kMaxMessage_bytes) message_.clear();
+  }
+  if (!messages_) return;
+  if (!message_.empty()) take_message(message_);
+  message_.clear();
+  messages_.reset();
+}
+
+void GdbserverLink::take_message(std::string_view line) {
+  if (is_about_us(line)) return;
+  if (pid_t created = created_process(line); created > 0) terminal_.lend_to(created);
+  if (say_) say_(line);
+}
 
 int GdbserverLink::exit_status() {
   int status = 0;
+  if (pid_ <= 0) return 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+  read_messages();
+  terminal_.end();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -191,6 +209,7 @@ bool GdbserverLink::exits_within(int timeout_ms) {
     pollfd polled[] = {{process_.get(), POLLIN, 0}, {connection_->in(), POLLIN, 0}};
     if (left.count() <= 0 || ::poll(polled, 2, static_cast<int>(left.count())) == 0) return false;
     if (polled[0].revents != 0) return true;
+    read_messages();
     if (!receive()) return ::poll(polled, 1, static_cast<int>(left.count())) > 0;
     while (next().value_or(std::nullopt)) {
     }

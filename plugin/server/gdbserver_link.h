@@ -1,26 +1,26 @@
-// GdbserverLink: a gdbserver of our own, on a pseudo-terminal.
-//
-// The terminal is private to the two processes: no port that somebody else could connect to first.
+// GdbserverLink: a gdbserver of our own, and what it says to its user.
 //
 // Threading: one thread at a time.
 #pragma once
 
 #include <sys/types.h>
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "plugin/server/rsp/connection.h"
 #include "plugin/server/serve.h"
 #include "plugin/server/server_link.h"
+#include "plugin/server/terminal_loan.h"
 
 namespace tailtrace {
 
 class GdbserverLink final : public ServerLink {
  public:
   // What became of starting a gdbserver: a link, or the exit status of one that gave up by itself
-  // and has said why on stderr.
+  // and has said why.
   struct Started {
     std::unique_ptr<GdbserverLink> link;
     int exit_status = 0;
@@ -42,14 +42,24 @@ class GdbserverLink final : public ServerLink {
   int exit_status() override;
 
  private:
-  GdbserverLink(UniqueFd terminal, pid_t pid);
+  using Say = std::function<void(std::string_view line)>;
+
+  GdbserverLink(UniqueFd talk, UniqueFd messages, pid_t pid, Say say);
 
   Result<bool> await_first_answer();
   bool exits_within(int timeout_ms);
+  void read_messages();
+  void take_message(std::string_view line);
 
   std::unique_ptr<rsp::Connection> connection_;
+  UniqueFd messages_;
+  std::string message_;  // what came of a line so far
+  Say say_;
   pid_t pid_ = -1;
   UniqueFd process_;  // ready when it has exited
+  std::deque<std::string> own_answers_;
+  std::string handed_out_;
+  TerminalLoan terminal_;
 };
 
 }  // namespace tailtrace

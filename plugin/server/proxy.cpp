@@ -469,6 +469,12 @@ void Proxy::note_stop(const rsp::StopReply& stop) {
     options_.on_program_end(stop.signal << 8);
   if (options_.on_program_end && stop.kind == rsp::StopReply::Kind::kKilled)
     options_.on_program_end(system_signal(stop.signal));
+  if (!listener_.is_stdio()) {
+    if (stop.kind == rsp::StopReply::Kind::kExited)
+      say(fmt::format("\nChild exited with status {}", stop.signal));
+    if (stop.kind == rsp::StopReply::Kind::kKilled)
+      say(fmt::format("\nChild terminated with signal = {:#x}", system_signal(stop.signal)));
+  }
   if (stop.kind == rsp::StopReply::Kind::kStopped && stop.thread && stop.thread->is_thread())
     below_.debugger_told(stop.thread->thread());
   else if (stop.kind == rsp::StopReply::Kind::kExited || stop.kind == rsp::StopReply::Kind::kKilled)
