@@ -16,7 +16,10 @@ std::vector<std::string> gdb_command_line(const GdbStart& start) {
   const std::string record = "record btrace pt";
   run("target remote " + start.target);
   if (start.record_from_start) run(record);
-  words.insert(words.end(), {"-x", start.to_main});
+  if (start.to_main.empty())
+    run("echo The program has no symbol `main`: this is its first instruction.\\n");
+  else
+    words.insert(words.end(), {"-x", start.to_main});
   if (!start.record_from_start) run(record);
   run("set breakpoint pending auto");
   words.insert(words.end(), start.options.begin(), start.options.end());

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <fstream>
 
+#include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/module_symbols.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/debug_session.h"
 #include "plugin/cli/gdb_start.h"
@@ -33,6 +36,19 @@ Result<std::string> write_to_main_script(const std::string& folder) {
   return path;
 }
 
+// Programs without symbols are common; GDB would complain of the breakpoint.
+bool names_main(const std::string& program) {
+  auto module = ModuleSymbols::open(program);
+  if (!module) return true;
+  auto has_main = [](const std::string& path) {
+    auto file = ElfFile::open(path);
+    return file && std::ranges::any_of(file->symbols(), [](const ElfSymbol& symbol) {
+             return symbol.name == "main";
+           });
+  };
+  return has_main(program) || has_main((*module)->debug_path());
+}
+
 // Has the program named by its path, so that all find the same one, and returns the file with its
 // code: a script's is its interpreter's.
 Result<std::string> resolve_program(std::vector<std::string>& program) {
@@ -63,10 +79,12 @@ Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gd
   start.record_from_start = serve.engine != EngineChoice::kStep;
   auto command_line = [&](const std::string& target,
                           const std::string& folder) -> Result<std::vector<std::string>> {
-    auto script = write_to_main_script(folder);
-    if (!script) return fail(std::move(script.error()));
     start.target = target;
-    start.to_main = *script;
+    if (names_main(start.program)) {
+      auto script = write_to_main_script(folder);
+      if (!script) return fail(std::move(script.error()));
+      start.to_main = *script;
+    }
     return gdb_command_line(start);
   };
   return run_debug_session(std::move(serve), command_line);

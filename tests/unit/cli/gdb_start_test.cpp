@@ -40,6 +40,15 @@ TEST(GdbStart, RecordsFromMainWhereEachInstructionIsStepped) {
                           "set breakpoint pending auto", "break f"));
 }
 
+TEST(GdbStart, ProgramWithoutMainStaysAtItsFirstInstruction) {
+  GdbStart start = a_start();
+  start.to_main.clear();
+  EXPECT_THAT(commands(start),
+              ElementsAre("target remote /run/x y/gdb", "record btrace pt",
+                          testing::StartsWith("echo The program has no symbol `main`"),
+                          "set breakpoint pending auto", "break f"));
+}
+
 TEST(GdbStart, ProgramWithADashIsNoOption) {
   EXPECT_EQ(gdb_command_line(a_start()).back(), "--se=-odd name");
 }
