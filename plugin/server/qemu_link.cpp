@@ -93,8 +93,8 @@ Result<void> QemuLink::connect() {
 
 void QemuLink::end_program() {
   engine_.close();
+  process_.reset();  // before its stub is left alone: qemu would let the program go on
   stub_.reset();
-  process_.reset();
   expects_stop_ = false;
 }
 
