@@ -42,6 +42,7 @@ Listing decode(const CodeImage& code, ByteSpan trace, const DecoderConfig& confi
 // --- Real traces -----------------------------------------------------------------------------
 
 struct Real {
+  const char* name;
   const char* json;
   const char* expected;
 };
@@ -63,12 +64,14 @@ TEST_P(RealTrace, SameInstructionsAsIntelsDecoder) {
 
 INSTANTIATE_TEST_SUITE_P(
     Pt, RealTrace,
-    testing::Values(Real{"libxdc/mruby/trace.json", "libxdc-mruby.linear.ips.xz"},
-                    Real{"libxdc/Unzip/trace.json", "libxdc-Unzip.linear.ips.xz"},
-                    Real{"libxdc/foo/trace.json", "libxdc-foo.linear.ips.xz"},
-                    Real{"libxdc/icelake_tip/trace.json", "libxdc-icelake_tip.linear.ips.xz"},
-                    Real{"intelpt-trace/trace.json", "lldb-intelpt-trace.linear.ips.xz"},
-                    Real{"dynamorio/trace.json", "dynamorio-hello.linear.ips.xz"}));
+    testing::Values(Real{"Mruby", "libxdc/mruby/trace.json", "libxdc-mruby.linear.ips.xz"},
+                    Real{"Unzip", "libxdc/Unzip/trace.json", "libxdc-Unzip.linear.ips.xz"},
+                    Real{"Foo", "libxdc/foo/trace.json", "libxdc-foo.linear.ips.xz"},
+                    Real{"IcelakeTip", "libxdc/icelake_tip/trace.json",
+                         "libxdc-icelake_tip.linear.ips.xz"},
+                    Real{"Lldb", "intelpt-trace/trace.json", "lldb-intelpt-trace.linear.ips.xz"},
+                    Real{"Dynamorio", "dynamorio/trace.json", "dynamorio-hello.linear.ips.xz"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 // --- Situations ------------------------------------------------------------------------------
 
