@@ -62,7 +62,7 @@ TEST_F(QemuProcessesTruth, AChildsHistoryIsItsParentsAndThenItsOwn) {
   auto child = steps_.children.begin();
   for (std::size_t process : {1u, 3u, 4u}) {
     const CodeImage& code = *main_thread(process).code;
-    Addresses own = without_iterations((child++)->second, code);
+    Addresses own = without_iterations(*child++, code);
     Addresses parents = without_iterations(steps_.threads.at(0), code);
     Addresses all = history(process);
     ASSERT_GT(all.size(), own.size());

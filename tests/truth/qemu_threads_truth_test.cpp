@@ -29,7 +29,7 @@ void expect_same_work(std::uint64_t ring_records) {
   auto truth = step_under_qemu({program}, kTestEnvironment);
   ASSERT_TRUE(truth) << truth.error().to_string();
   std::vector<Addresses> stepped;
-  for (const auto& [cpu, steps] : truth->threads)
+  for (const StepAddresses& steps : truth->threads)
     for (Addresses& work : stretches(steps, *begin, *end)) stepped.push_back(std::move(work));
   QemuOptions options = test_options({program});
   options.ring_records = ring_records;

@@ -1,6 +1,7 @@
 // Loaded into qemu beforehand (LD_PRELOAD): after a fork the child's log goes to a file of its own,
-// named like the one of TAILTRACE_TEST_LOG with the child's number behind. qemu itself would let
-// parent and child write into one.
+// child.NNN in the folder of TAILTRACE_TEST_LOG, numbered by birth (a grandchild's is
+// child.NNN.NNN). qemu itself would let parent and child write into one.
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,17 +10,26 @@
 #include <string.h>
 #include <unistd.h>
 
-static char log_path[4096];
+static char log_folder[4096];
+static char own_name[256] = "child";
+static int forks;
 
+static void count_fork(void) { ++forks; }
+
+// Only the thread that forked lives on, and only its log is written to; the others' may follow.
 static void open_own_log(void) {
-  char own[4200];
-  snprintf(own, sizeof own, "%s.%d", log_path, getpid());
+  size_t length = strlen(own_name);
+  snprintf(own_name + length, sizeof own_name - length, ".%03d", forks);
+  forks = 0;
+  char own[4400];
+  snprintf(own, sizeof own, "%s/%s", log_folder, own_name);
   DIR* folder = opendir("/proc/self/fd");
   if (folder == 0) return;
   for (struct dirent* entry; (entry = readdir(folder)) != 0;) {
     char link[4096] = "", name[300];
     snprintf(name, sizeof name, "/proc/self/fd/%s", entry->d_name);
-    if (readlink(name, link, sizeof link - 1) < 0 || strcmp(link, log_path) != 0) continue;
+    if (readlink(name, link, sizeof link - 1) < 0) continue;
+    if (strncmp(link, log_folder, strlen(log_folder)) != 0) continue;
     int fd = open(own, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup3(fd, atoi(entry->d_name), O_CLOEXEC);
     close(fd);
@@ -30,6 +40,6 @@ static void open_own_log(void) {
 __attribute__((constructor)) static void begin(void) {
   const char* path = getenv("TAILTRACE_TEST_LOG");
   if (path == 0) return;
-  snprintf(log_path, sizeof log_path, "%s", path);
-  pthread_atfork(0, 0, open_own_log);
+  snprintf(log_folder, sizeof log_folder, "%s", path);
+  pthread_atfork(count_fork, 0, open_own_log);
 }
