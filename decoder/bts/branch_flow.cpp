@@ -47,6 +47,16 @@ void BranchFlow::begin_at(Address pc) {
   began_ = true;
 }
 
+void BranchFlow::stands_at(Address pc) { put_back_to(pc); }
+
+// INT3 is one byte long: the kernel says the address behind it.
+bool BranchFlow::put_back_to(Address pc) {
+  if (!only_entered() || *at_ != pc + 1) return false;
+  records_.front().to = pc;
+  at_ = pc;
+  return true;
+}
+
 void BranchFlow::enter(Address pc) {
   records_.push_back({{}, pc, 0, 0, RecordKind::kEnable, kFlagSynthetic, 0});
   at_ = pc;
@@ -134,7 +144,7 @@ void BranchFlow::put_gap(GapCause cause, Address to) {
 
 void BranchFlow::lost(GapCause cause) {
   at_.reset();
-  if (first_ == 0 && (records_.empty() || (records_.size() == 1 && began_))) {
+  if (only_entered() || (first_ == 0 && records_.empty())) {
     records_.clear();
     began_ = false;
     return;
@@ -197,6 +207,7 @@ void BranchFlow::returned_to(Address user) {
     if (!path.systems.empty()) take_systems(path);
     return;
   }
+  if (put_back_to(user)) return;
   if (interrupted_.size() == kMaxInterrupted) interrupted_.erase(interrupted_.begin());
   interrupted_.push_back({first_ + records_.size(), *at_});
   put_gap(GapCause::kUnknown, user);

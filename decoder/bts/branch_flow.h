@@ -26,8 +26,12 @@ class BranchFlow {
  public:
   explicit BranchFlow(CodeReader& code);
 
-  // Recording begins with this instruction. Without it the first branch is the first instruction.
+  // Recording begins with this instruction, or one byte before it: a thread that stands behind a
+  // breakpoint is put back by its debugger before it goes on, and what is added tells.
+  // Without it the first branch is the first instruction.
   void begin_at(Address pc);
+  // The thread stands there, and maybe never ran.
+  void stands_at(Address pc);
 
   // The next branch in the order of time.
   void add(const Branch& branch);
@@ -88,6 +92,8 @@ class BranchFlow {
   void put_gap(GapCause cause, Address to);
 
   void enter(Address pc);
+  bool only_entered() const { return began_ && first_ == 0 && records_.size() == 1; }
+  bool put_back_to(Address pc);
   void close(Address pc, bool up_to_date);
 
   CodeReader* code_;

@@ -19,6 +19,9 @@ tl::unexpected<Error> misused(std::string why) {
 }
 
 EngineChoice engine_choice(const std::string& name) {
+  if (name == "pt") return EngineChoice::kPt;
+  if (name == "bts") return EngineChoice::kBts;
+  if (name == "lbr") return EngineChoice::kLbr;
   if (name == "qemu") return EngineChoice::kQemu;
   if (name == "step") return EngineChoice::kStep;
   return EngineChoice::kAuto;
@@ -87,7 +90,7 @@ std::vector<std::string>::iterator find_comm(std::vector<std::string>& args) {
 }  // namespace
 
 void add_recording_options(CLI::App& app, RecordingOptions& options) {
-  const std::vector<std::string> engines = {"auto", "qemu", "step"};
+  const std::vector<std::string> engines = {"auto", "pt", "bts", "lbr", "qemu", "step"};
   const std::vector<std::string> sinces = {"enable", "start"};
   app.add_option("--engine", options.engine, "what records; auto: the best that works here")
       ->check(CLI::IsMember(engines))

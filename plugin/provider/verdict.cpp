@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -12,10 +11,6 @@ namespace {
 
 // perf_event_paranoid above this refuses everything to users, in the kernels of distributions.
 constexpr int kUsersMayTrace = 2;
-
-// What this version can drive; the hardware's other engines are judged all the same, so that the
-// machine's owner sees what it could do.
-constexpr std::array<std::string_view, 2> kDriven = {"qemu", "step"};
 
 std::string text_of(int error_number) { return std::generic_category().message(error_number); }
 
@@ -152,13 +147,6 @@ Verdict judge_step(const Machine& machine, const Trials& trials) {
                                    trials.gdbserver.version));
 }
 
-// What the machine could do and this version does not make use of.
-Verdict unless_driven(Verdict verdict) {
-  bool driven = std::find(kDriven.begin(), kDriven.end(), verdict.engine) != kDriven.end();
-  if (driven || !verdict.works) return verdict;
-  return refused(verdict.engine, verdict.summary, "this version of tailtrace does not use it");
-}
-
 Verdict judge_attach(const Machine& machine, const Trials& trials) {
   if (!trials.ptrace_step.ok())
     return refused("attach", "running processes cannot be attached to",
@@ -189,14 +177,15 @@ Verdict judge_perf(const Machine& machine, const Trials& trials) {
 }  // namespace
 
 std::vector<Verdict> judge(const Machine& machine, const Trials& trials) {
-  return {unless_driven(judge_pt(machine, trials)), unless_driven(judge_bts(machine, trials)),
-          unless_driven(judge_lbr(machine, trials)), judge_qemu(trials),
-          judge_step(machine, trials)};
+  return {judge_pt(machine, trials), judge_bts(machine, trials), judge_lbr(machine, trials),
+          judge_qemu(trials), judge_step(machine, trials)};
 }
 
 const Verdict* auto_choice(const std::vector<Verdict>& verdicts) {
-  auto found = std::find_if(verdicts.begin(), verdicts.end(),
-                            [](const Verdict& verdict) { return verdict.works; });
+  // Last branch records are a short tail, for those who ask for them by name.
+  auto found = std::find_if(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {
+    return verdict.works && verdict.engine != "lbr";
+  });
   return found == verdicts.end() ? nullptr : &*found;
 }
 

@@ -115,6 +115,8 @@ void Recorder::thread_gone(ThreadId id) {
 }
 
 void Recorder::process_gone(std::int32_t pid) {
+  for (const auto& [id, thread] : threads_)
+    if (id.pid == pid && step_ == nullptr) (void)engine_.stop(id).has_value();
   std::erase_if(threads_, [&](const auto& t) { return t.first.pid == pid; });
   last_ = nullptr;
   if (step_ != nullptr) step_->process_gone(pid);

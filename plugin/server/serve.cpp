@@ -3,8 +3,8 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
-#include "plugin/engines/step/step_engine.h"
 #include "plugin/server/below.h"
+#include "plugin/server/engine_of.h"
 #include "plugin/server/gdbserver_link.h"
 #include "plugin/server/listener.h"
 #include "plugin/server/private_folder.h"
@@ -53,18 +53,15 @@ Result<int> serve_with(const ServeOptions& options, Listener& listener, Below& b
   return Proxy(options, listener, below, recorder, signals).run();
 }
 
-Result<int> serve_by_steps(const ServeOptions& options, Listener& listener, int signals) {
+Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener, int signals) {
   auto folder = PrivateFolder::make();
   if (!folder) return fail(std::move(folder.error()));
   auto started = GdbserverLink::start(options, !listener.is_stdio());
   if (!started) return fail(std::move(started.error()));
   if (!started->link) return started->exit_status;
   Below below(std::move(started->link));
-  StepEngine engine(folder->path(), {options.ring_records},
-                    [&](ThreadId thread, Address address, std::span<std::uint8_t> out) {
-                      return below.read_memory(thread, address, out);
-                    });
-  Recorder recorder(below, engine, &engine);
+  ChosenEngine chosen = choose_engine(options, folder->path(), below);
+  Recorder recorder(below, *chosen.engine, chosen.step);
   return serve_with(options, listener, below, recorder, signals);
 }
 
@@ -83,12 +80,14 @@ Result<int> serve_by_qemu(const ServeOptions& options, Listener& listener, int s
 }  // namespace
 
 Result<int> serve(const ServeOptions& options) {
+  if (auto works = check_engine(options); !works) return fail(std::move(works.error()));
   auto listener = Listener::open(options.comm, options.allow_remote_hosts);
   if (!listener) return fail(std::move(listener.error()));
   EndSignals signals;
   // Whoever asks for a gdbserver and nothing else gets all that gdbserver can do.
-  return options.engine == EngineChoice::kQemu ? serve_by_qemu(options, *listener, signals.fd())
-                                               : serve_by_steps(options, *listener, signals.fd());
+  return options.engine == EngineChoice::kQemu
+             ? serve_by_qemu(options, *listener, signals.fd())
+             : serve_by_gdbserver(options, *listener, signals.fd());
 }
 
 }  // namespace tailtrace

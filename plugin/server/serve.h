@@ -20,7 +20,7 @@
 
 namespace tailtrace {
 
-enum class EngineChoice { kAuto, kQemu, kStep };
+enum class EngineChoice { kAuto, kPt, kBts, kLbr, kQemu, kStep };
 
 struct ServeOptions {
   // Where the debugger connects: "HOST:PORT", ":PORT" (loopback; port 0 takes a free one and says

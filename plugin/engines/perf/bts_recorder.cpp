@@ -88,7 +88,8 @@ class BtsSampleRecorder final : public FlowRecorder {
 Recorders record_bts_area(Kernel& kernel, const PerfConfig& config, ThreadId thread,
                           std::optional<Address> start) {
   auto pmu = read_pmu(kernel.root(), "intel_bts");
-  if (!pmu) return fail(std::move(pmu.error()));
+  if (!pmu)
+    return fail(explain(kernel, {Purpose::kBtsArea, Step::kOpen, ENOENT, {thread.tid, -1}}));
   perf_event_attr attr = plain_attr(pmu->type, 0);
   auto event = Event::open(kernel, Purpose::kBtsArea, attr, {thread.tid, -1});
   if (!event) return fail(std::move(event.error()));

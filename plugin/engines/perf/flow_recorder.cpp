@@ -35,6 +35,7 @@ Result<void> FlowRecorder::refresh(const CodeInUse& code) {
 }
 
 void FlowRecorder::fill(const Engine::Stop& stop, ThreadSnapshot& snapshot) {
+  flow_->stands_at(stop.pc);
   snapshot.records = flow_->records();
   std::vector<BranchRecord> closing = flow_->closing(stop.pc, is_up_to_date());
   snapshot.records.insert(snapshot.records.end(), closing.begin(), closing.end());

@@ -146,7 +146,7 @@ Result<std::vector<Marker>> open_triggers(Kernel& kernel, const PerfConfig& conf
 
 Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
   auto pmu = read_pmu(kernel.root(), "intel_pt");
-  if (!pmu) return fail(std::move(pmu.error()));
+  if (!pmu) return fail(explain(kernel, {Purpose::kPt, Step::kOpen, ENOENT, {thread.tid, -1}}));
   std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(
       config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
   auto attr = pt_attr(*pmu, config, size);

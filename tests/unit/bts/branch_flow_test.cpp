@@ -160,10 +160,34 @@ TEST(BranchFlow, AnUnfinishedHandlerBeginsWithAGap) {
   CodeReader code(*image);
   BranchFlow flow(code);
   flow.begin_at({0x1000});
+  flow.add({{0x1004}, {0x1000}, 0});
   flow.add({{Walker::kKernel}, {0x2000}, 0});
   Shown shown = show(flow.finish({0x2002}), image);
   EXPECT_EQ(shown.gaps, std::vector<GapReason>{GapReason::kUnknown});
-  EXPECT_EQ(shown.executed, (std::vector<Address>{{0x2000}, {0x2001}}));
+  EXPECT_EQ(
+      shown.executed,
+      (std::vector<Address>{{0x1000}, {0x1001}, {0x1002}, {0x1003}, {0x1004}, {0x2000}, {0x2001}}));
+}
+
+TEST(BranchFlow, AThreadThatStoodBehindABreakpointBeginsBeforeIt) {
+  // 0x1000 held INT3: the kernel says 0x1001, and the debugger puts the thread back to 0x1000.
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({0x1000}, *from_hex("48b8c3c3c3c3c3c3c3c3ebf4")));
+  for (bool told_by_stop : {true, false}) {
+    CodeReader code(*image);
+    BranchFlow flow(code);
+    flow.begin_at({0x1001});
+    if (told_by_stop)
+      flow.stands_at({0x1000});
+    else
+      flow.add({{Walker::kKernel}, {0x1000}, 0});
+    flow.add({{0x100a}, {0x1000}, 0});
+    EXPECT_TRUE(flow.complete());
+    Shown shown = show(flow.finish({0x100a}), image);
+    EXPECT_TRUE(shown.gaps.empty());
+    std::vector<Address> all = {{0x1000}, {0x100a}, {0x1000}};
+    EXPECT_EQ(shown.executed, all);
+  }
 }
 
 TEST(BranchFlow, GoesOnFromStopToStop) {

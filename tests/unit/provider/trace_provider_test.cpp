@@ -39,8 +39,8 @@ TEST(TraceProvider, TakesTheBestHardwareThatWorks) {
   EXPECT_EQ(provider.engine()->name(), "bts");
   auto remarks = provider.take_remarks();
   ASSERT_EQ(remarks.size(), 2u);
-  EXPECT_THAT(remarks[0].what, HasSubstr("intel_pt"));
-  EXPECT_THAT(remarks[1].what, HasSubstr("intel_bts"));
+  EXPECT_THAT(remarks[0].what, HasSubstr("Intel PT"));
+  EXPECT_THAT(remarks[1].what, HasSubstr("Intel BTS"));
   EXPECT_EQ(provider.threads(), std::vector<ThreadId>{kSelf});
 }
 
@@ -51,7 +51,7 @@ TEST(TraceProvider, WhereNothingWorksEveryReasonIsTold) {
   auto started = provider.start(kSelf);
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::kNoEngine);
-  EXPECT_THAT(started.error().why, HasSubstr("intel_pt"));
+  EXPECT_THAT(started.error().why, HasSubstr("Intel PT"));
   EXPECT_THAT(started.error().why, HasSubstr("branch samples"));
   EXPECT_THAT(started.error().why, HasSubstr("last branch records"));
   EXPECT_TRUE(provider.threads().empty());
