@@ -86,10 +86,9 @@ Result<void> write_code(const ThreadSnapshot& snapshot, RecordStreamWriter& writ
   return {};
 }
 
-}  // namespace
-
-Result<void> save_snapshot(const ThreadSnapshot& snapshot, std::string_view maps,
-                           const std::string& path, RecordStreamWriter::Packing packing) {
+Result<void> save(const ThreadSnapshot& snapshot, std::span<const BranchRecord> records,
+                  std::string_view maps, const std::string& path,
+                  RecordStreamWriter::Packing packing) {
   StreamHeader header;
   header.thread = snapshot.thread;
   header.engine = snapshot.engine.substr(0, kMaxName_bytes);
@@ -98,11 +97,23 @@ Result<void> save_snapshot(const ThreadSnapshot& snapshot, std::string_view maps
   header.complete = snapshot.complete;
   Result<RecordStreamWriter> writer = RecordStreamWriter::create(path, header, packing);
   if (!writer) return fail(std::move(writer.error()));
-  if (Result<void> ok = writer->add_records(snapshot.records); !ok) return ok;
+  if (Result<void> ok = writer->add_records(records); !ok) return ok;
   if (Result<void> ok = write_code(snapshot, *writer); !ok) return ok;
   if (!maps.empty())
     if (Result<void> ok = writer->add_maps(maps); !ok) return ok;
   return writer->finish();
+}
+
+}  // namespace
+
+Result<void> save_snapshot(const ThreadSnapshot& snapshot, std::string_view maps,
+                           const std::string& path, RecordStreamWriter::Packing packing) {
+  return save(snapshot, snapshot.records, maps, path, packing);
+}
+
+Result<void> save_snapshot_frame(const ThreadSnapshot& snapshot, std::string_view maps,
+                                 const std::string& path) {
+  return save(snapshot, {}, maps, path, RecordStreamWriter::Packing::kZstd);
 }
 
 LoadedSnapshot snapshot_of(RecordStream stream, const std::string& name) {

@@ -20,6 +20,10 @@ Result<void> save_snapshot(
     const ThreadSnapshot& snapshot, std::string_view maps, const std::string& path,
     RecordStreamWriter::Packing packing = RecordStreamWriter::Packing::kZstd);
 
+// The same without its records, for a reader that has them elsewhere.
+Result<void> save_snapshot_frame(const ThreadSnapshot& snapshot, std::string_view maps,
+                                 const std::string& path);
+
 struct LoadedSnapshot {
   std::shared_ptr<const ThreadSnapshot> snapshot;
   std::string maps;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "decoder/bundle/bundle.h"
 #include "decoder/record/stream_format.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
@@ -64,6 +65,24 @@ Result<std::vector<ThreadSource>> threads_of_stream(const std::string& path) {
   return std::vector<ThreadSource>{{path, "", stream->header.thread, true}};
 }
 
+Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
+  Result<Bundle> bundle = read_bundle(path);
+  if (!bundle) return fail(std::move(bundle.error()));
+  std::vector<ThreadSource> threads;
+  for (const BundleThread& thread : bundle->threads)
+    threads.push_back({path, "saved", thread.thread, false});
+  return threads;
+}
+
+Result<LoadedSnapshot> open_in_bundle(const ThreadSource& wanted) {
+  Result<Bundle> bundle = read_bundle(wanted.path);
+  if (!bundle) return fail(std::move(bundle.error()));
+  for (const BundleThread& thread : bundle->threads)
+    if (thread.thread == wanted.thread) return load_thread(thread);
+  return fail(ErrorCode::kGone, "there is no thread " + thread_text(wanted.thread),
+              wanted.path + " was replaced while it was read");
+}
+
 // What was mapped where; empty when nobody knows any more.
 std::string maps_of(const ProcessFolder& folder) {
   Result<Bytes> kept = read_file(folder.path() + "/maps", kMaxMaps_bytes);
@@ -80,6 +99,7 @@ std::string thread_text(ThreadId thread) { return fmt::format("{}.{}", thread.pi
 Result<std::vector<ThreadSource>> recorded_threads(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return threads_of_stream(path);
+  if (is_bundle(path)) return threads_of_bundle(path);
   std::vector<std::string> folders = {path};
   if (!is_process_folder(path)) {
     Result<std::vector<std::string>> found = process_folders(path);
@@ -110,6 +130,7 @@ Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
 
 Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t limit_records) {
   if (thread.is_stream) return load_snapshot(thread.path);
+  if (is_bundle(thread.path)) return open_in_bundle(thread);
   Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);
   if (!engine) return fail(std::move(engine.error()));
   Result<ThreadSnapshot> snapshot = (*engine)->last_snapshot(thread.thread, limit_records);

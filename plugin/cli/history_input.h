@@ -1,7 +1,7 @@
 // What `history`, `calls` and `info` read: recordings of threads, wherever they are kept.
 //
-// A path is a record stream, the folder of a recorded process, or the folder of a session with any
-// number of them; processes may be alive.
+// A path is a record stream, a bundle, the folder of a recorded process, or the folder of a session
+// with any number of them; processes may be alive.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -16,7 +16,7 @@ namespace tailtrace {
 
 // A thread that can be opened.
 struct ThreadSource {
-  std::string path;   // the record stream, or the process's folder
+  std::string path;   // the record stream, the bundle, or the process's folder
   std::string state;  // "running", "exited", ...; empty: not known
   ThreadId thread;
   bool is_stream = false;

@@ -4,13 +4,18 @@
 
 #include <numeric>
 
+#include "decoder/base/file.h"
+#include "decoder/bundle/bundle.h"
+
 namespace tailtrace {
 namespace {
 
 constexpr std::string_view kPrefix = "tailtrace";
 constexpr std::string_view kHelp =
     "monitor tailtrace help              this\n"
-    "monitor tailtrace info              what is recorded of each thread\n";
+    "monitor tailtrace info              what is recorded of each thread\n"
+    "monitor tailtrace save PATH         writes it to a new folder, to be read another day\n";
+constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 
 std::string_view trim(std::string_view text) {
   std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
@@ -31,6 +36,7 @@ Result<std::optional<std::string>> Monitor::answer(std::string_view command) {
     if (!text) return fail(std::move(text.error()));
     return std::optional(std::move(*text));
   }
+  if (rest.starts_with("save ")) return std::optional(save(std::string(trim(rest.substr(5)))));
   auto text = history_.answer(rest);
   if (!text || *text) return text;
   return std::optional(fmt::format("error: there is no command \"{}\"\n{}", rest, help()));
@@ -56,6 +62,28 @@ Result<std::string> Monitor::info() {
   });
   if (!failed) return fail(std::move(failed.error()));
   return text;
+}
+
+// A name from the debugger's side: a refusal is an answer, and ends nothing.
+std::string Monitor::save(const std::string& path) {
+  Result<BundleWriter> writer = BundleWriter::create(path);
+  Result<void> done;
+  if (!writer) done = fail(std::move(writer.error()));
+  std::size_t threads = 0;
+  recorder_.for_each([&](RecordedThread& thread) {
+    if (!done) return;
+    auto snapshot = recorder_.visible(thread);
+    if (!snapshot) {
+      done = fail(std::move(snapshot.error()));
+      return;
+    }
+    auto maps = read_file(fmt::format("/proc/{}/maps", thread.id.pid), kMaxMaps_bytes);
+    done = writer->add(*snapshot, maps ? as_text(*maps) : std::string_view());
+    ++threads;
+  });
+  if (done) done = writer->finish();
+  if (!done) return done.error().to_string() + "\n";
+  return fmt::format("Saved {} thread{} in {}.\n", threads, threads == 1 ? "" : "s", path);
 }
 
 }  // namespace tailtrace

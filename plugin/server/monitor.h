@@ -22,6 +22,7 @@ class Monitor {
  private:
   static std::string help();
   Result<std::string> info();
+  std::string save(const std::string& path);
 
   Recorder& recorder_;
   MonitorHistory history_;

@@ -49,6 +49,16 @@ py::str listing(const Calls& calls, std::uint64_t first, std::uint64_t last, boo
   return to_str(text);
 }
 
+// One JSON object a line for each.
+py::str json_lines(const Calls& calls, std::uint64_t first, std::uint64_t last) {
+  std::string text = calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
+    return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
+      list_calls_json(calls.thread->made(), calls.calls, symbols, {first, last}, sink);
+    });
+  });
+  return to_str(text);
+}
+
 }  // namespace
 
 void bind_calls(py::module_& module) {
@@ -56,7 +66,8 @@ void bind_calls(py::module_& module) {
       .def_property_readonly("size", [](const Calls& c) { return c.calls.size(); })
       .def("fields", &fields_of)
       .def("holding", [](const Calls& c, std::uint64_t item) { return c.calls.holding(item); })
-      .def("listing", &listing);
+      .def("listing", &listing)
+      .def("json_lines", &json_lines);
   module.def("make_calls", &make_calls);
 }
 

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "decoder/bundle/bundle.h"
 #include "decoder/history/listing.h"
 #include "python/core/buffer.h"
 #include "python/core/calls.h"
@@ -59,6 +60,28 @@ py::str listing(ThreadHistory& thread, std::uint64_t first, std::uint64_t last, 
   return to_str(text);
 }
 
+// The items of a stretch as the debuggers' scripts have them: one JSON object a line.
+py::str json_lines(ThreadHistory& thread, std::uint64_t first, std::uint64_t last) {
+  std::string text = thread.with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
+    return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
+      list_instructions_json(thread.made(), symbols, {first, last}, sink);
+    });
+  });
+  return to_str(text);
+}
+
+void save(const ThreadHistories& threads, const std::string& path) {
+  for (const auto& thread : threads) thread->history();
+  Result<void> done = interruptible([threads, path]() -> Result<void> {
+    Result<BundleWriter> writer = BundleWriter::create(path);
+    if (!writer) return fail(std::move(writer.error()));
+    for (const auto& thread : threads)
+      if (auto ok = writer->add(thread->made().snapshot(), thread->maps()); !ok) return ok;
+    return writer->finish();
+  });
+  unwrap(std::move(done));
+}
+
 py::object stop_of(ThreadHistory& thread) {
   std::optional<Address> stop = thread.history().stop();
   return stop ? py::object(py::int_(stop->value)) : py::none();
@@ -84,6 +107,12 @@ void bind_history(py::module_& module) {
            })
       .def("at", &item_at)
       .def("listing", &listing)
+      .def("json_lines", &json_lines)
+      .def_property_readonly("maps",
+                             [](ThreadHistory& h) {
+                               h.history();
+                               return to_str(h.maps());
+                             })
       .def("close", &ThreadHistory::close);
 }
 
@@ -94,6 +123,7 @@ PYBIND11_MODULE(_core, module) {
   module.attr("version") = TAILTRACE_VERSION;
   module.attr("record_format") = kRecordFormat;
   module.def("open", &open_path);
+  module.def("save", &save);
   module.def("kind_name", [](int kind) {
     return std::string(kind_name(static_cast<RecordKind>(static_cast<std::uint8_t>(kind))));
   });

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "decoder/bundle/bundle.h"
 #include "decoder/history/snapshot_file.h"
 #include "decoder/record/stream_format.h"
 
@@ -33,17 +34,46 @@ Result<std::vector<ThreadSource>> open_stream(const std::string& path) {
   return std::vector<ThreadSource>{std::move(source)};
 }
 
+Result<ThreadContent> content_of(const BundleThread& thread) {
+  Result<LoadedSnapshot> loaded = load_thread(thread);
+  if (!loaded) return fail(std::move(loaded.error()));
+  return ThreadContent{std::move(loaded->snapshot), std::move(loaded->maps)};
+}
+
+Result<RecordSpan> span_of(const BundleThread& thread) {
+  Result<BundleRecords> mapped = map_records(thread);
+  if (!mapped) return fail(std::move(mapped.error()));
+  Result<Position> first = first_position(thread);
+  if (!first) return fail(std::move(first.error()));
+  return RecordSpan{std::move(mapped->owner), mapped->records, *first};
+}
+
 }  // namespace
+
+Result<std::vector<ThreadSource>> open_bundle(const std::string& path) {
+  Result<Bundle> bundle = read_bundle(path);
+  if (!bundle) return fail(std::move(bundle.error()));
+  std::vector<ThreadSource> sources;
+  for (const BundleThread& thread : bundle->threads) {
+    ThreadSource source;
+    source.thread = thread.thread;
+    source.engine = thread.engine;
+    source.content = [thread] { return content_of(thread); };
+    source.records = [thread] { return span_of(thread); };
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
 
 Result<std::vector<ThreadSource>> open_sources(const std::string& path, const GivenCode& code) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return fail(system_error("cannot open " + path));
-  if (S_ISDIR(info.st_mode)) return open_session(path);
+  if (S_ISDIR(info.st_mode)) return is_bundle(path) ? open_bundle(path) : open_session(path);
   if (begins_with(path, kRingMagic, sizeof kRingMagic)) return open_ring(path, code);
   if (begins_with(path, kStreamMagic, sizeof kStreamMagic)) return open_stream(path);
   return fail(ErrorCode::kBadInput, "cannot open " + path,
               "it does not begin as anything that tailtrace writes",
-              "give it a session's folder, a saved history or a ring");
+              "give it a session's folder, a bundle, a saved history or a ring");
 }
 
 }  // namespace tailtrace::python

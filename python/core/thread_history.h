@@ -58,6 +58,9 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   // What history() has returned before. REQUIRES: it has.
   const History& made() const { return **made_.get().history; }
 
+  // What was mapped where, as /proc/PID/maps has it. REQUIRES: history() was called.
+  const std::string& maps() const { return made_.get().maps; }
+
   // From now on all calls fail; buffers that were handed out stay good.
   void close() { closed_ = true; }
   bool closed() const { return closed_; }

@@ -22,6 +22,16 @@ class Trace:
         self.exit_status = exit_status  # of a program that was run; -N: signal N killed it
         self.threads = [History(thread) for thread in threads]
 
+    def save(self, path: "Union[str, os.PathLike[str]]") -> None:
+        """Writes all of it to a new folder, a bundle, for another day or machine: `open` reads it.
+
+        >>> trace = tailtrace.open(example_ring(), code=[(0x1000, EXAMPLE_CODE)])
+        >>> trace.save(example_ring() + ".tt")
+        >>> tailtrace.open(example_ring() + ".tt").threads[0].at(-1)
+        <Instruction 6 0x1011 ret>
+        """
+        _core.save([thread._core for thread in self.threads], name_of(path, "save"))
+
     def close(self) -> None:
         """From now on its histories refuse to be used. Arrays made of them stay good."""
         for thread in self.threads:
@@ -39,10 +49,17 @@ class Trace:
         return f"<Trace {self.path!r}: {count} thread{'' if count == 1 else 's'}>"
 
 
+def name_of(path: "Union[str, os.PathLike[str]]", verb: str) -> bytes:
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise UsageError(f"cannot {verb} {os.fsdecode(name)!r}", "no name has a zero byte in it")
+    return name
+
+
 def open(path: "Union[str, os.PathLike[str]]", *,
          code: Iterable[Tuple[int, bytes]] = ()) -> Trace:
-    """Opens a recording: a session's folder or a ring file, of a live or a dead process, or a
-    saved history.
+    """Opens a recording: a session's folder or a ring file, of a live or a dead process, or what
+    was saved of one, a bundle or a record stream.
 
     A ring file knows no code; `code` gives it some, as pairs of an address and the bytes there.
 
@@ -50,9 +67,7 @@ def open(path: "Union[str, os.PathLike[str]]", *,
     >>> trace.threads
     [<History of thread 43>]
     """
-    name = os.fsencode(path)
-    if b"\0" in name:
-        raise UsageError(f"cannot open {os.fsdecode(name)!r}", "no name has a zero byte in it")
+    name = name_of(path, "open")
     return Trace(os.fsdecode(name), _core.open(name, list(code)))
 
 

@@ -1,0 +1,81 @@
+// The bundle: a folder with the histories of a program's threads, to be read on another day.
+// BUNDLE.md draws it.
+//
+// Threading: a writer belongs to one thread at a time; the rest are values and pure functions.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decoder/base/result.h"
+#include "decoder/history/snapshot_file.h"
+
+namespace tailtrace {
+
+// A thread that a bundle holds, before any of it is read.
+struct BundleThread {
+  ThreadId thread;
+  std::string engine;
+  std::uint64_t records = 0;  // how many
+  std::string records_path;
+  std::string stream_path;
+};
+
+struct Bundle {
+  std::string path;
+  std::vector<BundleThread> threads;
+};
+
+// Whether a folder says that it is a bundle.
+bool is_bundle(const std::string& path);
+
+// Errors: kSystem or kPermission when it cannot be read; kBadInput when it is none or of another
+// version.
+Result<Bundle> read_bundle(const std::string& path);
+
+// The same for the text of a bundle.json in the folder `path`.
+Result<Bundle> parse_bundle(std::string_view text, const std::string& path);
+
+// Records in place, for as long as `owner` lives.
+struct BundleRecords {
+  std::shared_ptr<const void> owner;
+  std::span<const BranchRecord> records;
+};
+
+// Errors: kBadInput when the file is not as long as it should be; it cannot be read.
+Result<BundleRecords> map_records(const BundleThread& thread);
+
+// The position of the first record. Errors: as load_snapshot.
+Result<Position> first_position(const BundleThread& thread);
+
+// Everything of a thread; its records are copied. Errors: as map_records and load_snapshot.
+Result<LoadedSnapshot> load_thread(const BundleThread& thread);
+
+class BundleWriter {
+ public:
+  // The bundle will be at `path`. Errors: kUsage when something is there already; kSystem,
+  // kPermission.
+  static Result<BundleWriter> create(const std::string& path);
+  BundleWriter(BundleWriter&& other) noexcept;
+  // What was not finished goes away.
+  ~BundleWriter();
+
+  // `maps` as save_snapshot has it. Errors: kSystem, as when the disk is full; kUsage when a bundle
+  // cannot hold that many.
+  Result<void> add(const ThreadSnapshot& snapshot, std::string_view maps);
+
+  // The bundle is at its place from here on. Errors: kUsage when there is no thread in it; kSystem.
+  Result<void> finish();
+
+ private:
+  explicit BundleWriter(std::string path) : path_(std::move(path)) {}
+  std::string part_path() const { return path_ + ".part"; }
+
+  std::string path_;
+  std::vector<BundleThread> threads_;
+  bool open_ = false;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,27 @@
+// Names and limits of a bundle's files, as BUNDLE.md has them.
+//
+// Threading: constants and pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tailtrace {
+
+constexpr char kBundleName[] = "bundle.json";
+constexpr char kBundleSchema[] = "tailtrace.bundle/1";
+constexpr std::size_t kBundleMaxJson_bytes = 4 << 20;
+constexpr std::size_t kBundleMaxThreads = 1 << 16;
+constexpr std::uint64_t kBundleMaxRecords = 1ull << 40;
+constexpr std::size_t kBundleMaxEngine_bytes = 16;
+
+inline std::string bundle_records_path(const std::string& bundle, std::uint64_t file) {
+  return bundle + "/" + std::to_string(file) + ".records";
+}
+
+inline std::string bundle_stream_path(const std::string& bundle, std::uint64_t file) {
+  return bundle + "/" + std::to_string(file) + ".stream";
+}
+
+}  // namespace tailtrace

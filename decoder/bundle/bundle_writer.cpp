@@ -1,0 +1,98 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "decoder/base/file.h"
+#include "decoder/bundle/bundle.h"
+#include "decoder/bundle/bundle_format.h"
+
+namespace tailtrace {
+namespace {
+
+// A new file of the user's own, on the disk when this returns.
+Result<void> write_file(const std::string& path, ByteSpan bytes) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return fail(system_error("cannot make " + path));
+  while (!bytes.empty()) {
+    ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error("cannot write " + path));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS)
+    return fail(system_error("cannot write " + path));
+  return {};
+}
+
+void remove_folder(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace
+
+Result<BundleWriter> BundleWriter::create(const std::string& path) {
+  struct stat info;
+  if (path.empty()) return fail(ErrorCode::kUsage, "cannot save a bundle", "it has no name");
+  if (::lstat(path.c_str(), &info) == 0)
+    return fail(ErrorCode::kUsage, "cannot save a bundle at " + path, "something is there already",
+                "choose another name, or remove it");
+  BundleWriter writer(path);
+  while (writer.path_.size() > 1 && writer.path_.back() == '/') writer.path_.pop_back();
+  if (::mkdir(writer.part_path().c_str(), 0700) != 0)
+    return fail(system_error("cannot make " + writer.part_path()));
+  writer.open_ = true;
+  return writer;
+}
+
+BundleWriter::BundleWriter(BundleWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      threads_(std::move(other.threads_)),
+      open_(std::exchange(other.open_, false)) {}
+
+BundleWriter::~BundleWriter() {
+  if (open_) remove_folder(part_path());
+}
+
+Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view maps) {
+  std::uint64_t file = threads_.size() + 1;
+  if (file > kBundleMaxThreads)
+    return fail(ErrorCode::kUsage, "cannot save another thread in " + path_,
+                "a bundle holds " + std::to_string(kBundleMaxThreads) + " at most");
+  std::span<const BranchRecord> records = snapshot.records;
+  ByteSpan bytes(reinterpret_cast<const std::uint8_t*>(records.data()), records.size_bytes());
+  if (auto ok = write_file(bundle_records_path(part_path(), file), bytes); !ok) return ok;
+  if (auto ok = save_snapshot_frame(snapshot, maps, bundle_stream_path(part_path(), file)); !ok)
+    return ok;
+  threads_.push_back({snapshot.thread, snapshot.engine.substr(0, kBundleMaxEngine_bytes),
+                      records.size(), bundle_records_path(path_, file),
+                      bundle_stream_path(path_, file)});
+  return {};
+}
+
+Result<void> BundleWriter::finish() {
+  if (threads_.empty())
+    return fail(ErrorCode::kUsage, "cannot save a bundle at " + path_, "no thread is recorded",
+                "record first");
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const BundleThread& thread : threads_)
+    list.push_back({{"file", list.size() + 1},
+                    {"pid", thread.thread.pid},
+                    {"tid", thread.thread.tid},
+                    {"engine", thread.engine},
+                    {"records", thread.records}});
+  nlohmann::ordered_json json = {{"schema", kBundleSchema}, {"threads", std::move(list)}};
+  std::string text =
+      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (auto ok = write_file(part_path() + "/" + kBundleName, as_bytes(text)); !ok) return ok;
+  if (std::rename(part_path().c_str(), path_.c_str()) != 0)
+    return fail(system_error("cannot put the bundle at " + path_));
+  open_ = false;
+  return {};
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,87 @@
+"""What was saved reads the same on another day."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+import tailtrace
+
+
+def everything(h):
+    return [(item.number, item.address, getattr(item, "bytes", None), getattr(item, "text", None),
+             item.time, getattr(item, "function", None)) for item in h]
+
+
+def test_reads_as_what_was_saved(recorded, tmp_path):
+    recorded.save(tmp_path / "run.tt")
+    again = tailtrace.open(tmp_path / "run.tt")
+    assert len(again.threads) == len(recorded.threads)
+    for h, saved in zip(recorded.threads, again.threads):
+        assert (saved.pid, saved.tid, saved.engine) == (h.pid, h.tid, h.engine)
+        assert (saved.complete, saved.gaps, saved.stop) == (h.complete, h.gaps, h.stop)
+        assert saved.first_record == h.first_record
+        assert everything(saved) == everything(h)
+        # The reader's own last record, of where the thread stands, is saved as well.
+        assert (saved.records[:len(h.records)] == h.records).all()
+        assert [call for call in saved.calls()] == [call for call in h.calls()]
+
+
+def test_records_are_the_files_bytes_in_place(recorded, tmp_path):
+    recorded.save(tmp_path / "run.tt")
+    trace = tailtrace.open(tmp_path / "run.tt")
+    records = trace.threads[0].records
+    assert records.tobytes() == (tmp_path / "run.tt" / "1.records").read_bytes()
+    with open("/proc/self/maps") as maps:
+        assert any("1.records" in line for line in maps)
+    trace.close()
+    shutil.rmtree(tmp_path / "run.tt")
+    assert records["insns"].sum() > 1000  # kept as long as the array
+    del records, trace
+    with open("/proc/self/maps") as maps:
+        assert not any("1.records" in line for line in maps)
+
+
+def test_only_its_user_can_read_it(example_path, tmp_path):
+    tailtrace.open(example_path).save(tmp_path / "a.tt")
+    assert (tmp_path / "a.tt").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "a.tt").iterdir()} == {0o600}
+
+
+def test_nothing_is_written_over(example_path, tmp_path):
+    trace = tailtrace.open(example_path)
+    trace.save(tmp_path / "a.tt")
+    with pytest.raises(tailtrace.UsageError) as caught:
+        trace.save(tmp_path / "a.tt")
+    assert caught.value.why == "something is there already"
+    assert os.listdir(tmp_path / "a.tt") and not (tmp_path / "a.tt.part").exists()
+
+
+@pytest.mark.parametrize("damage, error, why", [
+    (lambda p: os.truncate(p / "1.records", 31), tailtrace.BadInputError, "it has 31 bytes"),
+    (lambda p: (p / "1.records").unlink(), tailtrace.Error, "No such file"),
+    (lambda p: (p / "1.stream").unlink(), tailtrace.Error, "No such file"),
+    (lambda p: (p / "1.stream").write_bytes(b"nothing"), tailtrace.BadInputError, "")])
+def test_damage_is_said(example_path, tmp_path, damage, error, why):
+    tailtrace.open(example_path).save(tmp_path / "a.tt")
+    damage(tmp_path / "a.tt")
+    h = tailtrace.open(tmp_path / "a.tt").threads[0]
+    with pytest.raises(error) as caught:
+        len(h)
+    assert why in caught.value.why and caught.value.why
+
+
+def test_the_command_line_reads_it(recorded, tmp_path):
+    recorded.save(tmp_path / "run.tt")
+    command = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "plugin/tailtrace")
+    said = subprocess.run([command, "history", "--json", tmp_path / "run.tt"], check=True,
+                          text=True, stdout=subprocess.PIPE).stdout
+    assert f'"{recorded.threads[0].at(-1).address:#x}"' in said
+
+
+def test_a_bundle_of_another_version_is_refused(tmp_path):
+    (tmp_path / "a.tt").mkdir()
+    (tmp_path / "a.tt" / "bundle.json").write_text('{"schema": "tailtrace.bundle/2"}')
+    with pytest.raises(tailtrace.BadInputError) as caught:
+        tailtrace.open(tmp_path / "a.tt")
+    assert 'it is of the version "tailtrace.bundle/2"' in str(caught.value)
