@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/support/child.h"
+#include "tests/support/debug_registers.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -30,8 +31,7 @@ void hit(std::uint64_t first, std::uint64_t end) {
 class Breakpoints : public testing::Test {
  protected:
   void SetUp() override {
-    auto free = free_breakpoint_slots(real_kernel(), 0);
-    if (!free) GTEST_SKIP() << free.error().to_string();
+    if (std::string why = no_debug_registers(); !why.empty()) GTEST_SKIP() << why;
   }
   BreakpointSpec at_marker() const {
     BreakpointSpec spec;
