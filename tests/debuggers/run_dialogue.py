@@ -2,6 +2,7 @@
 """Plays a dialogue with stock gdb and compares; README.md has the format."""
 
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -91,6 +92,8 @@ def connection(options, connect, program):
     pipe = " ".join(serve)
     if connect == "pipe":
         return None, [f"target remote | {pipe} - {program}"]
+    if connect == "none":
+        return None, []
     if connect == "extended":
         return None, [f"target extended-remote | {pipe} --multi -",
                       f"set remote exec-file {program}"]
@@ -103,12 +106,13 @@ def connection(options, connect, program):
     return server, [f"target remote 127.0.0.1:{server.port}"]
 
 
-def play(options, dialogue):
+def play(options, dialogue, folder):
     """The answers to the dialogue's commands, and the whole transcript."""
     program = f"{options.programs}/{dialogue.settings['program']}"
     server, connecting = connection(options, dialogue.settings["connect"], program)
     words = {"format": options.format, "engine": options.engine, "program": program,
              "scripts": SCRIPTS, "tailtrace": options.tailtrace,
+             "folder": folder,
              "port": server.port if server else ""}
     fixed = ["set width 0", "set height 0", "set confirm off", "set debuginfod enabled off",
              "set sysroot /", "set remotetimeout 60"]
@@ -120,7 +124,10 @@ def play(options, dialogue):
         gdb += ["-ex", f"echo \\n@@{number}@@\\n", "-ex", command]
     gdb += ["-ex", "echo \\n@@end@@\\n", program]
     try:
-        run = subprocess.run(gdb, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        # The package that is built beside the program, for GDB's own Python.
+        package = pathlib.Path(options.tailtrace).resolve().parents[1] / "python"
+        run = subprocess.run(gdb, env={**os.environ, "PYTHONPATH": str(package)},
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S,
                              errors="replace", check=False)
         output = run.stdout
@@ -147,12 +154,13 @@ def main():
             print(f"skipped: {tool} is not installed")
             return SKIPPED
     dialogue = Dialogue(options.dialogue)
-    commands, answers, output = play(options, dialogue)
+    with tempfile.TemporaryDirectory(prefix="tailtrace-dialogue-") as folder:
+        commands, answers, output = play(options, dialogue, folder)
     if options.show:
         print(output)
     for number, (_, expected) in enumerate(dialogue.steps):
         answer = answers[number] if number < len(answers) else ""
-        wrong = complaint(answer, expected)
+        wrong = complaint(answer, [line.replace("{engine}", options.engine) for line in expected])
         if wrong:
             with tempfile.NamedTemporaryFile("w", prefix="tailtrace-dialogue-", suffix=".txt",
                                              delete=False) as kept:

@@ -13,8 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "gdb-scripts" / "tailtrace.py"
 BUILD = pathlib.Path(os.environ["TAILTRACE_BINARY_DIR"])
 PROGRAM = BUILD / "tests/programs/three_rounds"
-COMMANDS = ["info", "instruction-history", "function-call-history", "goto", "back", "forward",
-            "hits", "last", "doctor"]
+COMMANDS = ["start", "stop", "info", "save", "load", "run", "export", "doctor",
+            "instruction-history", "function-call-history", "goto", "back", "forward", "next-back",
+            "finish-back", "where", "hits", "last", "why-here"]
 CONNECT = ["set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve - {PROGRAM}"]
 RECORD = CONNECT + ["break main", "continue", "record btrace", "next", "next", "next", "next"]
 
@@ -28,6 +29,7 @@ def talk(*commands):
         words += ["-ex", f"echo @@{number}@@\\n", "-ex", command]
     words += ["-ex", "echo @@end@@\\n", "-ex", "kill", str(PROGRAM)]
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    environment["PYTHONPATH"] = os.fspath(BUILD / "python")
     said = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, text=True, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
     parts = re.split(r"^@@\w+@@\n", said, flags=re.M)
@@ -129,7 +131,8 @@ def test_locations_are_completed():
 
 
 def test_without_a_server_says_what_to_do():
-    said = talk(*[f"tailtrace {command} 1" for command in COMMANDS if command != "doctor"])
+    said = talk(*[f"tailtrace {command} 1" for command in COMMANDS
+                  if command not in ("doctor", "run", "start")])
     for text in said:
         assert "  why:" in text or "no symbol" in text.lower() or "no thread" in text, text
 

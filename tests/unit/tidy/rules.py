@@ -218,8 +218,8 @@ def functions(source):
 
 
 def scripts(source):
-    """GDB's scripts see GDB, the standard library and our Python module, nothing else."""
-    allowed = set(sys.stdlib_module_names) | {"gdb", "tailtrace"}
+    """GDB's scripts see each other, GDB, the standard library and our Python module."""
+    allowed = set(sys.stdlib_module_names) | {"gdb", "tailtrace", ""}  # "": their own
     found = []
     for number, line in enumerate(source.split("\n"), 1):
         match = IMPORT.match(line)

@@ -125,6 +125,7 @@ class TheRules(unittest.TestCase):
 
     def test_scripts_see_only_the_module(self):
         self.assert_clean("gdb-scripts/a.py", "import gdb\nimport tailtrace\nimport os.path\n")
+        self.assert_clean("gdb-scripts/a/b.py", "from . import c\nfrom .c import d\n")
         self.assert_breach("imports numpy", "gdb-scripts/a.py", "import numpy as np\n")
 
     def test_the_top_level_is_closed(self):

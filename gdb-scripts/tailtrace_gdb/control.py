@@ -1,0 +1,222 @@
+"""Beginning and ending recordings, keeping them, and what works here."""
+
+import os
+import shlex
+import shutil
+
+import gdb
+
+from . import export, saved, source
+from .errors import user_error
+from .prefix import Command
+from .server import monitor
+
+
+def filename(argument, verb):
+    words = gdb.string_to_argv(argument)
+    if len(words) != 1:
+        raise user_error(f"cannot {verb}", "it needs the name of one file",
+                         f"see `help tailtrace {verb}`")
+    return os.path.abspath(os.path.expanduser(words[0]))
+
+
+class Start(Command):
+    """Begin to record the program's threads, and those that it starts.
+
+Usage: tailtrace start [bts | pt]"""
+
+    name = "start"
+
+    def run(self, argument):
+        word = argument.strip()
+        if word not in ("", "bts", "pt"):
+            raise user_error(f"cannot record as `{word}`", "", "tailtrace start [bts | pt]")
+        monitor("help")  # says how to get a server where there is none
+        gdb.execute(f"record btrace {word}".rstrip())
+        saved.unload()
+        gdb.write("Recording.\n")
+
+    def complete(self, text, word):
+        return [choice for choice in ("bts", "pt") if choice.startswith(text)]
+
+
+class Stop(Command):
+    """End the recording; what was recorded is dropped, and what was loaded is forgotten.
+
+Usage: tailtrace stop"""
+
+    name = "stop"
+    completion = gdb.COMPLETE_NONE
+
+    def run(self, argument):
+        loaded = saved.trace is not None
+        saved.unload()
+        if gdb.selected_thread() is None or gdb.current_recording() is None:
+            if not loaded:
+                raise user_error("cannot stop recording", "nothing is recorded",
+                                 "tailtrace start")
+            return
+        # GDB 13 loses its way when it is stopped in the past.
+        if gdb.current_recording().replay_position is not None:
+            gdb.execute("record goto end", to_string=True)
+        gdb.execute("record stop")
+
+
+class Info(Command):
+    """Say what is recorded of each thread, and of the selected one how much.
+
+Usage: tailtrace info"""
+
+    name = "info"
+    completion = gdb.COMPLETE_NONE
+
+    def run(self, argument):
+        if saved.trace is None:
+            gdb.write(monitor("info"))
+        else:
+            gdb.write(f"Loaded from {saved.trace.path}:\n")
+            for thread in saved.trace.threads:
+                gdb.write(f"  thread {thread.pid}.{thread.tid}: recorded by "
+                          f"{thread.engine or 'an unknown engine'}\n")
+        facts = source.current().facts()
+        whole = "from its beginning" if facts["complete"] else "older ones are overwritten"
+        gdb.write(f"Selected thread: {facts['size'] - facts['gaps']} instructions, "
+                  f"{facts['gaps']} gaps, {whole}.\n")
+
+
+class Save(Command):
+    """Write what is recorded of all threads to a new folder, to be loaded another day.
+
+Usage: tailtrace save FOLDER
+
+It has the code that was executed and the names of the files it came from, not the program's data:
+keep a core file beside it (`generate-core-file`)."""
+
+    name = "save"
+    completion = gdb.COMPLETE_FILENAME
+
+    def run(self, argument):
+        path = filename(argument, "save")
+        if saved.trace is not None:
+            saved.attempt(lambda _: saved.trace.save(path))
+            gdb.write(f"Saved {len(saved.trace.threads)} threads in {path}.\n")
+        else:
+            gdb.write(monitor(f"save {path}"))
+
+
+class Load(Command):
+    """Show the histories of a saved folder from now on, as with a core file of the program.
+
+Usage: tailtrace load FOLDER
+
+Also loads whatever else the Python package opens. `tailtrace stop` forgets it."""
+
+    name = "load"
+    completion = gdb.COMPLETE_FILENAME
+
+    def run(self, argument):
+        saved.load(filename(argument, "load"))
+        gdb.write(f"Loaded {len(saved.trace.threads)} thread"
+                  f"{'' if len(saved.trace.threads) == 1 else 's'} from {saved.trace.path}.\n")
+
+
+class Run(Command):
+    """Start the program under the best engine there is here, connect, and record up to `main`.
+
+Usage: tailtrace run [ARGUMENTS]
+
+Without arguments the program gets those of `set args`. What starts it is `set tailtrace server`."""
+
+    name = "run"
+    completion = gdb.COMPLETE_FILENAME
+
+    def run(self, argument):
+        program = gdb.current_progspace().filename
+        if program is None:
+            raise user_error("cannot run", "GDB has no program", "file PROGRAM")
+        words = argument.strip() or gdb.parameter("args")
+        server = gdb.parameter("tailtrace server")
+        if shutil.which(os.path.expanduser(server)) is None:
+            raise user_error("cannot run", f"there is no program {server}",
+                             "set tailtrace server /path/to/tailtrace")
+        gdb.execute("set sysroot /")
+        engine = gdb.parameter("tailtrace engine")
+        gdb.execute(f"target remote | {shlex.quote(server)} serve --engine={engine} - "
+                    f"{shlex.quote(program)} {words}".rstrip())
+        self.to_main()
+
+    @staticmethod
+    def to_main():
+        """As `tailtrace run` of the command line does."""
+        gdb.execute("record btrace pt")
+        # Where each instruction is stepped the way to `main` would take long.
+        steps = "by the step engine" in monitor("info")
+        if steps:
+            gdb.execute("record stop", to_string=True)
+        if has_function("main"):
+            gdb.execute("tbreak main")
+            gdb.execute("continue")
+        else:
+            gdb.write("The program has no symbol `main`: this is its first instruction.\n")
+        if steps:
+            gdb.execute("record btrace pt")
+
+
+def has_function(name):
+    try:
+        return gdb.decode_line(name)[1] is not None
+    except gdb.error:
+        return False
+
+
+class Export(Command):
+    """Write the selected thread's history to a new file for other programs.
+
+Usage: tailtrace export FORMAT FILE [RANGE]
+
+Formats: `json`, an object a line for each instruction; `calls`, the same for calls; `text`, as
+`tailtrace instruction-history` has them; `folded`, stacks for flame graphs; `lcov`, how often each
+line was executed. A range is one of instructions, in GDB's words; without one it is all."""
+
+    name = "export"
+
+    def run(self, argument):
+        words = gdb.string_to_argv(argument)
+        if len(words) not in (2, 3):
+            raise user_error("cannot export", "it needs a format and the name of a file",
+                             "see `help tailtrace export`")
+        path = os.path.abspath(os.path.expanduser(words[1]))
+        count = export.write(source.current(), words[0], path, words[2] if words[2:] else "")
+        gdb.write(f"Wrote {count} lines to {path}.\n")
+
+    def complete(self, text, word):
+        if " " in text.lstrip():
+            return gdb.COMPLETE_FILENAME
+        return [name for name in export.FORMATS if name.startswith(text.lstrip())]
+
+
+class Doctor(Command):
+    """Say what works here: this GDB, the connection, the server, the recording.
+
+Usage: tailtrace doctor"""
+
+    name = "doctor"
+    completion = gdb.COMPLETE_NONE
+
+    def run(self, argument):
+        gdb.write(f"GDB {gdb.VERSION}\n")
+        connection = getattr(gdb.selected_inferior(), "connection", None)
+        kind = f"{connection.type} {connection.details or ''}".strip() if connection else "none"
+        gdb.write(f"connection: {kind}\n")
+        checks = [("Python package", lambda: saved.package().__version__),
+                  ("server", lambda: monitor("help") and "tailtrace serve"),
+                  ("recording", lambda: "{size} instructions, engine {engine}".format(
+                      **source.current().facts()))]
+        for what, try_it in checks:
+            try:
+                gdb.write(f"{what}: {try_it()}\n")
+            except gdb.GdbError as error:
+                gdb.write(f"{what}: no: {error}\n")
+
+
+COMMANDS = [Start, Stop, Info, Save, Load, Run, Export, Doctor]

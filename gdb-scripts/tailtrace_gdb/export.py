@@ -1,0 +1,105 @@
+"""A history as a file for other programs."""
+
+import collections
+import json
+import os
+
+from .errors import user_error
+from .ranges import Pager
+from .words import Words, source_line
+
+
+def json_items(history, first, last):
+    for item in history.fetch("items", first, last):
+        yield json.dumps(item)
+
+
+def text_items(history, first, last):
+    words = Words()
+    for item in history.fetch("items", first, last):
+        if "gap" in item:
+            yield f"{item['number']}\t   [{item['gap']}: {item['text']}]"
+        else:
+            yield words.line(item, set()).rstrip("\n")
+
+
+def calls_of(history, first, last):
+    """The calls that have any of the items."""
+    for call in history.fetch("calls", 1, history.number_of_calls()):
+        if call["last"] >= first and call["first"] <= last:
+            yield call
+
+
+def json_calls(history, first, last):
+    for call in calls_of(history, first, last):
+        yield json.dumps(call)
+
+
+def folded_stacks(history, first, last):
+    """"main;twice;inc 14": how many instructions were executed with which stack."""
+    stacks, times = {}, collections.Counter()
+    for call in calls_of(history, first, last):
+        if "gap" in call:
+            continue
+        outer = stacks.get(call.get("caller"), ())
+        name = call.get("function", "??").replace(";", ":")
+        stacks[call["number"]] = outer + (name,)
+        inside = min(call["last"], last) - max(call["first"], first) + 1
+        times[stacks[call["number"]]] += inside
+    for stack, count in times.items():
+        yield f"{';'.join(stack)} {count}"
+
+
+CALLS = ("call", "indirect-call")
+
+
+def lcov(history, first, last):
+    """Lines are counted where they are come to, but for the way back from a call in them."""
+    times = collections.defaultdict(collections.Counter)
+    lines, before, calls = {}, None, []
+    for item in history.fetch("items", first, last):
+        place = None
+        if "gap" not in item:
+            address = int(item["address"], 16)
+            if address not in lines:
+                found = source_line(address)
+                lines[address] = (found[0].fullname(), found[1]) if found else None
+            place = lines[address]
+        if place is not None and place != before:
+            times[place[0]][place[1]] += 1
+        before = place
+        if item.get("branch") in CALLS:
+            calls.append(place)
+        elif item.get("branch") == "return" and calls:
+            before = calls.pop()
+    yield "TN:tailtrace"
+    for file in sorted(times):
+        yield f"SF:{file}"
+        yield from (f"DA:{line},{count}" for line, count in sorted(times[file].items()))
+        yield from (f"LF:{len(times[file])}", f"LH:{len(times[file])}", "end_of_record")
+
+
+FORMATS = {"json": json_items, "calls": json_calls, "text": text_items, "folded": folded_stacks,
+           "lcov": lcov}
+
+
+def write(history, name, path, text):
+    """Writes a new file that only its user can read; returns how many lines it has."""
+    if name not in FORMATS:
+        raise user_error(f"cannot export as `{name}`", "known are " + ", ".join(FORMATS))
+    first, last = Pager().pick(text or f"1,{max(1, history.size)}", history.thread, history.size, 0)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise user_error(f"cannot write {path}", os.strerror(error.errno),
+                         "choose another name") from None
+    count = 0
+    with os.fdopen(descriptor, "w") as file:
+        try:
+            for line in FORMATS[name](history, first, last):
+                file.write(line + "\n")
+                count += 1
+        except BaseException:
+            os.unlink(path)  # half of it would be taken for all
+            raise
+    return count

@@ -1,0 +1,158 @@
+"""The call stack of a past moment: calls that the history has, and below them the frames that the
+program still has at the stop, which nobody left meanwhile.
+"""
+
+import gdb
+
+from . import place
+from .styles import styled
+from .words import source_line, text_of_line
+
+_live = None  # of which thread and size of history, and what was found
+
+
+def plain(name):
+    """A function's name without what it takes and where it is from."""
+    return (name or "??").partition("(")[0].partition("@")[0]
+
+
+def frames_now():
+    """(name, pc) of each frame as GDB has it, innermost first."""
+    found = []
+    try:
+        frame = gdb.newest_frame()
+        while frame is not None and len(found) < 256:
+            if frame.type() != gdb.INLINE_FRAME:
+                found.append((frame.name() or "??", frame.pc()))
+            frame = frame.older()
+    except gdb.error:
+        pass
+    return found
+
+
+def live_frames(history):
+    """The frames of the stop, also while GDB replays."""
+    global _live
+    key = (history.thread, history.size)
+    if _live is not None and _live[0] == key:
+        return _live[1]
+    record = place.recording()
+    position = record.replay_position if record is not None else None
+    if position is not None:
+        gdb.execute("record goto end", to_string=True)
+    found = frames_now()
+    if position is not None:
+        gdb.execute(f"record goto {position.number}", to_string=True)
+    _live = (key, found)
+    return found
+
+
+def callers_of(history, call, limit):
+    """The calls that were open around a call, innermost first, itself included."""
+    chain = [call]
+    while chain[-1].get("caller") and len(chain) < limit:
+        chain.append(history.call(chain[-1]["caller"]))
+    return chain
+
+
+def anchored(history, root):
+    """The frames of the stop below `root`, the outermost call that was recorded, or none."""
+    last = history.call(history.number_of_calls())
+    chain = callers_of(history, last, 1 << 16)
+    live = live_frames(history)
+    names = [plain(name) for name, _ in live]
+    end = chain[-1]
+    if "gap" in root or "gap" in end or root["level"] != end["level"]:
+        return []
+    if plain(root.get("function")) != plain(end.get("function")):
+        return []
+    # The stop may be in a function just called, or just returned to.
+    for shift in (0, 1, -1):
+        at = shift + len(chain) - 1
+        if 0 <= at < len(names) and names[at] == plain(end.get("function")):
+            return live[at + 1:]
+    return []
+
+
+class Shown:
+    """One line of a stack. `pc` is where it goes on, of callers behind the call."""
+
+    def __init__(self, pc, function, is_call):
+        self.pc = pc
+        self.function = function
+        self.is_call = is_call
+
+    def inside(self):
+        """An address in the line that is being executed."""
+        return self.pc - 1 if self.is_call else self.pc
+
+
+def stack_at(history, number, limit):
+    """What was on the stack before an instruction was executed, innermost first."""
+    if number > history.size:
+        return [Shown(pc, name, i > 0) for i, (name, pc) in enumerate(live_frames(history))][:limit]
+    item = history.item(number)
+    call = history.call_holding(number)
+    if "gap" in item or call is None:
+        return []
+    shown = [Shown(int(item["address"], 16), call.get("function"), False)]
+    chain = callers_of(history, call, limit)
+    for outer in chain[1:]:
+        at = history.item(outer["last"])
+        if "gap" in at:
+            break
+        behind = int(at["address"], 16) + len(at["bytes"]) // 2
+        shown.append(Shown(behind, outer.get("function"), True))
+    if not chain[-1].get("caller") and len(shown) == len(chain):
+        shown += [Shown(pc, name, True) for name, pc in anchored(history, chain[-1])]
+    return shown[:limit]
+
+
+def arguments_of(pc):
+    """"a=<unavailable>, b=<unavailable>" as GDB writes values that nobody kept."""
+    block = gdb.block_for_pc(pc)
+    while block is not None and block.function is None:
+        block = block.superblock
+    if block is None:
+        return ""
+    return ", ".join(f"{s.name}=<unavailable>" for s in block if s.is_argument)
+
+
+def frame_line(level, frame):
+    """As GDB's `backtrace` has it."""
+    found = source_line(frame.inside())
+    begins = not frame.is_call and found is not None and gdb.find_pc_line(frame.pc).pc == frame.pc
+    address = "" if begins else styled("address", f"{frame.pc:#018x}") + " in "
+    name = styled("function", frame.function or "??")
+    where = ""
+    if found is not None:
+        where = f" at {styled('filename', found[0].filename)}:{found[1]}"
+    return f"#{level:<3}{address}{name} ({arguments_of(frame.inside())}){where}\n"
+
+
+def show(history, number, gdb_has_shown):
+    """Writes the frame at an instruction and the stack around it."""
+    limit = gdb.parameter("tailtrace frames") or 1 << 16
+    frames = stack_at(history, number, limit + 1)
+    if not gdb_has_shown:
+        if not frames:
+            gdb.write(f"At {number}: {history.item(number).get('text', 'nothing is known')}\n")
+            return
+        gdb.write(frame_line(0, frames[0]))
+        found = source_line(frames[0].pc)
+        if found is not None:
+            gdb.write(f"{found[1]}\t{text_of_line(*found)}\n")
+            follow_in_tui(found)
+    for level, frame in enumerate(frames[1:limit], 1):
+        gdb.write(frame_line(level, frame))
+    if len(frames) > limit:
+        gdb.write("(More stack frames follow...)\n")
+
+
+def follow_in_tui(found):
+    """The TUI's source window shows what `list` has listed last."""
+    try:
+        if "src" in gdb.execute("info win", to_string=True).split():
+            gdb.execute(f"list {found[0].filename}:{found[1]},{found[1]}", to_string=True)
+    except gdb.error:
+        pass

@@ -1,0 +1,96 @@
+"""How addresses, instructions and source lines are written: as GDB's own lists have them."""
+
+import re
+
+import gdb
+
+
+class Words:
+    """Remembers what it was asked, for as long as one command runs."""
+
+    def __init__(self):
+        self.architecture = gdb.selected_inferior().architecture()
+        self.places = {}
+        self.texts = {}
+
+    def place(self, address):
+        """"<main+4>", or nothing."""
+        if address not in self.places:
+            if hasattr(gdb, "format_address"):  # GDB 13
+                match = re.search(r" <(.*?)(?:\+(\d+))?>$", gdb.format_address(address))
+            else:
+                said = gdb.execute(f"info symbol {address:#x}", to_string=True)
+                match = re.match(r"(.*?)(?: \+ (\d+))? in section ", said)
+            self.places[address] = f"<{match[1]}+{match[2] or 0}>" if match else ""
+        return self.places[address]
+
+    def instruction(self, item):
+        """In the user's flavour, if memory still holds what was executed."""
+        address = int(item["address"], 16)
+        key = (address, item["bytes"])
+        if key not in self.texts:
+            text = item["text"]
+            try:
+                data = bytes.fromhex(item["bytes"])
+                memory = gdb.selected_inferior().read_memory(address, len(data)).tobytes()
+                if memory == data:
+                    text = self.architecture.disassemble(address)[0]["asm"]
+            except gdb.error:
+                pass
+            self.texts[key] = text
+        return self.texts[key]
+
+    def line(self, item, modifiers, mark="  "):
+        """One instruction; `mark` is two columns wide."""
+        address = int(item["address"], 16)
+        place = self.place(address)
+        if "f" in modifiers and place:
+            place = f"<+{place.rpartition('+')[2]}"
+        name = f" {place}" if place else ""
+        raw = ""
+        if modifiers & {"r", "b"}:
+            raw = f"{bytes.fromhex(item['bytes']).hex(' '):<19}\t"
+        return (f"{item['number']}\t {mark}{address:#018x}{name}:\t{raw}"
+                f"{self.instruction(item)}\n")
+
+
+def source_line(address):
+    """(file, line) as GDB names them, or None."""
+    place = gdb.find_pc_line(address)
+    if place.symtab is None or not place.line:
+        return None
+    return place.symtab, place.line
+
+
+def text_of_line(symtab, line):
+    """The line as it is in the source, without its line feed; "" where that cannot be read."""
+    try:
+        with open(symtab.fullname(), errors="replace") as file:
+            return file.read().splitlines()[line - 1]
+    except (OSError, IndexError):
+        return ""
+
+
+def source_text(address):
+    """File, line and text of the source line of an address; None where there is none."""
+    place = source_line(address)
+    if place is None:
+        return None
+    return f"{place[0].filename}:{place[1]}\t{text_of_line(*place)}\n"
+
+
+def function_names(address):
+    """The functions that an address is in, innermost first; all but the last are inlined."""
+    names = []
+    block = gdb.block_for_pc(address)
+    while block is not None and not block.is_static and not block.is_global:
+        if block.function is not None:
+            names.append(block.function.print_name)
+        block = block.superblock
+    return names
+
+
+def inlined_text(address):
+    """"inlined: b in a" where an address is in functions without a frame of their own."""
+    names = function_names(address)
+    return "" if len(names) < 2 else f"inlined: {' in '.join(names)}\n"
