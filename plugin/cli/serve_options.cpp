@@ -99,7 +99,8 @@ void add_recording_options(CLI::App& app, RecordingOptions& options) {
                  "what is kept of each thread: records, or a size such as 64MiB (2MiB)")
       ->type_name("N");
   app.add_option("--handover", options.handover,
-                 "instructions the debugger is given at most (PT: 1000000, BTS: 300000)")
+                 "instructions the debugger is given at most (GDB: 1000000 as PT, 300000 as BTS; "
+                 "LLDB: 100000)")
       ->type_name("N");
   app.add_option("--since", options.since,
                  "where the history begins: `record btrace` (enable) or the program's start (qemu)")
@@ -126,6 +127,7 @@ Result<void> apply(const RecordingOptions& recording, ServeOptions& serve) {
     auto instructions = parse_handover(recording.handover);
     if (!instructions) return fail(std::move(instructions.error()));
     serve.handover_instructions_pt = serve.handover_instructions_bts = *instructions;
+    serve.handover_instructions_lldb = *instructions;
   }
   return {};
 }

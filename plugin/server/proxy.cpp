@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/rsp/feature_list.h"
 #include "plugin/server/signals.h"
 
 namespace tailtrace {
@@ -49,6 +48,8 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       below_(below),
       recorder_(recorder),
       trace_(options, below, recorder),
+      lldb_trace_(options, below, recorder),
+      lldb_(below, options.engine != EngineChoice::kQemu),
       judge_(below, recorder),
       stepper_(below, recorder, judge_),
       non_stop_(below, recorder, judge_),
@@ -248,7 +249,10 @@ Result<void> Proxy::take_notifications() {
   return {};
 }
 
-Result<void> Proxy::on_packet(const std::string& packet) {
+Result<void> Proxy::on_packet(std::string packet) {
+  auto request = lldb_.request_for_server(std::move(packet));
+  if (!request) return fail(std::move(request.error()));
+  packet = std::move(*request);
   auto answered = answer_here(packet);
   if (!answered) return fail(std::move(answered.error()));
   if (*answered) return {};
@@ -271,115 +275,6 @@ Result<void> Proxy::pass_on(std::string_view packet, Owed owed) {
   owed_ = owed;
   owed_for_ = packet;
   return below_.link().send(packet);
-}
-
-// Packets whose answer is ours. False for all others.
-Result<bool> Proxy::answer_here(const std::string& packet) {
-  if (packet == "QStartNoAckMode") {
-    reply("OK");
-    if (debugger_) debugger_->stop_acks();
-    return true;
-  }
-  if (packet == "qSupported" || packet.starts_with("qSupported:")) {
-    if (auto done = on_supported(packet); !done) return fail(std::move(done.error()));
-    return true;
-  }
-  if (packet.starts_with("QNonStop:")) {
-    if (auto done = on_mode(packet); !done) return fail(std::move(done.error()));
-    return true;
-  }
-  if (is_non_stop_) {
-    auto answered = answer_non_stop(packet);
-    if (!answered || *answered) return answered;
-  }
-  if (packet.starts_with("qRcmd,")) return on_monitor(packet);
-  auto traced = trace_.answer(packet);
-  if (!traced) return fail(std::move(traced.error()));
-  if (!*traced) return false;
-  if (auto done = update_thread_events(); !done) return fail(std::move(done.error()));
-  reply(**traced);
-  return true;
-}
-
-Result<void> Proxy::on_mode(std::string_view packet) {
-  auto answer = below_.ask(packet);
-  if (!answer) return fail(std::move(answer.error()));
-  if (*answer == "OK") is_non_stop_ = packet.ends_with('1');
-  if (is_non_stop_ && recorder_.needs_steps())
-    trace_.set_catch_running([this](ThreadId t) { return non_stop_.catch_running(t); });
-  else
-    trace_.set_catch_running({});
-  reply(*answer);
-  return {};
-}
-
-Result<bool> Proxy::answer_non_stop(std::string_view packet) {
-  Result<std::string> answer;
-  if (packet.starts_with("QThreadEvents:")) {
-    judge_.set_reports_threads(packet.ends_with('1'));
-    auto done = update_thread_events();
-    answer = done ? Result<std::string>("OK") : fail(std::move(done.error()));
-  } else if (packet.starts_with("vCont;")) {
-    answer = non_stop_.resume(packet);
-  } else if (packet == "?") {
-    answer = non_stop_.status();
-  } else if (packet == "vStopped") {
-    answer = non_stop_.next_stop();
-  } else {
-    return false;
-  }
-  if (!answer) return fail(std::move(answer.error()));
-  reply(*answer);
-  return true;
-}
-
-// In non-stop the server below may tell of every thread that comes and goes.
-Result<void> Proxy::update_thread_events() {
-  if (!is_non_stop_ || !has_thread_events_) return {};
-  bool wanted = judge_.reports_threads() || (recorder_.needs_steps() && !recorder_.empty());
-  if (wanted == thread_events_on_) return {};
-  auto answer = below_.ask(wanted ? "QThreadEvents:1" : "QThreadEvents:0");
-  if (!answer) return fail(std::move(answer.error()));
-  thread_events_on_ = wanted;
-  return {};
-}
-
-Result<void> Proxy::on_supported(std::string_view packet) {
-  static constexpr std::string_view kName = "qSupported", kBegin = "qSupported:";
-  auto wanted = rsp::FeatureList::parse(packet.substr(std::min(packet.size(), kBegin.size())));
-  if (recorder_.needs_steps()) {
-    // Without these a breakpoint and a finished step look the same.
-    wanted.set("swbreak", "+");
-    wanted.set("hwbreak", "+");
-  }
-  auto answer = below_.ask(std::string(kName) + ":" + wanted.to_string());
-  if (!answer) return fail(std::move(answer.error()));
-  auto features = rsp::FeatureList::parse(*answer);
-  has_thread_events_ = features.has("QThreadEvents");
-  stepper_.set_has_thread_events(has_thread_events_);
-  TraceService::announce(features);
-  features.set("QStartNoAckMode", "+");
-  if (recorder_.needs_steps()) {
-    // What the server below would do by itself when it reaches a breakpoint, while it is stepped.
-    features.remove("ConditionalBreakpoints");
-    features.remove("BreakpointCommands");
-  }
-  reply(features.to_string());
-  return {};
-}
-
-Result<bool> Proxy::on_monitor(std::string_view packet) {
-  static constexpr std::size_t kPiece_bytes = 2048;
-  std::size_t comma = packet.find(',');
-  auto command = from_hex(packet.substr(comma + 1));
-  if (!command) return false;
-  auto text = monitor_.answer(as_text(*command));
-  if (!text) return fail(std::move(text.error()));
-  if (!*text) return false;
-  for (std::size_t at = 0; at < (*text)->size(); at += kPiece_bytes)
-    reply("O" + to_hex(as_bytes(std::string_view(**text).substr(at, kPiece_bytes))));
-  reply("OK");
-  return true;
 }
 
 // Takes note of what a request changes.
@@ -421,11 +316,17 @@ Result<void> Proxy::on_answer(std::string_view payload) {
     case Owed::kStatus:
       if (rsp::expand_runs(payload, expanded_))
         if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
-      break;
+      owed_ = Owed::kNothing;
+      reply(lldb_.stop_for_debugger(payload));
+      return {};
     case Owed::kSelection:
-    case Owed::kEnd:
       note_done(payload);
       break;
+    case Owed::kEnd:
+      note_done(payload);
+      owed_ = Owed::kNothing;
+      reply(lldb_.end_for_debugger(owed_for_, payload));
+      return {};
     case Owed::kAnswer:
       break;
   }
@@ -439,7 +340,7 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
       rsp::expand_runs(payload, expanded_) ? rsp::parse_stop_reply(expanded_) : std::nullopt;
   if (stop) {
     if (stop->thread && stop->thread->is_thread()) below_.server_selected(stop->thread->thread());
-    std::string told(payload);
+    std::string told = lldb_.stop_for_debugger(payload);
     auto verdict = stepper_.stopped(*stop);
     if (!verdict) return fail(std::move(verdict.error()));
     if (*verdict == Stepper::Verdict::kGoesOn) return {};

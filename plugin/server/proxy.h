@@ -12,6 +12,8 @@
 
 #include "plugin/server/below.h"
 #include "plugin/server/listener.h"
+#include "plugin/server/lldb_face.h"
+#include "plugin/server/lldb_trace.h"
 #include "plugin/server/monitor.h"
 #include "plugin/server/non_stop.h"
 #include "plugin/server/recorder.h"
@@ -57,12 +59,13 @@ class Proxy {
   Result<bool> take_server_frames();
   Result<void> take_notifications();
 
-  Result<void> on_packet(const std::string& packet);
+  Result<void> on_packet(std::string packet);
   Result<bool> answer_here(const std::string& packet);
   Result<void> on_supported(std::string_view packet);
   Result<void> on_mode(std::string_view packet);
   Result<bool> answer_non_stop(std::string_view packet);
   Result<void> update_thread_events();
+  Result<bool> answer_trace(std::string_view packet);
   Result<bool> on_monitor(std::string_view packet);
   Result<void> note_request(std::string_view packet);
   Result<void> pass_on(std::string_view packet, Owed owed);
@@ -81,6 +84,8 @@ class Proxy {
   Below& below_;
   Recorder& recorder_;
   TraceService trace_;
+  LldbTrace lldb_trace_;
+  LldbFace lldb_;
   StopJudge judge_;
   Stepper stepper_;
   NonStop non_stop_;

@@ -46,6 +46,7 @@ struct ServeOptions {
   // What the debugger is given of it, at most: it decodes all of that before its prompt returns.
   std::uint64_t handover_instructions_pt = 1'000'000;
   std::uint64_t handover_instructions_bts = 300'000;
+  std::uint64_t handover_instructions_lldb = 100'000;  // its list of calls takes 46 KB a call
 
   std::string gdbserver = "gdbserver";    // a name in PATH or a path
   std::string qemu = "qemu-x86_64";       // the same

@@ -53,6 +53,16 @@ ThreadSnapshot drop_records_before(ThreadSnapshot snapshot, std::size_t count) {
   return snapshot;
 }
 
+ThreadSnapshot of_this_program(ThreadSnapshot snapshot) {
+  auto is_start = [](const BranchRecord& r) {
+    return r.kind == RecordKind::kEnable && r.extra == static_cast<std::uint16_t>(EdgeCause::kExec);
+  };
+  auto last = std::find_if(snapshot.records.rbegin(), snapshot.records.rend(), is_start);
+  if (last == snapshot.records.rend()) return snapshot;
+  return drop_records_before(std::move(snapshot),
+                             static_cast<std::size_t>(snapshot.records.rend() - last) - 1);
+}
+
 ThreadSnapshot newest_instructions(ThreadSnapshot snapshot, std::uint64_t instructions) {
   std::uint64_t held = 0;
   std::size_t keep = 0;

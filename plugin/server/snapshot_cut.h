@@ -26,6 +26,9 @@ ThreadSnapshot since(ThreadSnapshot snapshot, const HistoryMark& mark);
 // Without its `count` oldest records. REQUIRES: it has as many.
 ThreadSnapshot drop_records_before(ThreadSnapshot snapshot, std::size_t count);
 
+// The part behind the newest execution of another program: a debugger knows no code before it.
+ThreadSnapshot of_this_program(ThreadSnapshot snapshot);
+
 // The newest records that hold `instructions` at most, but at least the last record.
 ThreadSnapshot newest_instructions(ThreadSnapshot snapshot, std::uint64_t instructions);
 

@@ -1,15 +1,13 @@
 #include "plugin/server/trace_service.h"
 
-#include <elf.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
-#include "decoder/base/file.h"
 #include "decoder/pt/synthesis.h"
 #include "plugin/server/non_stop.h"
+#include "plugin/server/program_type.h"
 
 namespace tailtrace {
 namespace {
@@ -23,33 +21,10 @@ constexpr std::uint64_t kMaxRingRecords = 1 << 22;
 // Our own failures, in a form that the debugger shows to its user.
 std::string error_answer(const Error& error) { return "E." + error.to_line(); }
 
-// Only 64-bit code is recorded. Looks at the file that the process executes.
-Result<void> check_program(std::int32_t pid) {
-  std::string path = fmt::format("/proc/{}/exe", pid);
-  auto file = MappedFile::open(path);
-  if (!file || file->bytes().size() < sizeof(Elf64_Ehdr)) return {};
-  auto header = load<Elf64_Ehdr>(file->bytes());
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
-  if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64) return {};
-  return fail(ErrorCode::kUsage, "this program cannot be recorded", "it is no 64-bit x86 program",
-              "build it for x86-64");
-}
-
 bool ran_nothing(const ThreadSnapshot& snapshot) {
   return std::all_of(snapshot.records.begin(), snapshot.records.end(), [](const BranchRecord& r) {
     return r.insns == 0 && r.kind >= RecordKind::kEnable;
   });
-}
-
-// The part behind the newest execution of another program: the debugger knows no code before it.
-ThreadSnapshot of_this_program(ThreadSnapshot snapshot) {
-  auto is_start = [](const BranchRecord& r) {
-    return r.kind == RecordKind::kEnable && r.extra == static_cast<std::uint16_t>(EdgeCause::kExec);
-  };
-  auto last = std::find_if(snapshot.records.rbegin(), snapshot.records.rend(), is_start);
-  if (last == snapshot.records.rend()) return snapshot;
-  return drop_records_before(std::move(snapshot),
-                             static_cast<std::size_t>(snapshot.records.rend() - last) - 1);
 }
 
 }  // namespace

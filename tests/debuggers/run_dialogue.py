@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays a dialogue with stock gdb and compares; README.md has the format."""
+"""Plays a dialogue with stock gdb or lldb and compares; README.md has the format."""
 
 import argparse
 import os
@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import lldb_stock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "gdb-scripts"
 SKIPPED = 77
@@ -20,14 +22,17 @@ class Dialogue:
 
     def __init__(self, path):
         self.settings = {"connect": "pipe", "engines": "step qemu", "formats": "bts pt"}
+        self.debugger = "gdb"
         self.steps = []
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 self._take(line.rstrip("\n"))
 
     def _take(self, line):
-        if line.startswith("(gdb) "):
-            self.steps.append((line[len("(gdb) "):], []))
+        prompt = re.match(r"\((gdb|lldb)\) ", line)
+        if prompt:
+            self.debugger = prompt.group(1)
+            self.steps.append((line[prompt.end():], []))
         elif self.steps:
             if line:
                 self.steps[-1][1].append(line)
@@ -106,7 +111,47 @@ def connection(options, connect, program):
     return server, [f"target remote 127.0.0.1:{server.port}"]
 
 
-def play(options, dialogue, folder):
+def run_debugger(command, text=None, env=None):
+    """All that a debugger says. It reads its commands from `text` if there is any."""
+    stdin = {"input": text} if text else {"stdin": subprocess.DEVNULL}
+    try:
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=TIMEOUT_S, errors="replace", check=False, env=env,
+                              **stdin).stdout
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace") + "\n(no answer in time)\n"
+
+
+def answers_in(output):
+    """What stands between the marks that were printed before each command."""
+    return re.split(r"\n?@@(?:\d+|end)@@\n", output)[1:]
+
+
+def play_with_lldb(options, dialogue, folder):
+    """As play_with_gdb."""
+    program = f"{options.programs}/{dialogue.settings['program']}"
+    connect = dialogue.settings["connect"]
+    server, connecting = None, []
+    serve = [options.tailtrace, "serve", "--once", f"--engine={options.engine}"]
+    if connect in ("pipe", "port"):
+        server = Server(serve + ["127.0.0.1:0", program])
+        connecting = lldb_stock.connecting(options.engine, program, server.port)
+    elif connect == "attach":
+        server = Server(serve + ["--attach", "127.0.0.1:0"], program)
+        connecting = lldb_stock.connecting(options.engine, program, server.port)
+    elif connect != "none":
+        sys.exit(f"unknown connect: {connect}")
+    words = {"engine": options.engine, "program": program, "folder": folder}
+    commands = [command.format(**words) for command, _ in dialogue.steps]
+    try:
+        output = run_debugger(lldb_stock.command(), lldb_stock.script(connecting, commands))
+    finally:
+        if server:
+            server.end()
+    return commands, answers_in(output), output
+
+
+def play_with_gdb(options, dialogue, folder):
     """The answers to the dialogue's commands, and the whole transcript."""
     program = f"{options.programs}/{dialogue.settings['program']}"
     server, connecting = connection(options, dialogue.settings["connect"], program)
@@ -126,18 +171,21 @@ def play(options, dialogue, folder):
     try:
         # The package that is built beside the program, for GDB's own Python.
         package = pathlib.Path(options.tailtrace).resolve().parents[1] / "python"
-        run = subprocess.run(gdb, env={**os.environ, "PYTHONPATH": str(package)},
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S,
-                             errors="replace", check=False)
-        output = run.stdout
-    except subprocess.TimeoutExpired as late:
-        output = (late.stdout or b"").decode(errors="replace") + "\n(no answer in time)\n"
+        output = run_debugger(gdb, env={**os.environ, "PYTHONPATH": str(package)})
     finally:
         if server:
             server.end()
-    parts = re.split(r"\n?@@(?:\d+|end)@@\n", output)
-    return commands, parts[1:], output
+    return commands, answers_in(output), output
+
+
+def what_is_missing(dialogue, engine):
+    """What of this machine the dialogue lacks; empty if nothing."""
+    server = "gdbserver" if engine == "step" else "qemu-x86_64"
+    if not shutil.which(server):
+        return f"{server} is not installed"
+    if dialogue.debugger == "lldb":
+        return lldb_stock.why_not()
+    return "" if shutil.which("gdb") else "gdb is not installed"
 
 
 def main():
@@ -145,15 +193,16 @@ def main():
     parser.add_argument("--tailtrace", required=True)
     parser.add_argument("--programs", required=True)
     parser.add_argument("--engine", required=True)
-    parser.add_argument("--format", required=True)
+    parser.add_argument("--format", default="pt", help="of the trace that gdb asks for")
     parser.add_argument("--show", action="store_true", help="print the transcript")
     parser.add_argument("dialogue")
     options = parser.parse_args()
-    for tool in ["gdb", "gdbserver" if options.engine == "step" else "qemu-x86_64"]:
-        if not shutil.which(tool):
-            print(f"skipped: {tool} is not installed")
-            return SKIPPED
     dialogue = Dialogue(options.dialogue)
+    missing = what_is_missing(dialogue, options.engine)
+    if missing:
+        print(f"skipped: {missing}")
+        return SKIPPED
+    play = play_with_lldb if dialogue.debugger == "lldb" else play_with_gdb
     with tempfile.TemporaryDirectory(prefix="tailtrace-dialogue-") as folder:
         commands, answers, output = play(options, dialogue, folder)
     if options.show:
@@ -165,7 +214,8 @@ def main():
             with tempfile.NamedTemporaryFile("w", prefix="tailtrace-dialogue-", suffix=".txt",
                                              delete=False) as kept:
                 kept.write(output)
-            print(f"(gdb) {commands[number]}\n{answer}\n{wrong}\nthe transcript is {kept.name}")
+            print(f"({dialogue.debugger}) {commands[number]}\n{answer}\n{wrong}\n"
+                  f"the transcript is {kept.name}")
             return 1
     return 0
 

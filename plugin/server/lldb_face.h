@@ -1,0 +1,51 @@
+// LldbFace: where LLDB speaks another dialect of the remote protocol than GDB does. Whether the
+// debugger is LLDB is known from its first list of features; for GDB everything here stays as it
+// is.
+//
+//   signals      LLDB means Linux's numbers, gdbserver and qemu the protocol's
+//   `k`          LLDB waits for a stop reply, the others send none
+//   libraries    LLDB takes the list's `main-lm` for the dynamic linker's own structure, and then
+//                finds no library; without the list it asks the program's memory, and finds all
+//   memory map, host and process   asked by packets that gdbserver does not know
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plugin/server/below.h"
+#include "plugin/server/rsp/feature_list.h"
+
+namespace tailtrace {
+
+class LldbFace {
+ public:
+  // `is_local`: the program's own memory map is /proc/PID/maps.
+  LldbFace(Below& below, bool is_local) : below_(below), is_local_(is_local) {}
+
+  // qSupported.
+  void meet_debugger(std::string_view packet);
+  void change_features(rsp::FeatureList& features) const;
+
+  // A request as the server below understands it. Errors: kGone.
+  Result<std::string> request_for_server(std::string packet);
+  // A stop reply, and what the server said to a request to end.
+  std::string stop_for_debugger(std::string_view payload) const;
+  std::string end_for_debugger(std::string_view request, std::string_view payload) const;
+
+  // The answer to a packet that only LLDB sends; nothing for all others. REQUIRES: the server below
+  // owes no answer. Errors: kGone.
+  Result<std::optional<std::string>> answer(std::string_view packet);
+
+ private:
+  Result<std::string> process_info();
+  Result<std::string> memory_region(std::string_view address);
+
+  Below& below_;
+  bool is_local_;
+  bool is_lldb_ = false;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,56 @@
+"""The lldb that is installed, and how it is brought to our server."""
+
+import functools
+import shutil
+import subprocess
+
+OLDEST = 15  # the first that decodes a trace of a debug server by itself
+NEWEST = 30
+
+
+@functools.cache
+def path():
+    """The newest lldb that can read Intel PT; empty if there is none."""
+    names = [f"lldb-{version}" for version in range(NEWEST, OLDEST - 1, -1)] + ["lldb"]
+    for name in names:
+        found = shutil.which(name)
+        if found and reads_intel_pt(found):
+            return found
+    return ""
+
+
+def reads_intel_pt(lldb):
+    """Debian's packages are built with it, others may not be."""
+    answer = subprocess.run([lldb, "-b", "-x", "-o", "trace schema intel-pt"], text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, check=False)
+    return "iptTrace" in answer.stdout
+
+
+def why_not():
+    """Why nothing can be tried with lldb here; empty if it can."""
+    return "" if path() else "there is no lldb that reads Intel PT (sudo apt install lldb-22)"
+
+
+def command():
+    return [path(), "-x", "--no-use-colors"]
+
+
+def connecting(engine, program, port):
+    """Commands that create the target and connect to the server."""
+    commands = []
+    if engine == "qemu":
+        # LLDB would take the file that the local process executes, which is qemu.
+        commands.append("platform select remote-linux --sysroot /")
+    return commands + [f"target create {program}",
+                       f"process connect -p gdb-remote connect://127.0.0.1:{port}"]
+
+
+def script(before, commands):
+    """What lldb reads on stdin: a mark before each command, and nothing runs in the background."""
+    lines = ["script lldb.debugger.SetAsync(False)", "settings set auto-confirm true",
+             "settings set stop-line-count-before 0", "settings set stop-line-count-after 1",
+             "settings set symbols.enable-external-lookup false"] + before
+    for number, text in enumerate(commands):
+        lines += [f'script print("\\n@@{number}@@", flush=True)', text]
+    return "\n".join(lines + ['script print("\\n@@end@@", flush=True)', "quit", ""])
