@@ -52,8 +52,7 @@ Result<std::string> Below::await_answer() {
     if (!*frame) {
       polled.clear();
       link_->add_poll(polled);
-      if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR)
-        return fail(system_error("cannot wait for the server below"));
+      if (auto waited = signals_.wait(polled); !waited) return fail(std::move(waited.error()));
       if (auto received = link_->receive(); !received) return fail(std::move(received.error()));
       continue;
     }
@@ -103,6 +102,7 @@ Result<void> Below::restore_selection() {
 
 void Below::debugger_selected(std::optional<ThreadId> thread) {
   debugger_thread_ = server_thread_ = thread;
+  vanished_ = false;
 }
 
 Result<void> Below::select(ThreadId thread) {

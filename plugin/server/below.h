@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/server/end_signals.h"
 #include "plugin/server/rsp/stop_reply.h"
 #include "plugin/server/server_link.h"
 
@@ -22,7 +23,9 @@ namespace tailtrace {
 
 class Below {
  public:
-  explicit Below(std::unique_ptr<ServerLink> link) : link_(std::move(link)) {}
+  // A signal that ends the server ends waiting too.
+  Below(std::unique_ptr<ServerLink> link, EndSignals& signals)
+      : link_(std::move(link)), signals_(signals) {}
 
   ServerLink& link() { return *link_; }
 
@@ -46,10 +49,16 @@ class Below {
   Result<void> restore_selection();
   // The debugger selected a thread with Hg; nothing: it left the choice to the server.
   void debugger_selected(std::optional<ThreadId> thread);
+  // The debugger selected a thread that is there no more; the server keeps the one before.
+  void debugger_selected_vanished() { vanished_ = true; }
+  bool debugger_thread_vanished() const { return vanished_; }
   // The server selected a thread by itself, as it does with each stop reply.
   void server_selected(std::optional<ThreadId> thread) { server_thread_ = thread; }
   // The debugger is told of a stop reply, and takes its thread for selected.
-  void debugger_told(ThreadId thread) { debugger_thread_ = thread; }
+  void debugger_told(ThreadId thread) {
+    debugger_thread_ = thread;
+    vanished_ = false;
+  }
 
   // Of a stopped thread. Errors: kGone, kBadInput.
   enum class Register : std::size_t { kRax = 0, kRip = 16 };  // place in x86-64's `g` packet
@@ -63,9 +72,11 @@ class Below {
   Result<std::string> await_answer();
 
   std::unique_ptr<ServerLink> link_;
+  EndSignals& signals_;
   std::deque<std::string> notifications_;
   std::optional<ThreadId> debugger_thread_;  // nothing: whatever the server has
   std::optional<ThreadId> server_thread_;    // nothing: not known
+  bool vanished_ = false;                    // what the debugger selected instead
 };
 
 }  // namespace tailtrace

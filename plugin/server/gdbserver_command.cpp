@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 namespace tailtrace {
 namespace {
+
+constexpr int kNotFound = 127;  // a shell's status for it
 
 // Shells name descriptors by one digit only, all of them.
 constexpr int kFirstKeeper = 3, kLastKeeper = 9;
@@ -82,9 +85,12 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
   command.stdio_ = stdio_of_program(options, inferior_owns_stdio);
   bool plain_shell = is_plain_shell(std::getenv("SHELL"));
   if (!plain_shell) command.shell_ = "/bin/sh";
-  // --once: should this process be killed, gdbserver notices and ends too.
   std::vector<std::string>& words = command.words_;
-  words = {options.gdbserver, "--once"};
+  words = {options.gdbserver};
+  // With this it lets go of the process in good order should we be killed. It also gives up at the
+  // first request that it cannot make sense of, so it is for processes that are not ours only.
+  command.outlives_us_ = options.attach_pid.has_value();
+  if (command.outlives_us_) words.push_back("--once");
   words.insert(words.end(), options.pass_through.begin(), options.pass_through.end());
   if (options.multi) words.push_back("--multi");
   words.push_back(options.disable_randomization ? "--disable-randomization"
@@ -101,18 +107,22 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
 }
 
 Result<pid_t> GdbserverCommand::start(int talk, int messages) const {
-  pid_t pid = ::fork();
+  pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start " + words_.front()));
-  if (pid == 0) become(talk, messages);
+  if (pid == 0) become(talk, messages, parent);
   return pid;
 }
 
 // In the child: becomes gdbserver, with the signals as a program expects them.
-void GdbserverCommand::become(int talk, int messages) const {
+void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::signal(signal, SIG_DFL);
+  if (!outlives_us_) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(kNotFound);  // too late for that
+  }
   // A group of its own: Ctrl-C is for us, and we end it in good order.
   ::setpgid(0, 0);
   talk = out_of_the_way(talk);
@@ -128,7 +138,7 @@ void GdbserverCommand::become(int talk, int messages) const {
   for (const std::string& word : words_) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
-  ::_exit(127);
+  ::_exit(kNotFound);
 }
 
 }  // namespace tailtrace

@@ -31,9 +31,10 @@ class GdbserverCommand {
   const std::vector<std::string>& words() const { return words_; }
 
  private:
-  [[noreturn]] void become(int talk, int messages) const;
+  [[noreturn]] void become(int talk, int messages, pid_t parent) const;
 
   std::vector<std::string> words_;
+  bool outlives_us_ = false;      // it is not killed when we are
   std::string shell_;             // for SHELL; empty: ours will do
   std::array<int, 3> keepers_{};  // where the program's 0, 1, 2 are kept until it takes them
   std::array<int, 3> stdio_{};    // what they are; -1 is /dev/null

@@ -77,7 +77,7 @@ GdbserverLink::~GdbserverLink() {
 }
 
 Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
-                                                    bool inferior_owns_stdio) {
+                                                    bool inferior_owns_stdio, EndSignals& signals) {
   auto channels = open_channels();
   if (!channels) return fail(std::move(channels.error()));
   auto command = GdbserverCommand::make(options, inferior_owns_stdio);
@@ -89,7 +89,7 @@ Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
   Started started;
   started.link.reset(new GdbserverLink(std::move(channels->talk), std::move(channels->messages),
                                        *pid, options.say));
-  auto ready = started.link->await_first_answer();
+  auto ready = started.link->await_first_answer(signals);
   if (!ready) return fail(std::move(ready.error()));
   if (*ready) return started;
   started.exit_status = started.link->exit_status();
@@ -100,15 +100,14 @@ Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
 
 // Switches acknowledgements off: gdbserver answers when it has made or attached to the program.
 // False when it has exited instead.
-Result<bool> GdbserverLink::await_first_answer() {
+Result<bool> GdbserverLink::await_first_answer(EndSignals& signals) {
   std::string frame;
   rsp::append_frame(frame, "QStartNoAckMode");
   if (auto sent = connection_->send_raw(frame); !sent) return false;
   for (;;) {
-    pollfd polled[] = {
+    std::vector<pollfd> polled = {
         {connection_->in(), POLLIN, 0}, {messages_.get(), POLLIN, 0}, {process_.get(), POLLIN, 0}};
-    if (::poll(polled, 3, -1) < 0 && errno != EINTR)
-      return fail(system_error("cannot wait for gdbserver"));
+    if (auto waited = signals.wait(polled); !waited) return fail(std::move(waited.error()));
     if (polled[2].revents != 0) return false;
     if (auto received = receive(); !received) {
       if (received.error().code == ErrorCode::kGone) return false;

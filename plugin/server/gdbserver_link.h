@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "plugin/server/end_signals.h"
 #include "plugin/server/rsp/connection.h"
 #include "plugin/server/serve.h"
 #include "plugin/server/server_link.h"
@@ -28,7 +29,8 @@ class GdbserverLink final : public ServerLink {
 
   // Returns when the program stands at its first instruction. Errors: kNoEngine when there is no
   // gdbserver, kSystem.
-  static Result<Started> start(const ServeOptions& options, bool inferior_owns_stdio);
+  static Result<Started> start(const ServeOptions& options, bool inferior_owns_stdio,
+                               EndSignals& signals);
 
   ~GdbserverLink() override;
 
@@ -46,7 +48,7 @@ class GdbserverLink final : public ServerLink {
 
   GdbserverLink(UniqueFd talk, UniqueFd messages, pid_t pid, Say say);
 
-  Result<bool> await_first_answer();
+  Result<bool> await_first_answer(EndSignals& signals);
   bool exits_within(int timeout_ms);
   void read_messages();
   void take_message(std::string_view line);

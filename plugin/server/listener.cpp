@@ -108,7 +108,7 @@ Result<Listener> Listener::open_unix(const std::string& path) {
                 fmt::format("a path of 1 to {} bytes is needed", sizeof address.sun_path - 1));
   std::memcpy(address.sun_path, path.data(), path.size());
   Listener listener;
-  listener.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  listener.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   mode_t old = ::umask(0177);
   int bound = ::bind(listener.fd(), reinterpret_cast<sockaddr*>(&address), sizeof address);
   int error = errno;
@@ -131,8 +131,8 @@ Result<Listener> Listener::open_tcp(const std::string& host, const std::string& 
                 "whoever connects can run any program as you, and it is no loopback address",
                 "use :" + port + " and a tunnel, or --allow-remote");
   Listener listener;
-  listener.socket_ =
-      UniqueFd(::socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC, info.ai_protocol));
+  listener.socket_ = UniqueFd(
+      ::socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, info.ai_protocol));
   if (!listener.socket_) return fail(system_error("Can't open socket"));
   int on = 1;
   ::setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -61,9 +61,13 @@ std::string_view MonitorHistory::help() {
          "                                    N,-K or -, counted from 1 or back from -1\n"
          "monitor tailtrace items FIRST COUNT [pPID.TID]\n"
          "monitor tailtrace calls FIRST COUNT [pPID.TID]\n"
-         "                                    the same for scripts, as JSON lines\n"
+         "                                    the same for scripts, as JSON lines: COUNT of them "
+         "or,\n"
+         "                                    when that is too long for an answer, the first few\n"
          "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
-         "                                    the newest instructions at these addresses\n";
+         "                                    the newest instructions at these addresses, as many "
+         "as\n"
+         "                                    an answer holds\n";
 }
 
 Result<std::optional<std::string>> MonitorHistory::answer(std::string_view command) {

@@ -59,6 +59,9 @@ Result<std::string> NonStop::resume(std::string_view packet) {
 }
 
 void NonStop::note_resume(const ResumeActions& actions) {
+  for (const ResumeAction& action : actions)
+    if (action.selector.is_thread() && action.kind != ResumeAction::Kind::kStop)
+      asked_.try_emplace(action.selector.thread(), action);
   recorder_.for_each([&](RecordedThread& thread) {
     const ResumeAction* action = rsp::action_for(actions, thread.id);
     if (action == nullptr) return;
@@ -73,8 +76,9 @@ void NonStop::note_resume(const ResumeActions& actions) {
 }
 
 Result<void> NonStop::catch_running(ThreadId thread) {
-  Run& run = runs_[thread];
-  run.catching = true;
+  auto asked = asked_.find(thread);
+  Run run{asked != asked_.end() ? asked->second : ResumeAction{}, false, false};
+  runs_.try_emplace(thread, run).first->second.catching = true;
   auto answer = below_.ask("vCont;t:" + rsp::format_thread(thread));
   if (!answer) return fail(std::move(answer.error()));
   return {};
@@ -107,10 +111,13 @@ Result<std::string> NonStop::take_stop(const std::string& payload) {
       judge_.judge(*reply, {run == runs_.end() ? nullptr : &run->second.action, ours, false});
   if (!judgement) return fail(std::move(judgement.error()));
   bool exits = reply->kind != rsp::StopReply::Kind::kStopped;
-  if (reply->process)
+  if (reply->process) {
     std::erase_if(runs_, [&](const auto& r) { return r.first.pid == *reply->process; });
+    std::erase_if(asked_, [&](const auto& a) { return a.first.pid == *reply->process; });
+  }
   run = runs_.find(thread);
   bool told = *judgement == Judgement::kReport;
+  if (told || exits) asked_.erase(thread);
   if (run == runs_.end()) {
     if (!told && !exits) return step_on(thread, 0);
     if (told) report(payload);
@@ -122,6 +129,7 @@ Result<std::string> NonStop::take_stop(const std::string& payload) {
     return step_on(thread, *judgement == Judgement::kGoOnWithSignal ? reply->signal : 0);
   }
   runs_.erase(run);
+  asked_.erase(thread);
   if (told)
     report(payload);
   else if (!exits)
@@ -155,7 +163,10 @@ Result<std::string> NonStop::status() {
                    runs_.contains(reply->thread->thread());
     auto resume = running ? take_stop(*stop) : Result<std::string>();
     if (!resume) return resume;
-    if (!running) report(*stop);
+    if (!running) {
+      if (reply && reply->thread) asked_.erase(reply->thread->thread());
+      report(*stop);
+    }
     if (!resume->empty()) goes_on.push_back(std::move(*resume));
     stop = below_.ask("vStopped");
   }

@@ -62,6 +62,9 @@ class NonStop {
   Recorder& recorder_;
   StopJudge& judge_;
   std::map<ThreadId, Run> runs_;
+  // What the debugger asked of threads by name, of those too that are not recorded, until they
+  // stop: one may be recorded while it runs, such as in the step over a breakpoint.
+  std::map<ThreadId, rsp::ResumeAction> asked_;
   std::deque<std::string> stops_;  // for the debugger; the front one may be announced already
   bool announced_ = false;
 };

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "decoder/base/bytes.h"
@@ -42,7 +41,7 @@ std::optional<std::pair<Address, std::uint64_t>> written_range(std::string_view 
 }  // namespace
 
 Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Recorder& recorder,
-             int signals)
+             EndSignals& signals)
     : options_(options),
       listener_(listener),
       below_(below),
@@ -68,9 +67,7 @@ Result<int> Proxy::run() {
 Result<void> Proxy::turn() {
   if (auto waited = wait(); !waited) return waited;
   if (polled_[0].revents != 0) {
-    signalfd_siginfo info{};
-    (void)!::read(signals_, &info, sizeof info);
-    stop_serving(128 + static_cast<int>(info.ssi_signo));
+    stop_serving(128 + signals_.take());
     return {};
   }
   bool connects = !debugger_ && polled_[1].revents != 0;
@@ -81,7 +78,11 @@ Result<void> Proxy::turn() {
   Result<void> served = below_.link().receive();
   if (auto worked = work(); !worked) served = worked;
   if (!served) {
-    server_is_gone();
+    // Whoever waited for it was told to give up.
+    if (int signal = signals_.take(); signal != 0)
+      stop_serving(128 + signal);
+    else
+      server_is_gone();
     return {};
   }
   if (gone || debugger_lost_) debugger_is_gone();
@@ -109,7 +110,7 @@ Result<void> Proxy::work() {
 // polled_[0] is the signals, polled_[1] the debugger or who wants to be one.
 Result<void> Proxy::wait() {
   polled_.clear();
-  polled_.push_back({signals_, POLLIN, 0});
+  polled_.push_back({signals_.fd(), POLLIN, 0});
   polled_.push_back({debugger_ ? debugger_->in() : listener_.fd(), POLLIN, 0});
   below_.link().add_poll(polled_);
   if (debugger_ && debugger_->wants_to_write()) polled_.push_back({debugger_->out(), POLLOUT, 0});
@@ -384,10 +385,19 @@ void Proxy::note_stop(const rsp::StopReply& stop) {
 
 // A request was carried out, or not.
 void Proxy::note_done(std::string_view answer) {
-  if (answer != "OK") return;
+  auto selector = owed_ == Owed::kSelection
+                      ? rsp::parse_thread(std::string_view(owed_for_).substr(2))
+                      : std::nullopt;
+  bool exact = selector && selector->is_thread();
+  if (answer != "OK") {
+    // A debugger does not look at this answer: it goes on as if the thread were selected.
+    if (exact) {
+      recorder_.thread_gone(selector->thread());
+      below_.debugger_selected_vanished();
+    }
+    return;
+  }
   if (owed_ == Owed::kSelection) {
-    auto selector = rsp::parse_thread(std::string_view(owed_for_).substr(2));
-    bool exact = selector && selector->is_thread();
     below_.debugger_selected(exact ? std::optional(selector->thread()) : std::nullopt);
     return;
   }

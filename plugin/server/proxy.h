@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plugin/server/below.h"
+#include "plugin/server/end_signals.h"
 #include "plugin/server/listener.h"
 #include "plugin/server/lldb_face.h"
 #include "plugin/server/lldb_trace.h"
@@ -26,9 +27,8 @@ namespace tailtrace {
 
 class Proxy {
  public:
-  // `signals` is a signalfd of what ends the server.
   Proxy(const ServeOptions& options, Listener& listener, Below& below, Recorder& recorder,
-        int signals);
+        EndSignals& signals);
 
   // The exit status. Errors: kSystem.
   Result<int> run();
@@ -91,7 +91,7 @@ class Proxy {
   NonStop non_stop_;
   Monitor monitor_;
   SharedTerminal terminal_;
-  int signals_;
+  EndSignals& signals_;
 
   std::optional<rsp::Connection> debugger_;
   bool debugger_lost_ = false;  // it could not be written to

@@ -7,6 +7,10 @@ namespace tailtrace {
 
 // Packets whose answer is ours. False for all others.
 Result<bool> Proxy::answer_here(const std::string& packet) {
+  if (packet.empty()) {
+    reply("");  // nothing is supported; gdbserver would take it for the end of the connection
+    return true;
+  }
   if (packet == "QStartNoAckMode") {
     reply("OK");
     if (debugger_) debugger_->stop_acks();

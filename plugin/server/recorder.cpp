@@ -1,5 +1,8 @@
 #include "plugin/server/recorder.h"
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace tailtrace {
@@ -37,6 +40,7 @@ Result<RecordedThread*> Recorder::start_running(ThreadId id) {
 
 void Recorder::thread_created(ThreadId id, Address pc) {
   if (find(id) != nullptr || !records_process(id.pid)) return;
+  drop_ended();
   if (!engine_.start(id)) return;
   RecordedThread thread;
   thread.id = id;
@@ -112,6 +116,15 @@ void Recorder::executed(ThreadId id, Address entry) {
 
 void Recorder::thread_gone(ThreadId id) {
   if (find(id) != nullptr) (void)stop(id);
+}
+
+void Recorder::drop_ended() {
+  if (step_ == nullptr) return;
+  std::vector<ThreadId> ended;
+  for (const auto& [id, thread] : threads_)
+    if (::access(fmt::format("/proc/{}/task/{}", id.pid, id.tid).c_str(), F_OK) != 0)
+      ended.push_back(id);
+  for (ThreadId id : ended) thread_gone(id);
 }
 
 void Recorder::process_gone(std::int32_t pid) {

@@ -106,6 +106,9 @@ class Recorder {
   void memory_written(std::int32_t pid, Address address, std::uint64_t size_bytes);
   void executed(ThreadId thread, Address entry);
   void thread_gone(ThreadId thread);
+  // Drops what is kept of threads that are there no more. In all-stop nobody tells of their end,
+  // and their numbers come again. Engines that do not need steps keep their own order.
+  void drop_ended();
   void process_gone(std::int32_t pid);
   void forget_all();
 

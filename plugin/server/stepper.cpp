@@ -142,6 +142,7 @@ Result<void> Stepper::clone_alone(ThreadId thread) {
   auto on = below_.ask("QThreadEvents:1");
   if (!on) return fail(std::move(on.error()));
   cloning_ = thread;
+  recorder_.drop_ended();
   return below_.link().send("vCont;s:" + rsp::format_thread(thread));
 }
 

@@ -61,6 +61,7 @@ Result<std::string> TraceService::operate(std::string_view operation) {
   auto thread = below_.debugger_thread();
   if (!thread) return fail(std::move(thread.error()));
   if (!*thread) return "E.Must select a single thread.";
+  if (below_.debugger_thread_vanished()) return "E.No such thread.";
   if (operation == "bts") return enable(**thread, BtraceFormat::kBts);
   if (operation == "pt") return enable(**thread, BtraceFormat::kPt);
   if (operation == "off") return disable(**thread);
@@ -120,6 +121,7 @@ Result<std::string> TraceService::read_conf(const rsp::TransferRequest& request)
   auto id = below_.debugger_thread();
   if (!id) return fail(std::move(id.error()));
   if (!*id) return "E.Must select a single thread.";
+  if (below_.debugger_thread_vanished()) return "E.No such thread.";
   RecordedThread* thread = recorder_.find(**id);
   if (thread == nullptr || !thread->enabled) return "E.Btrace not enabled.";
   return rsp::transfer_answer(conf_document(*thread->enabled, thread->buffer_size_bytes), request);
@@ -131,6 +133,7 @@ Result<std::string> TraceService::read(const rsp::TransferRequest& request) {
   auto id = below_.debugger_thread();
   if (!id) return fail(std::move(id.error()));
   if (!*id) return "E.Must select a single thread.";
+  if (below_.debugger_thread_vanished()) return "E.No such thread.";
   RecordedThread* thread = recorder_.find(**id);
   if (thread == nullptr || !thread->enabled) return "E.Btrace not enabled.";
   if (request.offset == 0) {

@@ -15,7 +15,7 @@ static unsigned collatz(unsigned n) {
 static void* work(void* argument) {
   unsigned long from = (unsigned long)argument, sum = 0;
   work_begin();
-  for (unsigned n = from; n < from + 200; ++n) sum += collatz(n);
+  for (unsigned n = from; n < from + 20; ++n) sum += collatz(n);
   work_end();
   return (void*)sum;
 }

@@ -1,0 +1,306 @@
+"""`tailtrace serve`: what it does when the program, the debugger or the server below it misbehave,
+and what it leaves behind."""
+
+import json
+import os
+import re
+import select
+import signal
+import stat
+import tempfile
+
+import cases
+import rsp
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+THREAD = "p64.64"
+
+
+def children_of(pid):
+    """All processes below a process."""
+    found = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
+            for child in file.read().split():
+                found += [int(child)] + children_of(child)
+    return found
+
+
+def wait_until_gone(pid):
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    with os.fdopen(fd):
+        ready, _, _ = select.select([fd], [], [], cases.HANG_S)
+    if not ready:
+        raise AssertionError(f"process {pid} is still there")
+
+
+class Serving(cases.EngineCase):
+    """Cases with a real server below."""
+
+    def serve(self, *arguments, env=None):
+        server = rsp.Server(f"--engine={self.engine}", *arguments, env=env)
+        self.addCleanup(server.close)
+        self.assertIsNotNone(server.port, server.said)
+        return server
+
+    def connect(self, server):
+        debugger = rsp.Debugger(server.port)
+        self.addCleanup(debugger.close)
+        return debugger
+
+    def recording(self, *arguments, env=None):
+        """A server whose program is recorded and has made one step, and the debugger."""
+        server = self.serve(*arguments, env=env)
+        debugger = self.connect(server)
+        debugger.greet()
+        stop = debugger.ask("?")
+        thread = re.search(r"thread:([^;]+);", stop)[1]
+        self.assertEqual(debugger.ask("Hg" + thread), "OK")
+        self.assertEqual(debugger.ask("Qbtrace:bts"), "OK")
+        self.assertIn("thread:", debugger.ask(f"vCont;s:{thread}"))
+        return server, debugger
+
+
+class TheEnd(Serving):
+    def test_sigterm_takes_everything_away(self):
+        with tempfile.TemporaryDirectory() as folder:
+            places = ("TMPDIR", "XDG_RUNTIME_DIR", "TAILTRACE_SESSIONS")
+            env = dict(os.environ, **{place: folder for place in places})
+            server, _ = self.recording("127.0.0.1:0", TALKS, env=env)
+            for path, folders, files in os.walk(folder):
+                for name in folders:
+                    mode = os.stat(os.path.join(path, name)).st_mode
+                    self.assertEqual(stat.S_IMODE(mode), 0o700, name)
+                for name in files:
+                    mode = os.stat(os.path.join(path, name)).st_mode
+                    if stat.S_ISREG(mode):
+                        self.assertEqual(stat.S_IMODE(mode), 0o600, name)
+            self.assertNotEqual(os.listdir(folder), [])
+            family = children_of(server.process.pid)
+            self.assertNotEqual(family, [])
+            server.process.terminate()
+            self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
+            for pid in family:
+                wait_until_gone(pid)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_kill_leaves_no_process_behind(self):
+        server, _ = self.recording("127.0.0.1:0", TALKS)
+        family = children_of(server.process.pid)
+        server.process.kill()
+        for pid in family:
+            wait_until_gone(pid)
+
+    def test_once_ends_with_the_debugger(self):
+        server, debugger = self.recording("--once", "127.0.0.1:0", TALKS)
+        family = children_of(server.process.pid)
+        debugger.close()
+        self.assertEqual(server.wait(), 0)
+        for pid in family:
+            wait_until_gone(pid)
+
+    def test_monitor_exit_ends_it(self):
+        server, debugger = self.recording("--multi", "127.0.0.1:0", TALKS)
+        debugger.send("qRcmd," + b"exit".hex())
+        self.assertEqual(server.wait(), 0)
+
+
+class Network(Serving):
+    def test_nothing_listens_but_on_loopback(self):
+        server, _ = self.recording("127.0.0.1:0", TALKS)
+        sockets = set()
+        for pid in [server.process.pid] + children_of(server.process.pid):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                sockets |= set(re.findall(r"socket:\[(\d+)\]", target))
+        listening = []
+        for table in ("tcp", "tcp6"):
+            with open(f"/proc/net/{table}", encoding="ascii") as file:
+                for line in file.readlines()[1:]:
+                    words = line.split()
+                    if words[3] == "0A" and words[9] in sockets:
+                        listening.append(words[1])
+        self.assertEqual(listening, [f"0100007F:{server.port:04X}"])
+
+
+class Debuggers(Serving):
+    def test_one_that_is_gone_in_mid_read_costs_nothing(self):
+        server, debugger = self.recording("--multi", "127.0.0.1:0", TALKS)
+        self.assertTrue(debugger.ask("qXfer:btrace:read:all:0,10").startswith("m"))
+        debugger.send("qXfer:btrace:read:all:10,1000")
+        debugger.close()
+        second = self.connect(server)
+        second.greet()
+        thread = re.search(r"thread:([^;]+);", second.ask("?"))[1]
+        self.assertEqual(second.ask("Hg" + thread), "OK")
+        self.assertIn("<bts size=", second.ask("qXfer:btrace-conf:read::0,1000"))
+        self.assertIn("<block", second.ask("qXfer:btrace:read:all:0,1000"))
+
+    def test_one_that_is_gone_while_the_program_runs_finds_it_stopped(self):
+        server = self.serve("--multi", "127.0.0.1:0", TALKS)
+        first = self.connect(server)
+        first.greet()
+        first.ask("?")
+        first.send("vCont;c")
+        first.close()
+        second = self.connect(server)
+        second.greet()
+        self.assertRegex(second.ask("?"), "^T")
+
+    def test_packets_that_are_none(self):
+        _, debugger = self.recording("127.0.0.1:0", TALKS)
+        for packet in ("", "Q", "qXfer", "qXfer:btrace", "qXfer:btrace:read:all:0", "vCont;",
+                       "vCont;x", "vCont;s:p", "Hgxyz", "Hg", "qRcmd,", "qRcmd,0", "m", "m0",
+                       "M0,1", "X0,1:", "Z0", "z9,0,0", "vRun", "vRun;zz", "D;zz", "vKill;",
+                       "qThreadExtraInfo,", "QPassSignals:zz;;", "qSupported:;;=;+;?",
+                       "\x80\xff}", "}" * 1000):
+            with self.subTest(packet[:20]):
+                self.assertIsInstance(debugger.ask(packet.encode("latin-1")), str)
+        self.assertIn("<bts size=", debugger.ask("qXfer:btrace-conf:read::0,1000"))
+
+    def test_trace_packets_that_are_none(self):
+        _, debugger = self.recording("127.0.0.1:0", TALKS)
+        for packet, answer in (
+                ("Qbtrace:", "E.Bad Qbtrace operation.  Use bts, pt, or off."),
+                ("Qbtrace:lbr", "E.Bad Qbtrace operation.  Use bts, pt, or off."),
+                ("Qbtrace:bts", "E.Btrace already enabled."),
+                ("Qbtrace:pt", "E.Btrace already enabled."),
+                ("qXfer:btrace:read:some:0,1000", "E.Bad annex."),
+                ("qXfer:btrace-conf:read:x:0,1000", "E.Bad annex."),
+                ("Qbtrace-conf:bts", "E.Bad Qbtrace configuration option."),
+                ("Qbtrace-conf:lbr:size=0x10", "E.Bad Qbtrace configuration option."),
+                ("Qbtrace-conf:bts:size=", "E.Bad size value."),
+                ("Qbtrace-conf:bts:size=-1", "E.Bad size value."),
+                ("Qbtrace-conf:pt:size=0x100000000", "E.Bad size value."),
+                ("Qbtrace-conf:pt:size=0x" + "f" * 40, "E.Bad size value.")):
+            with self.subTest(packet):
+                self.assertEqual(debugger.ask(packet), answer)
+
+    def test_sizes_at_the_ends_of_what_is_allowed(self):
+        for size in ("0x0", "0x1", "0xffffffff"):
+            with self.subTest(size):
+                server = self.serve("127.0.0.1:0", TALKS)
+                debugger = self.connect(server)
+                debugger.greet()
+                thread = re.search(r"thread:([^;]+);", debugger.ask("?"))[1]
+                self.assertEqual(debugger.ask("Hg" + thread), "OK")
+                self.assertEqual(debugger.ask("Qbtrace-conf:bts:size=" + size), "OK")
+                self.assertEqual(debugger.ask("Qbtrace:bts"), "OK")
+                debugger.ask(f"vCont;s:{thread}")
+                self.assertIn("<block", debugger.ask("qXfer:btrace:read:all:0,1000"))
+                server.close()
+
+    def test_reads_at_the_ends_of_what_is_allowed(self):
+        _, debugger = self.recording("127.0.0.1:0", TALKS)
+        whole = debugger.ask("qXfer:btrace:read:all:0,ffffffffffffffff")
+        self.assertRegex(whole, r"(?s)^l<!DOCTYPE.*</btrace>\n$")
+        self.assertEqual(debugger.ask("qXfer:btrace:read:all:0,0"), "m")
+        self.assertEqual(debugger.ask(f"qXfer:btrace:read:all:{len(whole) - 1:x},10"), "l")
+        self.assertEqual(debugger.ask("qXfer:btrace:read:all:ffffffffffffffff,10"), "l")
+        self.assertEqual(debugger.ask(f"qXfer:btrace:read:all:{len(whole) - 2:x},10"), "l\n")
+
+    def test_a_packet_that_never_ends(self):
+        server = self.serve("--multi", "127.0.0.1:0", TALKS)
+        debugger = self.connect(server)
+        with self.assertRaises((rsp.Gone, ConnectionError)):
+            for _ in range(64):
+                debugger.send_raw(b"$" + b"x" * (1 << 20))
+            while True:
+                debugger.byte()
+        self.assertIn("PacketSize", self.connect(server).greet())
+
+    def test_a_packet_with_a_wrong_sum_is_asked_for_again(self):
+        debugger = self.connect(self.serve("127.0.0.1:0", TALKS))
+        debugger.send_raw(b"$?#00")
+        self.assertEqual(debugger.byte(), b"-")
+        self.assertRegex(debugger.ask("?"), "^T")
+
+
+class ServerBelow(cases.CommandCase):
+    """Cases with a server below that is made to fail."""
+
+    def serve(self, **plan):
+        env = dict(os.environ, FAKE_GDBSERVER=json.dumps(plan))
+        server = rsp.Server("--engine=step", f"--gdbserver={HERE}/fake_gdbserver.py",
+                            "127.0.0.1:0", TALKS, env=env)
+        self.addCleanup(server.close)
+        return server
+
+    def connect(self, server):
+        debugger = rsp.Debugger(server.port)
+        self.addCleanup(debugger.close)
+        return debugger
+
+    def test_dies_while_the_program_runs(self):
+        server = self.serve(answers={"vCont;c": "exit:3"})
+        debugger = self.connect(server)
+        debugger.greet()
+        debugger.send("vCont;c")
+        told = debugger.packet()
+        self.assertIn("the server below has ended (status 3)", bytes.fromhex(told[1:]).decode())
+        self.assertEqual(debugger.packet(), "X09")
+        self.assertEqual(server.wait(), 3)
+
+    def test_dies_when_it_is_asked(self):
+        server = self.serve(answers={"qOffsets": "exit:4"})
+        debugger = self.connect(server)
+        debugger.greet()
+        self.assertEqual(debugger.ask("qOffsets"),
+                         "E.tailtrace: the server below has ended (status 4)")
+        self.assertEqual(server.wait(), 4)
+
+    def test_dies_when_we_ask_it(self):
+        server = self.serve(answers={"qSupported": "exit:5"})
+        debugger = self.connect(server)
+        debugger.stop_acks()
+        with self.assertRaises(rsp.Gone):
+            debugger.ask("qSupported:multiprocess+")
+        self.assertEqual(server.wait(), 5)
+
+    def test_answers_no_more_and_sigterm_is_heard(self):
+        server = self.serve(answers={"qSupported": None, "qRcmd," + b"exit".hex(): None})
+        family = children_of(server.process.pid)
+        debugger = self.connect(server)
+        debugger.stop_acks()
+        debugger.send("qSupported:multiprocess+")
+        debugger.send("?")
+        server.process.terminate()
+        self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
+        for pid in family:
+            wait_until_gone(pid)
+
+    def test_speaks_rubbish(self):
+        for raw in ("$T05thread:#00", "$*#2a", "$0*#5a", "%#00", "$T05thread:p1.1;10:zz;#00\xff",
+                    "$x*~#00$#00", "#00", "$E01#a6$E01#a6$E01#a6"):
+            with self.subTest(raw):
+                server = self.serve(raw={"?": raw, "qC": raw})
+                debugger = self.connect(server)
+                debugger.greet()
+                debugger.send("?")
+                debugger.send("Qbtrace:pt")
+                server.process.terminate()
+                self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
+
+    def test_selecting_a_thread_that_is_gone_selects_no_other(self):
+        server = self.serve(answers={f"Hg{THREAD}": "OK", "Hgp64.65": "E01", "g": "0" * 1088,
+                                     "Z0,1,1": "OK"})
+        debugger = self.connect(server)
+        debugger.greet()
+        self.assertEqual(debugger.ask(f"Hg{THREAD}"), "OK")
+        self.assertEqual(debugger.ask("Qbtrace:pt"), "OK")
+        self.assertEqual(debugger.ask("Hgp64.65"), "E01")
+        self.assertEqual(debugger.ask("Qbtrace:pt"), "E.No such thread.")
+        self.assertEqual(debugger.ask("qXfer:btrace-conf:read::0,1000"), "E.No such thread.")
+        self.assertEqual(debugger.ask(f"Hg{THREAD}"), "OK")
+        self.assertEqual(debugger.ask("Qbtrace:pt"), "E.Btrace already enabled.")
+
+
+cases.for_each_engine(globals(), TheEnd, Network, Debuggers, engines=("step",))
+
+if __name__ == "__main__":
+    cases.main()
