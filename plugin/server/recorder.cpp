@@ -119,7 +119,6 @@ void Recorder::thread_gone(ThreadId id) {
 }
 
 void Recorder::drop_ended() {
-  if (step_ == nullptr) return;
   std::vector<ThreadId> ended;
   for (const auto& [id, thread] : threads_)
     if (::access(fmt::format("/proc/{}/task/{}", id.pid, id.tid).c_str(), F_OK) != 0)

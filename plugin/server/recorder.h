@@ -107,7 +107,7 @@ class Recorder {
   void executed(ThreadId thread, Address entry);
   void thread_gone(ThreadId thread);
   // Drops what is kept of threads that are there no more. In all-stop nobody tells of their end,
-  // and their numbers come again. Engines that do not need steps keep their own order.
+  // and their numbers come again.
   void drop_ended();
   void process_gone(std::int32_t pid);
   void forget_all();
