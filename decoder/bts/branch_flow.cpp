@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "decoder/code/branch_kind.h"
+
 namespace tailtrace::bts {
 namespace {
 
@@ -10,35 +12,6 @@ namespace {
 constexpr std::uint32_t kMaxRun_insns = 1 << 16;
 
 }  // namespace
-
-std::optional<RecordKind> kind_of_branch(InstructionClass kind) {
-  switch (kind) {
-    case InstructionClass::kConditional:
-      return RecordKind::kConditional;
-    case InstructionClass::kJump:
-      return RecordKind::kJump;
-    case InstructionClass::kCall:
-      return RecordKind::kCall;
-    case InstructionClass::kReturn:
-      return RecordKind::kReturn;
-    case InstructionClass::kIndirectJump:
-      return RecordKind::kIndirectJump;
-    case InstructionClass::kIndirectCall:
-      return RecordKind::kIndirectCall;
-    case InstructionClass::kFarJump:
-      return RecordKind::kFarJump;
-    case InstructionClass::kFarCall:
-      return RecordKind::kFarCall;
-    case InstructionClass::kFarReturn:
-      return RecordKind::kFarReturn;
-    case InstructionClass::kSystemCall:
-      return RecordKind::kSystemCall;
-    case InstructionClass::kSystemReturn:
-      return RecordKind::kSystemReturn;
-    default:
-      return std::nullopt;
-  }
-}
 
 BranchFlow::BranchFlow(CodeReader& code) : code_(&code), remembered_(kRemembered) {}
 
@@ -170,11 +143,12 @@ void BranchFlow::add_user_branch(const Branch& branch) {
 // The branch itself, held against the code: a direct branch goes where its code says.
 void BranchFlow::put_branch(const Branch& branch, std::uint32_t insns) {
   std::optional<Instruction> insn = code_->at(branch.from);
-  std::optional<RecordKind> kind = insn ? kind_of_branch(insn->kind) : std::nullopt;
   at_ = branch.to;
   gap_due_ = false;
-  if (kind && (insn->target.is_null() || insn->target == branch.to)) {
-    records_.push_back({branch.from, branch.to, 0, insns, *kind, branch.flags, 0});
+  bool is_branch = insn && insn->is_branch();
+  if (is_branch && (insn->target.is_null() || insn->target == branch.to)) {
+    records_.push_back(
+        {branch.from, branch.to, 0, insns, branch_kind(insn->kind), branch.flags, 0});
     return;
   }
   GapCause cause = insn                        ? GapCause::kBadTrace

@@ -107,7 +107,4 @@ class BranchFlow {
   std::vector<Remembered> remembered_;
 };
 
-// The kind of record that a branch instruction makes; nothing for instructions that never branch.
-std::optional<RecordKind> kind_of_branch(InstructionClass kind);
-
 }  // namespace tailtrace::bts

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "decoder/code/branch_kind.h"
+
 namespace tailtrace::pt {
 namespace {
 
@@ -20,31 +22,6 @@ bool needs_target(InstructionClass kind) {
       return true;
     default:
       return false;
-  }
-}
-
-RecordKind record_kind(InstructionClass kind) {
-  switch (kind) {
-    case InstructionClass::kConditional:
-      return RecordKind::kConditional;
-    case InstructionClass::kReturn:
-      return RecordKind::kReturn;
-    case InstructionClass::kIndirectJump:
-      return RecordKind::kIndirectJump;
-    case InstructionClass::kIndirectCall:
-      return RecordKind::kIndirectCall;
-    case InstructionClass::kFarJump:
-      return RecordKind::kFarJump;
-    case InstructionClass::kFarCall:
-      return RecordKind::kFarCall;
-    case InstructionClass::kFarReturn:
-      return RecordKind::kFarReturn;
-    case InstructionClass::kSystemCall:
-      return RecordKind::kSystemCall;
-    case InstructionClass::kSystemReturn:
-      return RecordKind::kSystemReturn;
-    default:
-      return RecordKind::kDiscontinuity;
   }
 }
 
@@ -147,7 +124,7 @@ void RowFiller::branch(Run& run, const Node& node, std::uint64_t to) {
   ++run.insns;
   ++run.tail;
   ++run.branches;
-  record(run, node.end.address.value, to, record_kind(node.end.kind));
+  record(run, node.end.address.value, to, branch_kind(node.end.kind));
   run.ip = to;
 }
 

@@ -2,37 +2,10 @@
 
 #include <utility>
 
+#include "decoder/code/branch_kind.h"
+
 namespace tailtrace::pt {
 namespace {
-
-RecordKind kind_of(InstructionClass kind) {
-  switch (kind) {
-    case InstructionClass::kConditional:
-      return RecordKind::kConditional;
-    case InstructionClass::kJump:
-      return RecordKind::kJump;
-    case InstructionClass::kCall:
-      return RecordKind::kCall;
-    case InstructionClass::kIndirectJump:
-      return RecordKind::kIndirectJump;
-    case InstructionClass::kIndirectCall:
-      return RecordKind::kIndirectCall;
-    case InstructionClass::kReturn:
-      return RecordKind::kReturn;
-    case InstructionClass::kFarJump:
-      return RecordKind::kFarJump;
-    case InstructionClass::kFarCall:
-      return RecordKind::kFarCall;
-    case InstructionClass::kFarReturn:
-      return RecordKind::kFarReturn;
-    case InstructionClass::kSystemCall:
-      return RecordKind::kSystemCall;
-    case InstructionClass::kSystemReturn:
-      return RecordKind::kSystemReturn;
-    default:
-      return RecordKind::kDiscontinuity;
-  }
-}
 
 bool is_far(InstructionClass kind) {
   return kind >= InstructionClass::kFarJump && kind <= InstructionClass::kVmCall;
@@ -97,7 +70,7 @@ void RecordSink::arrive(Address ip) {
     if (at_ != ip) add(make(at_, ip, RecordKind::kDiscontinuity, kFlagAsync));
   } else if (ip != newest_->next() || newest_->ends_run()) {
     if (newest_->is_branch())
-      add(make(newest_->address, ip, kind_of(newest_->kind), 0));
+      add(make(newest_->address, ip, branch_kind(newest_->kind), 0));
     else
       add(make(newest_->next(), ip, RecordKind::kDiscontinuity, kFlagAsync));
   }
@@ -140,7 +113,7 @@ void RecordSink::come_back_from(const Away& away, Address ip) {
   bool came_back = is_far(away.by->kind) || (away.told_to == ip && leaves(*away.by, ip));
   Address to = came_back ? ip : away.told_to;
   if (!to.is_null() && leaves(*away.by, to)) {
-    record.kind = kind_of(away.by->kind);
+    record.kind = branch_kind(away.by->kind);
     record.to = to;
     records_.push_back(record);
     if (came_back) return;

@@ -3,40 +3,10 @@
 #include <atomic>
 #include <cstring>
 
-#include "decoder/record/branch_record.h"
+#include "decoder/code/branch_kind.h"
 
 namespace tailtrace {
 namespace {
-
-RecordKind kind_of(InstructionClass last) {
-  switch (last) {
-    case InstructionClass::kConditional:
-      return RecordKind::kConditional;
-    case InstructionClass::kJump:
-      return RecordKind::kJump;
-    case InstructionClass::kCall:
-      return RecordKind::kCall;
-    case InstructionClass::kIndirectJump:
-      return RecordKind::kIndirectJump;
-    case InstructionClass::kIndirectCall:
-      return RecordKind::kIndirectCall;
-    case InstructionClass::kReturn:
-      return RecordKind::kReturn;
-    case InstructionClass::kFarJump:
-      return RecordKind::kFarJump;
-    case InstructionClass::kFarCall:
-      return RecordKind::kFarCall;
-    case InstructionClass::kFarReturn:
-      return RecordKind::kFarReturn;
-    case InstructionClass::kSystemCall:
-      return RecordKind::kSystemCall;
-    case InstructionClass::kSystemReturn:
-      return RecordKind::kSystemReturn;
-    default:
-      // Nothing in the block leads elsewhere: whoever leaves it otherwise was moved.
-      return RecordKind::kDiscontinuity;
-  }
-}
 
 // A block's last instruction may store into the block's own page, or need to be alone: then qemu
 // gives the block up there and executes that instruction again, in a block of its own.
@@ -47,7 +17,7 @@ bool may_be_repeated(InstructionClass last) {
 
 RingBlock ring_block(const NewBlock& block, const Instruction& last, bool marked) {
   std::uint64_t end = block.begin + block.size_bytes;
-  RecordKind kind = kind_of(last.kind);
+  RecordKind kind = branch_kind(last.kind);
   std::uint64_t flags = kind == RecordKind::kDiscontinuity ? kFlagAsync : 0;
   RingBlock result;
   result.begin = marked ? block.begin | kSlowBlock : block.begin;

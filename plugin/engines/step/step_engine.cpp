@@ -167,7 +167,7 @@ bool StepEngine::follow(Recording& r, Address before, Address after, int signal)
       return true;
     case Transition::kBranched:
       r.push({before, after, 0, static_cast<std::uint32_t>(r.run_insns + 1),
-              branch_kind(*insn, after), 0, 0});
+              kind_of_transition(*insn, after), 0, 0});
       if (insn->kind != InstructionClass::kSystemCall) return true;
       r.code->system_call_done();
       return false;

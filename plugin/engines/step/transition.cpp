@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "decoder/code/branch_kind.h"
+
 namespace tailtrace {
 namespace {
 
@@ -51,34 +53,10 @@ std::optional<Address> abort_target(const Instruction& insn, ByteSpan bytes) {
   return insn.next() + static_cast<std::uint64_t>(load<std::int32_t>(bytes, 2));
 }
 
-RecordKind branch_kind(const Instruction& insn, Address after) {
-  switch (insn.kind) {
-    case InstructionClass::kConditional:
-      return RecordKind::kConditional;
-    case InstructionClass::kJump:
-      return RecordKind::kJump;
-    case InstructionClass::kCall:
-      return RecordKind::kCall;
-    case InstructionClass::kReturn:
-      return RecordKind::kReturn;
-    case InstructionClass::kIndirectJump:
-      return RecordKind::kIndirectJump;
-    case InstructionClass::kIndirectCall:
-      return RecordKind::kIndirectCall;
-    case InstructionClass::kFarJump:
-      return RecordKind::kFarJump;
-    case InstructionClass::kFarCall:
-      return RecordKind::kFarCall;
-    case InstructionClass::kFarReturn:
-      return RecordKind::kFarReturn;
-    case InstructionClass::kSystemCall:
-      return after == insn.next() ? RecordKind::kSystemCall : RecordKind::kSystemReturn;
-    case InstructionClass::kSystemReturn:
-      return RecordKind::kSystemReturn;
-    default:
-      assert(false && "no branch");
-      return RecordKind::kNone;
-  }
+RecordKind kind_of_transition(const Instruction& insn, Address after) {
+  assert(insn.is_branch());
+  bool left = insn.kind == InstructionClass::kSystemCall && after != insn.next();
+  return left ? RecordKind::kSystemReturn : branch_kind(insn.kind);
 }
 
 }  // namespace tailtrace

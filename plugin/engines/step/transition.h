@@ -28,6 +28,6 @@ std::optional<Address> abort_target(const Instruction& instruction, ByteSpan byt
 
 // The record kind of a branch that went to `after`.
 // REQUIRES: classify_transition says kBranched.
-RecordKind branch_kind(const Instruction& instruction, Address after);
+RecordKind kind_of_transition(const Instruction& instruction, Address after);
 
 }  // namespace tailtrace

@@ -27,8 +27,10 @@ LAYERS = [
     ["plugin/server", "plugin/lldb", "plugin/cli", "plugin/include", "python"],
 ]
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
-# The provider picks an engine; the command line starts the server.
-PEERS = {("plugin/provider", "plugin/engines"), ("plugin/cli", "plugin/server")}
+# The provider picks an engine; the command line starts the server; classes of instructions have
+# their kinds of records.
+PEERS = {("plugin/provider", "plugin/engines"), ("plugin/cli", "plugin/server"),
+         ("decoder/code", "decoder/record")}
 
 # Whoever is below the faces says nothing and ends nothing: it returns errors.
 SILENT = ("decoder/", "plugin/engines/", "plugin/server/", "plugin/provider/")
