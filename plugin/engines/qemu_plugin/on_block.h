@@ -20,27 +20,27 @@ extern "C" void tailtrace_on_slow_block(unsigned cpu, const tailtrace::RingBlock
 namespace tailtrace {
 
 // From the open block into `block`, which begins at `pc`. Leaving the open block other than by
-// falling through writes a record; whether it does is never branched on, for nothing predicts it.
-// The slot at the head is therefore always scribbled on.
+// falling through writes a record. The upper half of run_insns stays 0.
 inline __attribute__((always_inline)) void step(RingHeader* ring, const RingBlock* block,
                                                 std::uint64_t pc) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
+  constexpr auto kRelaxed = std::memory_order_relaxed, kRelease = std::memory_order_release;
   const auto* open = reinterpret_cast<const RingBlock*>(ring->open_block.load(kRelaxed));
-  std::uint64_t head = ring->head_bytes.load(kRelaxed);
   std::uint64_t tail = ring->run_insns.load(kRelaxed) + open->tail;
-  std::uint8_t* records = reinterpret_cast<std::uint8_t*>(ring) + kRingHeaderSize_bytes;
-  auto* slot = reinterpret_cast<std::uint64_t*>(records + (head & ring->mask_bytes));
-  bool leaves = pc != open->next;
-  slot[0] = open->last;
-  slot[1] = pc;
-  slot[2] = ring->time;
-  slot[3] = tail;
-  ring->run_insns.store(static_cast<std::uint32_t>(tail) & (static_cast<std::uint64_t>(leaves) - 1),
-                        std::memory_order_release);
-  ring->head_bytes.store(head + (static_cast<std::uint64_t>(leaves) << 5),
-                         std::memory_order_release);
-  ring->open_block.store(reinterpret_cast<std::uint64_t>(block), std::memory_order_release);
+  if (pc == open->next) {
+    ring->run_insns.store(static_cast<std::uint32_t>(tail), kRelease);
+  } else {
+    std::uint64_t head = ring->head_bytes.load(kRelaxed);
+    std::uint8_t* records = reinterpret_cast<std::uint8_t*>(ring) + kRingHeaderSize_bytes;
+    auto* slot = reinterpret_cast<std::uint64_t*>(records + (head & ring->mask_bytes));
+    slot[0] = open->last;
+    slot[1] = pc;
+    slot[2] = ring->time;
+    slot[3] = tail;
+    ring->run_insns.store(0, kRelease);
+    ring->head_bytes.store(head + sizeof(BranchRecord), kRelease);
+  }
+  ring->open_block.store(reinterpret_cast<std::uint64_t>(block), kRelease);
 }
-static_assert(sizeof(BranchRecord) == 1 << 5);
+static_assert(sizeof(BranchRecord) == 32);
 
 }  // namespace tailtrace
