@@ -23,7 +23,7 @@ std::vector<Addresses> stretches(const Addresses& all, std::uint64_t begin, std:
 }
 
 void expect_same_work(std::uint64_t ring_records) {
-  std::string program = built_program("two_threads");
+  std::string program = built_program("three_workers");
   auto begin = address_of(program, "work_begin"), end = address_of(program, "work_end");
   ASSERT_TRUE(begin && end);
   auto truth = step_under_qemu({program}, kTestEnvironment);
@@ -56,7 +56,7 @@ void expect_same_work(std::uint64_t ring_records) {
 TEST(QemuThreadsTruth, EachThreadsWorkIsWhatSteppingSaw) { expect_same_work(1 << 20); }
 
 TEST(QemuThreadsTruth, EndedThreadsSaySoAndBeginTheirHistoriesAtTheirBirth) {
-  auto recorded = record_to_end(test_options({built_program("two_threads")}));
+  auto recorded = record_to_end(test_options({built_program("three_workers")}));
   ASSERT_TRUE(recorded) << recorded.error().to_string();
   const auto& threads = recorded->processes.at(0).threads;
   ASSERT_EQ(threads.size(), 3u);
