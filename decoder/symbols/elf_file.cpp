@@ -127,7 +127,7 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
   }
   add_plt_symbols(elf_.get(), symbols);
   std::sort(symbols.begin(), symbols.end(),
-            [](const ElfSymbol& a, const ElfSymbol& b) { return a.name > b.name; });
+            [](const ElfSymbol& a, const ElfSymbol& b) { return a.name < b.name; });
   return symbols;
 }
 

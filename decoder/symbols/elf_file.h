@@ -47,7 +47,7 @@ class ElfFile {
   Elf* elf() const { return elf_.get(); }
   int fd() const { return fd_.get(); }
 
-  // Functions and labels in executable sections, by name, the last one first.
+  // Functions and labels in executable sections, ordered by name.
   std::vector<ElfSymbol> symbols() const;
 
   // The loadable segments.

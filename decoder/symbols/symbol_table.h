@@ -12,7 +12,7 @@ namespace tailtrace {
 class SymbolTable {
  public:
   SymbolTable() = default;
-  // Of several symbols at one address the last counts: from ElfFile::symbols, the first by name.
+  // Of several symbols at one address the last counts: from ElfFile::symbols, the last by name.
   explicit SymbolTable(std::vector<ElfSymbol> symbols);
 
   // What holds for every address of [begin, end), a stretch around the one asked for.

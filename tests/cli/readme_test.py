@@ -32,8 +32,10 @@ def typed_lines(transcript):
 def mask(transcript):
     for pattern, replacement in (
             (r"(?m)^Reading symbols from .*\n", ""),
+            (r"(?m)^\(No debugging symbols found in .*\n", ""),
             (r"Remote debugging using .*", "Remote debugging using ..."),
             (r"0x[0-9a-f]+", "0x..."),
+            (r"(?m)^0x\.\.\. in \S+ \(\) from /lib64/", "0x... from /lib64/"),
             (r"(?m)^\d+\t +(?=\S+\tat )", "N\t"),
             (r"process \d+", "process N")):
         transcript = re.sub(pattern, replacement, transcript)

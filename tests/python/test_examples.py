@@ -48,7 +48,9 @@ def test_coverage(program_path):
 
 def test_coverage_of_the_tail_leaves_out_what_came_before(program_path):
     text = run("coverage_lcov.py", "100", program_path)
-    assert "SF:" in text and "three_rounds.c" not in text
+    assert "three_rounds.c" not in text
+    # What is in the tail is the C library's; its lines are known where its debug symbols are.
+    assert text.startswith("TN:tailtrace\n")
 
 
 def test_hottest_loops(program_path, monkeypatch):

@@ -228,7 +228,8 @@ TEST_F(HistoryCommands, CallsShowWhoCalledWhom) {
                                    "1 plain::Local::add(int, int)", "0 plain"));
   Outcome text = run_command({"calls", "--forward", session(), "1,+2"});
   EXPECT_THAT(text.out, testing::StartsWith("    [1]  "));
-  EXPECT_THAT(text.out, HasSubstr("_dl_start"));
+  // The dynamic loader's functions have names only where its debug symbols are installed.
+  EXPECT_THAT(text.out, testing::AnyOf(HasSubstr("_dl_start"), HasSubstr("?? (ld-linux-x86-64")));
 }
 
 TEST_F(HistoryCommands, SayWhatIsWrongWithTheirArguments) {
