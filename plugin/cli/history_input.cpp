@@ -92,6 +92,18 @@ std::string maps_of(const ProcessFolder& folder) {
   return now ? std::string(as_text(*now)) : std::string();
 }
 
+// What a process's recording lacks, if anything.
+std::optional<Error> missing_threads(const ProcessFolder& folder) {
+  RecordingLosses losses = folder.losses();
+  if (losses.threads == 0 && losses.rings == 0) return std::nullopt;
+  return Error{
+      ErrorCode::kGaps, fmt::format("the recording of process {} is not whole", folder.pid()),
+      fmt::format("{} threads found no space for a ring; the rings of {} threads long ended "
+                  "were deleted to make room",
+                  losses.threads, losses.rings),
+      "record with smaller rings", ""};
+}
+
 }  // namespace
 
 std::string thread_text(ThreadId thread) { return fmt::format("{}.{}", thread.pid, thread.tid); }
@@ -138,6 +150,7 @@ Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t l
   LoadedSnapshot loaded;
   loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   loaded.maps = maps_of((*engine)->folder());
+  if (auto missing = missing_threads((*engine)->folder())) loaded.problems.push_back(*missing);
   return loaded;
 }
 

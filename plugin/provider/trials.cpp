@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <regex>
 
@@ -145,7 +146,8 @@ void try_tools(Trials& trials) {
   trials.gdb = find_tool("gdb");
   trials.gdbserver = find_tool("gdbserver");
   trials.lldb = find_tool("lldb");
-  trials.qemu = find_tool("qemu-x86_64");
+  const char* own_qemu = std::getenv("TAILTRACE_QEMU");
+  trials.qemu = find_tool(own_qemu != nullptr ? own_qemu : "qemu-x86_64");
   if (trials.qemu.path.empty()) return;
   auto help = run_program({trials.qemu.path, "-h"});
   trials.qemu_has_plugins = help && help->output.find("\n-plugin ") != std::string::npos;

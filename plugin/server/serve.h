@@ -49,7 +49,7 @@ struct ServeOptions {
   std::uint64_t handover_instructions_lldb = 100'000;  // its list of calls takes 46 KB a call
 
   std::string gdbserver = "gdbserver";    // a name in PATH or a path
-  std::string qemu = "qemu-x86_64";       // the same
+  std::string qemu;                       // the same; empty: $TAILTRACE_QEMU, else qemu-x86_64
   std::vector<std::string> pass_through;  // gdbserver's options that concern itself: --debug, ...
 
   // A folder that is made (0700) and left behind with the rings and the code image in it; empty:

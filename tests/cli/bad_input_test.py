@@ -231,10 +231,52 @@ class Recordings(InFolder):
         os.unlink(path)
         self.check(session, 7, "process.json", "No such file")
 
+    def test_process_file_has_other_types(self):
+        session, process = self.record()
+        for text in ('{"schema": 5}', '{"schema": null, "pid": "x"}', "[]", '"tailtrace"'):
+            with open(os.path.join(process, "process.json"), "w", encoding="ascii") as file:
+                file.write(text)
+            self.check(session, 5, "process.json")
+
     def test_code_file_is_cut_short(self):
         session, process = self.record()
         os.truncate(os.path.join(process, "code"), 100)
         self.check(session, 5, "code")
+        os.truncate(os.path.join(process, "code"), 8192)
+        self.spoil(os.path.join(process, "code"), 0, b"TTCODE\n\0" + struct.pack("<I", 1))
+        self.spoil(os.path.join(process, "code"), 24, struct.pack("<Q", 1 << 20))
+        self.check(session, 5, "code", "cut short")
+
+    def test_code_entry_ends_behind_the_file(self):
+        session, process = self.record()
+        self.spoil(os.path.join(process, "code"), 4096 + 8, struct.pack("<I", 0xffffffff))
+        self.check(session, 5, "code", "ends behind the file")
+
+    def test_tables_of_other_versions(self):
+        for name in ("code", "blocks"):
+            session, process = self.record()
+            self.spoil(os.path.join(process, name), 8, struct.pack("<I", 7))
+            self.check(session, 5, name, "version 7, this program reads version 1")
+            self.spoil(os.path.join(process, name), 0, b"RUBBISH!")
+            self.check(session, 5, name, "does not begin as")
+            shutil.rmtree(session)
+
+    def test_blocks_are_cut_short(self):
+        session, process = self.record()
+        os.truncate(os.path.join(process, "blocks"), 10000)
+        self.check(session, 5, "blocks", "cut short")
+        os.truncate(os.path.join(process, "blocks"), 10)
+        self.check(session, 5, "blocks", "cut short")
+
+    def test_open_block_is_nowhere(self):
+        session, process = self.record()
+        self.spoil(os.path.join(process, "thread.0.ring"), 144, struct.pack("<Q", 0x1234))
+        self.check(session, 5, "cannot tell where thread", "0x1234 is in no table")
+
+    def test_head_inside_a_record(self):
+        session, process = self.record()
+        self.spoil(os.path.join(process, "thread.0.ring"), 128, struct.pack("<Q", 33))
+        self.check(session, 5, "thread.0.ring", "head lies inside a record")
 
 
 if __name__ == "__main__":

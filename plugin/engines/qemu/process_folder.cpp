@@ -54,7 +54,7 @@ Result<void> ProcessFolder::read_process_file() {
   if (!text) return fail(std::move(text.error()));
   auto json = nlohmann::json::parse(text->begin(), text->end(), nullptr, false);
   if (!json.is_object()) return fail(bad_file(path, "it is not a JSON object"));
-  if (json.value("schema", "") != "tailtrace-process-1")
+  if (!json.contains("schema") || json["schema"] != "tailtrace-process-1")
     return fail(bad_file(path, "its schema is not tailtrace-process-1"));
   auto number = [&](const char* name) {
     return json.contains(name) && json[name].is_number_unsigned() ? json[name].get<std::uint64_t>()

@@ -126,6 +126,12 @@ Result<void> QemuProcess::wait_for(const std::string& name) {
 Error QemuProcess::early_end(const QemuOptions& options) {
   Error error{ErrorCode::kNoEngine, "cannot record with qemu", {}, {}, kWithoutQemu};
   Result<Bytes> refusal = read_file(session_.path() + "/" + kRefusalName, 1 << 16);
+  if (refusal && refusal->empty()) {
+    error.what = "cannot record in the folder " + session_.path();
+    error.why = "not even the reason could be written there: no space is left";
+    error.fix = "free some space there, or name another folder with TAILTRACE_SESSIONS";
+    return error;
+  }
   if (!refusal) {
     error.why = what_qemu_says(options);
     error.fix = "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU";

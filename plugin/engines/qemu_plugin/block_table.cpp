@@ -8,6 +8,9 @@
 namespace tailtrace {
 namespace {
 
+// More than real code has.
+constexpr std::size_t kMeanBlock_insns = 16;
+
 // A block's last instruction may store into the block's own page, or need to be alone: then qemu
 // gives the block up there and executes that instruction again, in a block of its own.
 bool may_be_repeated(InstructionClass last) {
@@ -43,8 +46,9 @@ bool BlockTable::create(const std::string& path, std::size_t capacity) {
   if (!file_.create(path, bytes, kLogHeaderSize_bytes)) return false;
   capacity_ = capacity;
   blocks_ = reinterpret_cast<RingBlock*>(file_.data() + kLogHeaderSize_bytes);
+  max_sizes_ = capacity * kMeanBlock_insns;
   infos_ = static_cast<BlockInfo*>(map_private(capacity * sizeof(BlockInfo)));
-  sizes_ = static_cast<std::uint8_t*>(map_private(kMaxSizes_bytes));
+  sizes_ = static_cast<std::uint8_t*>(map_private(max_sizes_));
   if (infos_ == nullptr || sizes_ == nullptr) return false;
   std::memcpy(header().magic, kBlocksMagic, sizeof kBlocksMagic);
   header().version = kBlocksVersion;
@@ -83,7 +87,7 @@ std::uint8_t BlockTable::care_of(const NewBlock& block, InstructionClass last) c
 RingBlock* BlockTable::find_or_add(const NewBlock& block) {
   if (RingBlock* known = find(block)) return known;
   std::size_t bytes = kLogHeaderSize_bytes + (used_ + 1) * sizeof(RingBlock);
-  if (used_ == capacity_ || sizes_used_ + block.insns > kMaxSizes_bytes || !file_.grow_to(bytes))
+  if (used_ == capacity_ || sizes_used_ + block.insns > max_sizes_ || !file_.grow_to(bytes))
     return nullptr;
   std::size_t last_size = block.sizes[block.insns - 1];
   std::size_t last_offset = block.size_bytes - last_size;

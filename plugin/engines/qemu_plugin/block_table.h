@@ -75,7 +75,6 @@ class BlockTable {
   // Addresses that need care, whether or not a block is known there. More of them than this would
   // be a program that registers ever new handlers.
   static constexpr std::size_t kMaxCares = 1 << 16;
-  static constexpr std::size_t kMaxSizes_bytes = 64 << 20;
 
   RingBlock* find(const NewBlock& block) const;
   std::uint8_t care_of(const NewBlock& block, InstructionClass last) const;
@@ -85,6 +84,7 @@ class BlockTable {
   BlockInfo* infos_ = nullptr;
   std::uint8_t* sizes_ = nullptr;
   std::size_t sizes_used_ = 0;
+  std::size_t max_sizes_ = 0;
   std::size_t used_ = 0;
   std::size_t capacity_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t> by_begin_;  // index + 1 of the newest

@@ -47,8 +47,9 @@ void write_maps() {
   std::lock_guard<std::mutex> guard(r.lock);
   std::string path = r.folder + "/maps", part = path + ".new";
   ::unlink(part.c_str());
-  if (write_new_file(part, guest_maps(r.knows_guest_base ? r.guest_base : 0)))
-    ::rename(part.c_str(), path.c_str());
+  if (!write_new_file(part, guest_maps(r.knows_guest_base ? r.guest_base : 0)) ||
+      ::rename(part.c_str(), path.c_str()) != 0)
+    ::unlink(part.c_str());
 }
 
 }  // namespace

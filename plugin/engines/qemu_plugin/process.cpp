@@ -30,8 +30,13 @@ bool refuse(const RecorderOptions& options, const std::string& what, const std::
 }
 
 bool refuse_for_space(const RecorderOptions& options, const std::string& what) {
-  return refuse(options, "cannot record in the folder " + options.session, system_text(what),
-                "free some space there, or name another folder with TAILTRACE_SESSIONS");
+  int error = errno;
+  remove_folder(g_recorder.folder);  // the refusal itself needs space
+  errno = error;
+  const char* fix = "free some space there, or name another folder with TAILTRACE_SESSIONS";
+  if (errno == ENOMEM) fix = "raise the limit of addresses (ulimit -v), or ask for a smaller ring";
+  if (errno == EFBIG) fix = "raise the limit of file sizes (ulimit -f)";
+  return refuse(options, "cannot record in the folder " + options.session, system_text(what), fix);
 }
 
 std::string quoted(const std::string& text) {
@@ -124,16 +129,30 @@ bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
     return refuse(options, "cannot record with this qemu", why,
                   "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
   make_room_for_one(options.session);
-  if (!make_folder(r)) return refuse_for_space(options, "mkdir");
+  if (!make_folder(r)) {
+    r.folder.clear();
+    return refuse_for_space(options, "mkdir");
+  }
   if (!r.rings.reserve(options.ring_records)) return refuse_for_space(options, "addresses");
   r.vcpus = static_cast<Vcpu*>(map_private((r.rings.limit() + 1) * sizeof(Vcpu)));
   if (r.vcpus == nullptr) return refuse_for_space(options, "memory");
-  if (!r.blocks.create(r.folder + "/" + kBlocksName, kMaxBlocks))
+  std::size_t blocks = share_of_addresses(kMaxBlocks * sizeof(RingBlock), 32) / sizeof(RingBlock);
+  if (!r.blocks.create(r.folder + "/" + kBlocksName, blocks))
     return refuse_for_space(options, kBlocksName);
-  if (!r.code.create(r.folder + "/" + kCodeName, kMaxCode_bytes))
+  if (!r.code.create(r.folder + "/" + kCodeName, share_of_addresses(kMaxCode_bytes, 32)))
     return refuse_for_space(options, kCodeName);
-  if (!write_process_file(r)) return refuse_for_space(options, kProcessName);
-  return show_folder(r) || refuse_for_space(options, "rename");
+  return write_process_file(r) || refuse_for_space(options, kProcessName);
+}
+
+void show_process(bool is_recorded) {
+  Recorder& r = g_recorder;
+  if (is_recorded || r.options.program_index != 0) {
+    if (show_folder(r) || r.options.program_index != 0) return;
+    refuse_for_space(r.options, "rename");
+  } else {
+    refuse_for_space(r.options, "ring");
+  }
+  ::_exit(127);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 #include "plugin/engines/qemu_plugin/shared_file.h"
 
@@ -50,9 +51,9 @@ bool Rings::reserve(std::uint64_t capacity_records) {
   capacity_ = capacity_records;
   size_bytes_ = ring_size_bytes(capacity_records);
   std::uint64_t stride = std::bit_ceil(size_bytes_);
-  std::uint64_t threads = std::clamp<std::uint64_t>(kMaxAddresses_bytes / stride, 1, kMaxThreads);
+  std::uint64_t room = share_of_addresses(kMaxAddresses_bytes, 8);
+  std::uint64_t threads = std::clamp<std::uint64_t>(room / stride, 1, kMaxThreads);
   void* base = nullptr;
-  // The user may have limited our address space.
   for (; threads != 0 && base == nullptr; threads /= 2) {
     g_rings.spare = static_cast<std::uint32_t>(threads);
     base = reserve_addresses((threads + 1) * stride);
@@ -79,8 +80,10 @@ bool Rings::open(std::uint32_t cpu, ThreadId thread) {
   std::uint32_t slot = next_slot_++;
   void* map = map_new_file(path_of(slot), size_bytes_, header);
   if (map == nullptr || !take_space(map, size_bytes_)) {
+    int error = errno;
     if (map != nullptr) ::unlink(path_of(slot).c_str());
     open_private(header, thread, slot);
+    errno = error;
     return false;
   }
   init_ring_header(*header, thread, slot, capacity_);

@@ -53,7 +53,7 @@ class Rings {
   void set_folder(const std::string& folder) { folder_ = folder; }
 
   // A fresh ring for a vCPU, in kEmpty state, its open block the one that begins a thread.
-  // False: it has one that no reader will see.
+  // False and errno: it has one that no reader will see.
   bool open(std::uint32_t cpu, ThreadId thread);
 
   // The thread has ended. True when an older ring was deleted to keep the number of them bounded.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,14 @@ bool write_zeros(void* begin, std::size_t size_bytes) {
   return left == 0;
 }
 
+// Beyond the limit the kernel would send a signal (SIGXFSZ) as well.
+bool may_have_size(std::size_t size_bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || size_bytes <= limit.rlim_cur) return true;
+  errno = EFBIG;
+  return false;
+}
+
 // Addresses that nobody else is likely to use; the kernel takes them as a wish.
 std::uint64_t g_next_address = 0x2800'0000'0000;
 
@@ -52,7 +61,7 @@ void* map_new_file(const std::string& path, std::size_t size_bytes, void* at) {
   if (fd < 0) return nullptr;
   void* map = MAP_FAILED;
   constexpr int kAccess = PROT_READ | PROT_WRITE;
-  if (::ftruncate(fd, static_cast<off_t>(size_bytes)) == 0)
+  if (may_have_size(size_bytes) && ::ftruncate(fd, static_cast<off_t>(size_bytes)) == 0)
     map = at == nullptr ? map_far(size_bytes, kAccess, MAP_SHARED, fd)
                         : ::mmap(at, size_bytes, kAccess, MAP_SHARED | MAP_FIXED, fd, 0);
   int error = errno;
@@ -66,7 +75,15 @@ void* map_new_file(const std::string& path, std::size_t size_bytes, void* at) {
 bool take_space(void* begin, std::size_t size_bytes) {
   if (size_bytes == 0) return true;
   if (::madvise(begin, size_bytes, MADV_POPULATE_WRITE) == 0) return true;
-  return errno == EINVAL && write_zeros(begin, size_bytes);
+  if (errno == EINVAL && write_zeros(begin, size_bytes)) return true;
+  if (errno == EFAULT) errno = ENOSPC;  // how the kernel says it here
+  return false;
+}
+
+std::size_t share_of_addresses(std::size_t wanted_bytes, std::size_t part) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted_bytes;
+  return std::min<std::size_t>(wanted_bytes, limit.rlim_cur / part) & ~(kPage_bytes - 1);
 }
 
 void* reserve_addresses(std::size_t size_bytes) {

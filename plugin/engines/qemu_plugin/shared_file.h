@@ -14,15 +14,20 @@ namespace tailtrace {
 
 // Makes a file of `size_bytes` without contents, mode 0600, that must not exist yet, and maps it
 // shared: at `at` if given, which replaces what is mapped there. Its space is not taken yet: see
-// take_space(). Null and errno on failure.
+// take_space(). Null and errno on failure: EFBIG when the user's limit of file sizes forbids it.
 void* map_new_file(const std::string& path, std::size_t size_bytes, void* at = nullptr);
 
 // Takes the space of a stretch of a mapped file, so that a full file system is an error now and
-// not a signal at the first write. REQUIRES: nothing was written there before; page boundaries.
+// not a signal at the first write. False and errno on failure: ENOSPC when there is none. REQUIRES:
+// nothing was written there before; page boundaries.
 bool take_space(void* begin, std::size_t size_bytes);
 
 // Takes addresses that nothing is mapped to yet. Null on failure.
 void* reserve_addresses(std::size_t size_bytes);
+
+// What we may take of the addresses of this process for one purpose: `wanted_bytes`, or 1/`part` of
+// what the user's limit leaves to all (RLIMIT_AS); whole pages.
+std::size_t share_of_addresses(std::size_t wanted_bytes, std::size_t part);
 
 // Maps private memory that costs nothing until it is used. Null on failure.
 void* map_private(std::size_t size_bytes, void* at = nullptr);

@@ -85,6 +85,7 @@ extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
 }
 
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {
+  if (!has_begun()) begin_thread(cpu);
   Flow flow(cpu);
   bool lost = static_cast<RecordKind>(flow.open().tail >> 32 & 0xff) == RecordKind::kGap;
   if (!lost) flow.lose(reinterpret_cast<std::uint64_t>(pc));

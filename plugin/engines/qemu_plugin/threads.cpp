@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/process.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 
 namespace tailtrace {
@@ -29,6 +30,7 @@ void make_thread(std::uint32_t cpu) {
   bool is_main = t_cpu < 0 && g_recorder.vcpu_count == 0;
   ThreadId thread{::getpid(), is_main ? ::gettid() : 0};
   bool recorded = g_recorder.rings.open(cpu, thread);
+  if (is_main) show_process(recorded);
   if (!recorded) g_recorder.blocks.header().lost_threads.fetch_add(1);
   Vcpu& vcpu = g_recorder.vcpu(cpu);
   vcpu.registers = nullptr;
