@@ -4,13 +4,18 @@ import importlib
 import os
 import pathlib
 import re
+import signal
+import subprocess
 
 import children
+import pytest
+import rings
 import tailtrace
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "python" / "examples"
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "programs", "three_rounds.c")
-TESTED = {"last_functions.py", "coverage_lcov.py", "hottest_loops.py", "who_freed_last.py"}
+TESTED = {"last_functions.py", "coverage_lcov.py", "hottest_loops.py", "who_freed_last.py",
+          "watch_ring.py"}
 
 
 def run(name, *words):
@@ -75,3 +80,58 @@ def test_who_freed_last(program_path):
     assert f"three_rounds.c:{line_of('free(what);')}" in said[3]
     said = run("who_freed_last.py", "--function", "no_such_function", program_path)
     assert "no_such_function was not called" in said
+
+
+@pytest.fixture
+def watch_ring(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    return importlib.import_module("watch_ring")
+
+
+def test_watch_ring_of_a_ring_that_went_round(tmp_path, watch_ring):
+    records = [rings.record(rings.JUMP, n, n + 1, insns=n % 7 + 1) for n in range(1000)]
+    path = rings.write_ring(tmp_path / "ring", records, capacity=64)
+    first, newest = watch_ring.Ring(path).newest(1 << 40)
+    assert (first, len(newest)) == (1000 - 63, 63)
+    assert [watch_ring.RECORD.pack(*one) for one in newest] == records[-63:]
+    said = run("watch_ring.py", path, "2").splitlines()
+    assert [line.split()[0] for line in said] == ["998", "999"]
+    assert said[1].split()[1:4] == ["0x3e7", "->", "0x3e8"] and said[1].endswith("jump")
+
+
+@pytest.mark.parametrize("at, data", [(0, b"X"), (8, b"\x02"), (24, b"\x41"), (16, b"\x10")])
+def test_watch_ring_refuses_what_is_no_ring(tmp_path, watch_ring, at, data):
+    path = rings.write_ring(tmp_path / "ring", [rings.record(rings.JUMP, 1, 2, insns=1)])
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+    with pytest.raises(ValueError):
+        watch_ring.Ring(path)
+
+
+def test_watch_ring_while_the_program_runs_on(tmp_path, watch_ring):
+    binaries = pathlib.Path(os.environ["TAILTRACE_BINARY_DIR"])
+    program = [binaries / "tests/programs/rounds", "-1"]
+    command = [binaries / "plugin/tailtrace", "run", "--no-debugger", "--ring=32MiB",
+               f"--keep={tmp_path}/kept", "--", *program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout.read(1) == b"r"  # its rounds begin
+        folder, = (tmp_path / "kept").iterdir()
+        ring = watch_ring.Ring(folder / "thread.0.ring")
+        begun = ring.head
+        while ring.head < begun + 2 * ring.capacity:
+            os.sched_yield()
+        edges, positions = set(), []
+        while len(positions) < 50:
+            first, records = ring.newest(300)
+            for one, following in zip(records, records[1:]):
+                # A run leads straight from where one branch went to where the next one is.
+                assert one[1] <= following[0] < one[1] + 15 * following[3]
+            edges.update((source, to, insns) for source, to, _, insns, *_ in records)
+            if records:
+                positions.append(first)
+        os.kill(int(folder.name.split(".")[0]), signal.SIGKILL)
+    assert positions == sorted(positions) and positions[0] < positions[-1]
+    # The rounds are all the same, so that their branches are few; a torn record would be another.
+    assert len(edges) < 40
+    assert ring.newest(300)[1][-1][:2] in {edge[:2] for edge in edges}
