@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "decoder/history/loops.h"
+
 namespace tailtrace {
 namespace {
 
@@ -45,17 +47,42 @@ class TextLister {
   void list(Range range) {
     HistoryCursor cursor(history_);
     width_ = std::max(position(range.first).size(), position(range.last).size());
+    std::vector<Loop> loops;
+    if (options_.fold) loops = find_loops(history_, range);
+    auto loop = loops.begin();
     cursor.seek(range.first);
     while (more_ && cursor.valid() && cursor.item().number <= range.last) {
-      show(cursor);
+      if (loop != loops.end() && loop->items.first == cursor.item().number) {
+        put(loop_line(*loop));
+        function_ = nullptr;
+        cursor.seek(loop++->items.last);
+      } else {
+        show(cursor);
+      }
       cursor.next();
     }
   }
 
  private:
+  std::int64_t position_number(std::uint64_t number) const {
+    return options_.from_newest ? back_from_newest(number, history_.size())
+                                : static_cast<std::int64_t>(number);
+  }
   std::string position(std::uint64_t number) const {
-    if (!options_.from_newest) return fmt::format("[{}]", number);
-    return fmt::format("[{}]", back_from_newest(number, history_.size()));
+    return fmt::format("[{}]", position_number(number));
+  }
+
+  std::string loop_line(const Loop& loop) {
+    std::optional<SourceLine> head = symbols_.line_at(loop.head);
+    std::optional<SourceLine> back = symbols_.line_at(loop.back);
+    std::string where = address_text(loop.head);
+    if (head && back && head->file == back->file) {
+      auto [low, high] = std::minmax(head->line, back->line);
+      where = fmt::format("{}:{}", base_name(head->file), low);
+      if (low != high) where += fmt::format("-{}", high);
+    }
+    return fmt::format("  x{} loop {}  [{}..{}]", loop.rounds, where,
+                       position_number(loop.items.first), position_number(loop.items.last));
   }
 
   void put(const std::string& line) { more_ = more_ && sink_(line); }
@@ -207,6 +234,17 @@ void list_instructions_json(const History& history, Symbolizer& symbols, Range r
     if (!events.empty()) json["events"] = events_json(events);
     // Names of files and symbols need not be UTF-8; the document must.
     more = sink(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+}
+
+void list_loops_json(const History& history, Range range, const LineSink& sink) {
+  for (const Loop& loop : find_loops(history, range)) {
+    Json json = {{"first", loop.items.first},
+                 {"last", loop.items.last},
+                 {"rounds", loop.rounds},
+                 {"head", hex(loop.head)},
+                 {"back", hex(loop.back)}};
+    if (!sink(json.dump())) return;
   }
 }
 

@@ -7,6 +7,7 @@
 //       [-14]  cmp   ebx, [rdi+0x10]
 //       [-13]  jge   0x401022 <Worker::step+0x22>   not taken
 //     -- gap [-12]: 40 instructions not shown: the code at 0x7f0000001000 is not known --
+//     x1234 loop worker.cc:90-94  [-11..-4]
 //
 // Pure functions: whatever shows the text (a command, a debugger, Python) makes the same of it.
 //
@@ -31,6 +32,7 @@ struct ListingOptions {
   bool lines = false;       // a header wherever the source line changes too
   bool addresses = false;
   bool bytes = false;
+  bool fold = false;  // a loop that went round three times or more is one line
 };
 
 // REQUIRES: a range of the cursor's history.
@@ -45,6 +47,10 @@ void list_instructions(const History& history, Symbolizer& symbols, Range range,
 // What is not known is left out.
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
                             const LineSink& sink);
+
+// One JSON object a line for each loop of the range (find_loops):
+//   {"first":3,"last":90,"rounds":29,"head":"0x401000","back":"0x401009"}
+void list_loops_json(const History& history, Range range, const LineSink& sink);
 
 // What a lister gives as one text, each line with its line feed; cut, and said so, at
 // `limit_bytes`.

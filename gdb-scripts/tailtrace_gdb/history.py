@@ -7,7 +7,8 @@ class History:
     """One thread's items and calls, numbered from 1, as dictionaries:
 
     items: number, address ("0x..."), bytes, text, taken, to, or number, gap, text;
-    calls: number, function, level, first, last, caller, earlier, later, or number, gap, text.
+    calls: number, function, level, first, last, caller, earlier, later, or number, gap, text;
+    loops: first, last, rounds, head, back.
     """
 
     def __init__(self, thread):
@@ -49,6 +50,10 @@ class History:
             first = max(1, last - PIECE + 1)
             yield from reversed(list(self.fetch(what, first, last)))
             last = first - 1
+
+    def loops(self, first, last):
+        """The loops between two items, oldest first."""
+        return self.some("loops", first, last - first + 1) if first <= last else []
 
     def call_holding(self, number):
         """The call that an item is of; None behind the last."""

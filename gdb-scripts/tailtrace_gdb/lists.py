@@ -2,38 +2,100 @@
 
 import gdb
 
-from . import source
+from . import call_tree, source
+from .errors import user_error
 from .prefix import Command
-from .ranges import Pager, split_modifiers
-from .words import Words, inlined_text, source_text
+from .ranges import Lines, Pager, split_modifiers
+from .words import Words, inlined_text, source_line, source_text
+
+
+class FoldedPages:
+    """Pages of a history in which a loop is one line."""
+
+    SEARCHED = 1 << 20  # items around a page
+
+    def __init__(self, history):
+        self.history = history
+
+    def back(self, last, lines):
+        at = last + 1
+        for loop in reversed(self.history.loops(max(1, at - self.SEARCHED), last)):
+            plain = at - 1 - loop["last"]
+            if plain >= lines:
+                break
+            lines -= plain + 1
+            at = loop["first"]
+            if lines == 0:
+                return at
+        return at - lines
+
+    def forward(self, first, lines):
+        at = first
+        end = min(self.history.size, first + self.SEARCHED)
+        for loop in self.history.loops(first, end):
+            plain = loop["first"] - at
+            if plain >= lines:
+                break
+            lines -= plain + 1
+            at = loop["last"] + 1
+            if lines == 0:
+                return at - 1
+        return at + lines - 1
+
+
+def folded(history, first, last, fold):
+    """The items of a range, with a loop in the place of those that are in one."""
+    for loop in history.loops(first, last) if fold else ():
+        yield from history.fetch("items", first, loop["first"] - 1)
+        yield loop
+        first = loop["last"] + 1
+    yield from history.fetch("items", first, last)
+
+
+def loop_line(loop):
+    head, back = (source_line(int(loop[end], 16)) for end in ("head", "back"))
+    where = loop["head"]
+    if head is not None and back is not None and head[0].filename == back[0].filename:
+        low, high = sorted((head[1], back[1]))
+        where = f"{head[0].filename}:{low}" + (f"-{high}" if low != high else "")
+    return (f"{loop['first']}\t   [loop at {where}: {loop['rounds']} rounds, "
+            f"up to {loop['last']}]\n")
 
 
 class InstructionHistory(Command):
     """Show the instructions that the selected thread executed, newest last.
 
-Usage: tailtrace instruction-history [/srbf] [N | N,M | N,+K | N,-K | -]
+Usage: tailtrace instruction-history [/srbfa] [N | N,M | N,+K | N,-K | -]
 
 Without a range it shows the newest ones, and when repeated those that follow; `-` shows those
-before. Modifiers: /s source lines and inlined functions, /r or /b bytes, /f no function names."""
+before. A loop that went round three times or more is one line, followed by its last round.
+Modifiers: /s source lines and inlined functions, /r or /b bytes, /f no function names, /a all
+rounds of loops."""
 
     name = "instruction-history"
+    completion = gdb.COMPLETE_EXPRESSION
     pager = Pager()
 
     def run(self, argument):
-        modifiers, text = split_modifiers(argument, "msrbfp")
+        modifiers, text = split_modifiers(argument, "msrbfpa")
+        fold = gdb.parameter("tailtrace fold-loops") and "a" not in modifiers
         history = source.current()
+        pages = FoldedPages(history) if fold else Lines
         first, last = self.pager.pick(text, history.thread, history.size,
-                                      gdb.parameter("tailtrace history-size"))
+                                      gdb.parameter("tailtrace history-size"), pages)
         words = Words()
         shown = None
-        for item in history.fetch("items", first, last):
+        for item in folded(history, first, last, fold):
             if "gap" in item:
                 gdb.write(f"{item['number']}\t   [{item['gap']}: {item['text']}]\n")
                 shown = None
-                continue
-            if modifiers & {"s", "m"}:
-                shown = show_source(int(item["address"], 16), shown)
-            gdb.write(words.line(item, modifiers))
+            elif "rounds" in item:
+                gdb.write(loop_line(item))
+                shown = None
+            else:
+                if modifiers & {"s", "m"}:
+                    shown = show_source(int(item["address"], 16), shown)
+                gdb.write(words.line(item, modifiers))
 
 
 def show_source(address, shown):
@@ -78,4 +140,26 @@ def call_line(call, modifiers):
     return text + "\n"
 
 
-COMMANDS = [InstructionHistory, FunctionCallHistory]
+class Calls(Command):
+    """Show the calls of the selected thread as a tree, each once, newest last.
+
+Usage: tailtrace calls [FUNCTION]
+
+With a function, its calls alone and where each came from. The numbers are those of the first and
+last instruction, with all that was called in between. Equal calls in a row are one line."""
+
+    name = "calls"
+    completion = gdb.COMPLETE_SYMBOL
+
+    def run(self, argument):
+        history = source.current()
+        wanted = argument.strip()
+        limit = gdb.parameter("tailtrace history-size") or history.number_of_calls()
+        found = call_tree.newest(history, wanted, limit)
+        if not found:
+            raise user_error(f"{wanted or 'nothing'} was not called in what is recorded")
+        for line in call_tree.lines(history, found, bool(wanted)):
+            gdb.write(line)
+
+
+COMMANDS = [InstructionHistory, FunctionCallHistory, Calls]

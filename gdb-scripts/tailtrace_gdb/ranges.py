@@ -28,13 +28,28 @@ def split_modifiers(argument, known):
     return found, rest
 
 
+class Lines:
+    """Pages of a list with a line for each thing."""
+
+    @staticmethod
+    def back(last, lines):
+        """Where a page of so many lines begins that ends with `last`."""
+        return last - lines + 1
+
+    @staticmethod
+    def forward(first, lines):
+        return first + lines - 1
+
+
 class Pager:
     """Ranges in GDB's words: N, N,M, N,+K, N,-K, -, or nothing for what comes next."""
 
     def __init__(self):
         self.shown = None  # first and last, of which thread, in a history of which size
+        self.pages = Lines
 
-    def pick(self, text, thread, size, page):
+    def pick(self, text, thread, size, page, pages=Lines):
+        self.pages = pages
         text = text.strip()
         page = page or size
         if self.shown is not None and self.shown[2:] != (thread, size):
@@ -45,9 +60,9 @@ class Pager:
             first, last = self.following(size, page)
         elif text == "-":
             before = self.shown[0] - 1 if self.shown else size
-            first, last = before - page + 1, before
             if before < 1:
                 raise gdb.GdbError("At the start of the history.")
+            first, last = pages.back(before, page), before
         else:
             first, last = self.given(text, size, page)
         first, last = max(first, 1), min(last, size)
@@ -58,10 +73,11 @@ class Pager:
 
     def following(self, size, page):
         if self.shown is None:
-            return size - page + 1, size
+            return self.pages.back(size, page), size
         if self.shown[1] >= size:
             raise gdb.GdbError("At the end of the history.")
-        return self.shown[1] + 1, self.shown[1] + page
+        first = self.shown[1] + 1
+        return first, self.pages.forward(first, page)
 
     @staticmethod
     def given(text, size, page):

@@ -55,6 +55,11 @@ class SavedHistory(History):
     def calls_head(self):
         return {**self.facts(), "calls": len(self.calls())}
 
+    def loops(self, first, last):
+        found = attempt(lambda _: self.source[first - 1:last].loops())
+        return [{**loop._asdict(), "head": f"{loop.head:#x}", "back": f"{loop.back:#x}"}
+                for loop in found]
+
     def some(self, what, first, count):
         things = self.source if what == "items" else self.calls()
         last = min(first + count - 1, len(things))

@@ -34,6 +34,17 @@ class Frames(Setting):
     shown = "`tailtrace goto` shows {} frames."
 
 
+class FoldLoops(Setting):
+    """Whether a loop that went round three times or more is one line."""
+
+    set_doc = "Set whether `tailtrace instruction-history` shows a loop as one line."
+    show_doc = "Show whether `tailtrace instruction-history` shows a loop as one line."
+    name, kind, start = "fold-loops", gdb.PARAM_BOOLEAN, True
+
+    def get_show_string(self, value):
+        return f"Loops are {'folded' if self.value else 'shown round by round'}."
+
+
 class Server(Setting):
     """What `tailtrace run` starts."""
 
@@ -57,7 +68,7 @@ class Engine(Setting):
         self.value = self.start
 
 
-SETTINGS = [HistorySize, Frames, Server, Engine]
+SETTINGS = [HistorySize, FoldLoops, Frames, Server, Engine]
 
 
 def install():

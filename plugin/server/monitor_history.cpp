@@ -64,6 +64,8 @@ std::string_view MonitorHistory::help() {
          "                                    the same for scripts, as JSON lines: COUNT of them "
          "or,\n"
          "                                    when that is too long for an answer, the first few\n"
+         "monitor tailtrace loops FIRST COUNT [pPID.TID]\n"
+         "                                    loops among these instructions\n"
          "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
          "                                    the newest instructions at these addresses, as many "
          "as\n"
@@ -78,6 +80,7 @@ Result<std::optional<std::string>> MonitorHistory::answer(std::string_view comma
   if (verb == "function-call-history") run = &MonitorHistory::function_call_history;
   if (verb == "items") run = &MonitorHistory::items;
   if (verb == "calls") run = &MonitorHistory::calls;
+  if (verb == "loops") run = &MonitorHistory::loops;
   if (verb == "find") run = &MonitorHistory::find;
   if (run == nullptr) return std::optional<std::string>();
   std::string problem;
@@ -138,6 +141,19 @@ std::string MonitorHistory::calls(Arguments arguments) {
   text = head_line("tailtrace.calls/1");
   Range range = cut(first, count, made_->calls->size());
   list_calls_json(*made_->history, *made_->calls, *made_->symbols, range, into(text));
+  return text;
+}
+
+std::string MonitorHistory::loops(Arguments arguments) {
+  constexpr std::uint64_t kMaxSearched = 1 << 24;
+  std::uint64_t first = 0, count = 0;
+  if (!arguments.number(first, 1) || !arguments.number(count, 0))
+    return bad_arguments("loops FIRST COUNT [pPID.TID]");
+  std::string text = head_line("tailtrace.loops/1");
+  std::uint64_t size = made_->history->size();
+  if (first > size || count == 0) return text;
+  std::uint64_t last = first + std::min({count, kMaxSearched, size - first + 1}) - 1;
+  list_loops_json(*made_->history, {first, last}, into(text));
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include "decoder/bundle/bundle.h"
 #include "decoder/history/listing.h"
+#include "decoder/history/loops.h"
 #include "python/core/buffer.h"
 #include "python/core/calls.h"
 #include "python/core/errors.h"
@@ -52,8 +53,8 @@ py::object item_at(py::object self, std::uint64_t number) {
 }
 
 py::str listing(ThreadHistory& thread, std::uint64_t first, std::uint64_t last, bool from_newest,
-                bool lines, bool addresses, bool bytes) {
-  ListingOptions options{from_newest, lines, addresses, bytes};
+                bool lines, bool addresses, bool bytes, bool fold) {
+  ListingOptions options{from_newest, lines, addresses, bytes, fold};
   std::string text = thread.with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
     return instructions_text(thread.made(), symbols, {first, last}, options, kMaxListing_bytes);
   });
@@ -68,6 +69,21 @@ py::str json_lines(ThreadHistory& thread, std::uint64_t first, std::uint64_t las
     });
   });
   return to_str(text);
+}
+
+// (first, last, rounds, head, back) of each.
+py::list loops(ThreadHistory& thread, std::uint64_t first, std::uint64_t last,
+               std::uint64_t min_rounds) {
+  thread.history();
+  std::vector<Loop> found =
+      interruptible([self = thread.shared_from_this(), range = Range{first, last}, min_rounds] {
+        return find_loops(self->made(), range, min_rounds);
+      });
+  py::list list;
+  for (const Loop& loop : found)
+    list.append(py::make_tuple(loop.items.first, loop.items.last, loop.rounds, loop.head.value,
+                               loop.back.value));
+  return list;
 }
 
 void save(const ThreadHistories& threads, const std::string& path) {
@@ -108,6 +124,7 @@ void bind_history(py::module_& module) {
       .def("at", &item_at)
       .def("listing", &listing)
       .def("json_lines", &json_lines)
+      .def("loops", &loops)
       .def_property_readonly("maps",
                              [](ThreadHistory& h) {
                                h.history();

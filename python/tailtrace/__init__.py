@@ -14,7 +14,7 @@ from .calls import Call, Calls
 from .cursor import Cursor
 from .errors import (BadInputError, Error, GapsError, GoneError, NegativeError, NoEngineError,
                      NotPermittedError, PositionError, SystemCallError, UsageError)
-from .history import History, View
+from .history import History, Loop, View
 from .kinds import RecordFlag, RecordKind
 from .trace import Trace, open, record
 
@@ -22,7 +22,7 @@ __version__ = _core.version
 
 __all__ = [
     "BadInputError", "Call", "Calls", "Cursor", "Error", "Gap", "GapsError", "GoneError",
-    "History", "Instruction", "NegativeError", "NoEngineError", "NotPermittedError", "open",
+    "History", "Instruction", "Loop", "NegativeError", "NoEngineError", "NotPermittedError", "open",
     "PositionError", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind", "SystemCallError",
     "Trace", "UsageError", "View",
 ]

@@ -1,7 +1,7 @@
 """A thread's history: its records as arrays, its instructions as a sequence."""
 
 import html
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union, overload
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
 from ._core import Gap, Instruction
@@ -22,6 +22,19 @@ def parse_location(text: str) -> "tuple[Optional[str], Optional[int]]":
     if colon and file and not file.endswith(":") and line.isdecimal():
         return file, int(line)
     return None, None
+
+
+class Loop(NamedTuple):
+    """What was executed from a loop's first round to its last jump back: the items from number
+    `first` to `last`. `head` is where a round begins, `back` the jump taken back last, `rounds` how
+    often it was.
+    """
+
+    first: int
+    last: int
+    rounds: int
+    head: int
+    back: int
 
 
 class History:
@@ -321,12 +334,25 @@ class View(Sequence[Item]):
         return min(ends), max(ends)
 
     def listing(self, *, from_newest: bool = True, lines: bool = False, addresses: bool = False,
-                bytes: bool = False) -> str:
-        """The instructions as text, newest last, under headers that say where they are."""
+                bytes: bool = False, fold: bool = False) -> str:
+        """The instructions as text, newest last, under headers that say where they are; with
+        `fold` a loop that went round three times or more is one line.
+        """
         if not self.numbers:
             return ""
         first, last = self._ends()
-        return self.history._core.listing(first, last, from_newest, lines, addresses, bytes)
+        return self.history._core.listing(first, last, from_newest, lines, addresses, bytes, fold)
+
+    def loops(self, min_rounds: int = 3) -> "List[Loop]":
+        """The outermost loops that went round so often, oldest first.
+
+        >>> [(loop.rounds, hex(loop.head)) for loop in example_loop(1000)[:].loops()]
+        [(1000, '0x2000')]
+        """
+        if not self.numbers:
+            return []
+        first, last = self._ends()
+        return [Loop(*loop) for loop in self.history._core.loops(first, last, min_rounds)]
 
     def __repr__(self) -> str:
         tid = self.history.tid

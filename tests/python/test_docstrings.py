@@ -13,9 +13,10 @@ MODULES = ["tailtrace"] + [f"tailtrace.{module.name}" for module in
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples(name, example_path, example, recorded):
+def test_examples(name, example_path, example, recorded, open_loop):
     names = {"tailtrace": tailtrace, "EXAMPLE_CODE": rings.CODE,
              "example_ring": lambda: example_path, "example_history": lambda: example,
+             "example_loop": lambda rounds: open_loop(rounds, 1 << 12),
              "example_program": lambda: recorded.threads[0],
              "example_calls": lambda: recorded.threads[0].calls()}
     result = doctest.testmod(importlib.import_module(name), extraglobs=names)

@@ -1,0 +1,72 @@
+"""Calls as wholes: the segments that GDB numbers, put together to what was called once."""
+
+from .frames import plain
+
+
+class Node:
+    """A call from its first to its last segment, as far as they were recorded, or several equal
+    ones in a row, of which `call` is the oldest."""
+
+    def __init__(self, call):
+        self.call = call
+        self.last = call["last"]
+        self.times = 1
+
+    def follows(self, call, parts):
+        """Whether it was called next after `call`, by the same caller."""
+        mine, other = self.call, call
+        if "earlier" in mine or "earlier" in other or mine.get("function") != other.get("function"):
+            return False
+        return bool(mine.get("caller")) and parts.get(mine["caller"]) == other.get("caller")
+
+
+def newest(history, function, limit):
+    """The newest calls of a function, or of all of them, from the newest on."""
+    found, parts = [], {}
+    told = set()  # segments of calls that were met before, by a newer segment
+    for call in history.backwards("calls", history.number_of_calls()):
+        if "gap" in call:
+            continue
+        number, earlier = call["number"], call.get("earlier")
+        parts[number] = earlier
+        told.add(earlier)
+        if number in told or (function and plain(call.get("function")) != plain(function)):
+            continue
+        if found and found[-1].follows(call, parts):
+            found[-1].times += 1
+            found[-1].call = call
+        elif len(found) == limit:
+            break
+        else:
+            found.append(Node(call))
+    return found
+
+
+# A call that called others this often is not followed to its beginning.
+MAX_PARTS = 1000
+
+
+def beginning(history, call):
+    """The first segment of a call that was recorded, as far back as is followed."""
+    for _ in range(MAX_PARTS):
+        if not call.get("earlier"):
+            break
+        call = history.call(call["earlier"])
+    return call
+
+
+def lines(history, nodes, with_caller):
+    outermost = min(node.call.get("level", 0) for node in nodes)
+    begun_nodes = [(beginning(history, node.call), node) for node in nodes]
+    for begun, node in sorted(begun_nodes, key=lambda pair: pair[0]["first"]):
+        indent = "" if with_caller else "  " * (node.call.get("level", 0) - outermost)
+        text = f"{begun['number']}\t{indent}{node.call.get('function', '??')}"
+        text += f"\tinst {'before ' if begun.get('earlier') else ''}{begun['first']},{node.last}"
+        if node.times > 1:
+            text += f"\t{node.times} times"
+        if with_caller and begun.get("caller"):
+            caller = history.call(begun["caller"])
+            text += f"\tfrom {caller.get('function', '??')}"
+            if "last_line" in caller:
+                text += f" at {caller['file']}:{caller['last_line']}"
+        yield text + "\n"
