@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "decoder/history/counts.h"
 #include "decoder/history/loops.h"
 
 namespace tailtrace {
@@ -244,6 +245,15 @@ void list_loops_json(const History& history, Range range, const LineSink& sink) 
                  {"rounds", loop.rounds},
                  {"head", hex(loop.head)},
                  {"back", hex(loop.back)}};
+    if (!sink(json.dump())) return;
+  }
+}
+
+void list_counts_json(const History& history, Range range, Address begin, Address end,
+                      const LineSink& sink) {
+  for (const auto& [address, count] : count_executions(history, range, begin, end)) {
+    Json json = {{"address", hex(address)}, {"times", count.times}};
+    if (count.kind == InstructionClass::kConditional) json["taken"] = count.transfers;
     if (!sink(json.dump())) return;
   }
 }

@@ -52,6 +52,12 @@ void list_instructions_json(const History& history, Symbolizer& symbols, Range r
 //   {"first":3,"last":90,"rounds":29,"head":"0x401000","back":"0x401009"}
 void list_loops_json(const History& history, Range range, const LineSink& sink);
 
+// One JSON object a line for each instruction of [begin, end) that was executed in the range:
+//   {"address":"0x401000","times":12,"taken":3}
+// "taken" is there of conditional branches alone.
+void list_counts_json(const History& history, Range range, Address begin, Address end,
+                      const LineSink& sink);
+
 // What a lister gives as one text, each line with its line feed; cut, and said so, at
 // `limit_bytes`.
 std::string text_of(std::size_t limit_bytes, const std::function<void(const LineSink&)>& lister);

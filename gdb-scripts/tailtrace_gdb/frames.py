@@ -134,6 +134,9 @@ def show(history, number, gdb_has_shown):
     """Writes the frame at an instruction and the stack around it."""
     limit = gdb.parameter("tailtrace frames") or 1 << 16
     frames = stack_at(history, number, limit + 1)
+    if gdb_has_shown and frames:
+        # GDB's `record goto` leaves the TUI as it was; choosing another frame does not.
+        follow_in_tui(source_line(frames[0].pc), ["frame 1", "frame 0"])
     if not gdb_has_shown:
         if not frames:
             gdb.write(f"At {number}: {history.item(number).get('text', 'nothing is known')}\n")
@@ -142,17 +145,24 @@ def show(history, number, gdb_has_shown):
         found = source_line(frames[0].pc)
         if found is not None:
             gdb.write(f"{found[1]}\t{text_of_line(*found)}\n")
-            follow_in_tui(found)
+            follow_in_tui(found, [])
     for level, frame in enumerate(frames[1:limit], 1):
         gdb.write(frame_line(level, frame))
     if len(frames) > limit:
         gdb.write("(More stack frames follow...)\n")
 
 
-def follow_in_tui(found):
-    """The TUI's source window shows what `list` has listed last."""
+def follow_in_tui(found, commands):
+    """Lets the TUI's source window follow, with GDB's own mark where these commands can be used."""
     try:
-        if "src" in gdb.execute("info win", to_string=True).split():
-            gdb.execute(f"list {found[0].filename}:{found[1]},{found[1]}", to_string=True)
+        if "src" not in gdb.execute("info win", to_string=True).split():
+            return
     except gdb.error:
-        pass
+        return
+    try:
+        for command in commands:
+            gdb.execute(command, to_string=True)
+    except gdb.error:
+        commands = []
+    if not commands and found is not None:
+        gdb.execute(f"list {found[0].filename}:{found[1]},{found[1]}", to_string=True)

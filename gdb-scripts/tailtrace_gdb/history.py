@@ -55,6 +55,10 @@ class History:
         """The loops between two items, oldest first."""
         return self.some("loops", first, last - first + 1) if first <= last else []
 
+    def counts(self, begin, end):
+        """How often the code at these addresses was executed: address, times, taken."""
+        raise NotImplementedError
+
     def call_holding(self, number):
         """The call that an item is of; None behind the last."""
         low, high = 1, self.number_of_calls()

@@ -98,6 +98,20 @@ rounds of loops."""
                 gdb.write(words.line(item, modifiers))
 
 
+def newest_lines(count):
+    """The newest instructions as lines, loops folded."""
+    history = source.current()
+    words = Words()
+    first = max(1, FoldedPages(history).back(history.size, count))
+    found = []
+    for item in folded(history, first, history.size, True):
+        if "gap" in item:
+            found.append(f"{item['number']}\t   [{item['gap']}: {item['text']}]\n")
+        else:
+            found.append(loop_line(item) if "rounds" in item else words.line(item, set()))
+    return found
+
+
 def show_source(address, shown):
     """Writes the source line of an address if it is another than `shown`; returns what it wrote."""
     text = source_text(address)

@@ -60,6 +60,11 @@ class SavedHistory(History):
         return [{**loop._asdict(), "head": f"{loop.head:#x}", "back": f"{loop.back:#x}"}
                 for loop in found]
 
+    def counts(self, begin, end):
+        found = attempt(lambda _: self.source[:].counts(begin, end))
+        return [{"address": f"{count.address:#x}", "times": count.times,
+                 **({} if count.taken is None else {"taken": count.taken})} for count in found]
+
     def some(self, what, first, count):
         things = self.source if what == "items" else self.calls()
         last = min(first + count - 1, len(things))

@@ -63,3 +63,6 @@ class ServerHistory(History):
     def find(self, limit, addresses):
         words = " ".join(f"{address:#x}" for address in addresses)
         return self.ask(f"find {limit} {words}")[1]
+
+    def counts(self, begin, end):
+        return self.ask(f"counts {begin:#x} {end:#x}")[1]

@@ -2,6 +2,8 @@
 
 import gdb
 
+from . import disassembly, panes
+
 
 class Setting(gdb.Parameter):
     """One setting; `kind` is GDB's, `shown` says what it is set to."""
@@ -68,7 +70,38 @@ class Engine(Setting):
         self.value = self.start
 
 
-SETTINGS = [HistorySize, FoldLoops, Frames, Server, Engine]
+class Annotate(Setting):
+    """Whether `disassemble` tells what was executed."""
+
+    set_doc = "Set whether `disassemble` tells how often each instruction was executed."
+    show_doc = "Show whether `disassemble` tells how often each instruction was executed."
+    name, kind, start = "annotate", gdb.PARAM_BOOLEAN, False
+
+    def get_set_string(self):
+        disassembly.switch(self.value)
+        return ""
+
+    def get_show_string(self, value):
+        return f"Disassembly is {'annotated' if self.value else 'as GDB has it'}."
+
+
+class Pane(Setting):
+    """Whether gef and pwndbg show a pane with the history."""
+
+    set_doc = "Set whether the context of gef and pwndbg has a pane with what was executed last."
+    show_doc = "Show whether the context of gef and pwndbg has a pane with the history."
+    name, kind, start = "pane", gdb.PARAM_BOOLEAN, False
+
+    def get_set_string(self):
+        wanted, self.value = self.value, False
+        self.value = panes.install() if wanted else panes.remove()
+        return ""
+
+    def get_show_string(self, value):
+        return f"The pane is {'on' if self.value else 'off'}."
+
+
+SETTINGS = [HistorySize, FoldLoops, Frames, Server, Engine, Annotate, Pane]
 
 
 def install():

@@ -4,6 +4,8 @@ import re
 
 import gdb
 
+from . import disassembly
+
 
 class Words:
     """Remembers what it was asked, for as long as one command runs."""
@@ -34,7 +36,8 @@ class Words:
                 data = bytes.fromhex(item["bytes"])
                 memory = gdb.selected_inferior().read_memory(address, len(data)).tobytes()
                 if memory == data:
-                    text = self.architecture.disassemble(address)[0]["asm"]
+                    with disassembly.plain():
+                        text = self.architecture.disassemble(address)[0]["asm"]
             except gdb.error:
                 pass
             self.texts[key] = text

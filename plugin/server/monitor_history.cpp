@@ -66,6 +66,8 @@ std::string_view MonitorHistory::help() {
          "                                    when that is too long for an answer, the first few\n"
          "monitor tailtrace loops FIRST COUNT [pPID.TID]\n"
          "                                    loops among these instructions\n"
+         "monitor tailtrace counts BEGIN END [pPID.TID]\n"
+         "                                    how often the code at these addresses was executed\n"
          "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
          "                                    the newest instructions at these addresses, as many "
          "as\n"
@@ -81,6 +83,7 @@ Result<std::optional<std::string>> MonitorHistory::answer(std::string_view comma
   if (verb == "items") run = &MonitorHistory::items;
   if (verb == "calls") run = &MonitorHistory::calls;
   if (verb == "loops") run = &MonitorHistory::loops;
+  if (verb == "counts") run = &MonitorHistory::counts;
   if (verb == "find") run = &MonitorHistory::find;
   if (run == nullptr) return std::optional<std::string>();
   std::string problem;
@@ -154,6 +157,19 @@ std::string MonitorHistory::loops(Arguments arguments) {
   if (first > size || count == 0) return text;
   std::uint64_t last = first + std::min({count, kMaxSearched, size - first + 1}) - 1;
   list_loops_json(*made_->history, {first, last}, into(text));
+  return text;
+}
+
+std::string MonitorHistory::counts(Arguments arguments) {
+  std::optional<std::uint64_t> ends[2];
+  for (auto& end : ends) {
+    std::string_view word = arguments.word();
+    end = parse_hex(word.starts_with("0x") ? word.substr(2) : word);
+    if (!end) return bad_arguments("counts BEGIN END [pPID.TID]");
+  }
+  std::string text = head_line("tailtrace.counts/1");
+  list_counts_json(*made_->history, {1, made_->history->size()}, {*ends[0]}, {*ends[1]},
+                   into(text));
   return text;
 }
 

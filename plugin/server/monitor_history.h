@@ -56,6 +56,7 @@ class MonitorHistory {
   std::string items(Arguments arguments);
   std::string calls(Arguments arguments);
   std::string loops(Arguments arguments);
+  std::string counts(Arguments arguments);
   std::string find(Arguments arguments);
   std::string head_line(std::string_view schema) const;
   // Makes made_->calls; false: `problem` says why there are none.

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "decoder/bundle/bundle.h"
+#include "decoder/history/counts.h"
 #include "decoder/history/listing.h"
 #include "decoder/history/loops.h"
 #include "python/core/buffer.h"
@@ -86,6 +87,21 @@ py::list loops(ThreadHistory& thread, std::uint64_t first, std::uint64_t last,
   return list;
 }
 
+// (address, times, transfers, whether it is a conditional branch) of each.
+py::list counts(ThreadHistory& thread, std::uint64_t first, std::uint64_t last, std::uint64_t begin,
+                std::uint64_t end) {
+  thread.history();
+  auto found =
+      interruptible([self = thread.shared_from_this(), range = Range{first, last}, begin, end] {
+        return count_executions(self->made(), range, {begin}, {end});
+      });
+  py::list list;
+  for (const auto& [address, count] : found)
+    list.append(py::make_tuple(address.value, count.times, count.transfers,
+                               count.kind == InstructionClass::kConditional));
+  return list;
+}
+
 void save(const ThreadHistories& threads, const std::string& path) {
   for (const auto& thread : threads) thread->history();
   Result<void> done = interruptible([threads, path]() -> Result<void> {
@@ -125,6 +141,7 @@ void bind_history(py::module_& module) {
       .def("listing", &listing)
       .def("json_lines", &json_lines)
       .def("loops", &loops)
+      .def("counts", &counts)
       .def_property_readonly("maps",
                              [](ThreadHistory& h) {
                                h.history();

@@ -14,14 +14,14 @@ from .calls import Call, Calls
 from .cursor import Cursor
 from .errors import (BadInputError, Error, GapsError, GoneError, NegativeError, NoEngineError,
                      NotPermittedError, PositionError, SystemCallError, UsageError)
-from .history import History, Loop, View
+from .history import Count, History, Loop, View
 from .kinds import RecordFlag, RecordKind
 from .trace import Trace, open, record
 
 __version__ = _core.version
 
 __all__ = [
-    "BadInputError", "Call", "Calls", "Cursor", "Error", "Gap", "GapsError", "GoneError",
+    "BadInputError", "Call", "Calls", "Count", "Cursor", "Error", "Gap", "GapsError", "GoneError",
     "History", "Instruction", "Loop", "NegativeError", "NoEngineError", "NotPermittedError", "open",
     "PositionError", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind", "SystemCallError",
     "Trace", "UsageError", "View",

@@ -37,6 +37,16 @@ class Loop(NamedTuple):
     back: int
 
 
+class Count(NamedTuple):
+    """How often an instruction was executed; of a conditional branch also how often it was taken,
+    of all others that is None.
+    """
+
+    address: int
+    times: int
+    taken: Optional[int]
+
+
 class History:
     """One thread's instructions and gaps, oldest first, reached at random.
 
@@ -342,6 +352,20 @@ class View(Sequence[Item]):
             return ""
         first, last = self._ends()
         return self.history._core.listing(first, last, from_newest, lines, addresses, bytes, fold)
+
+    def counts(self, begin: int = 0, end: int = (1 << 64) - 1) -> "List[Count]":
+        """How often each instruction from address `begin` to before `end` was executed, by address;
+        those that were not are left out.
+
+        >>> [(hex(c.address), c.times, c.taken) for c in example_loop(1000)[:].counts()]
+        [('0x2000', 1000, None), ('0x2002', 1000, 1000)]
+        """
+        if not self.numbers:
+            return []
+        first, last = self._ends()
+        return [Count(address, times, transfers if conditional else None) for
+                address, times, transfers, conditional in
+                self.history._core.counts(first, last, begin, end)]
 
     def loops(self, min_rounds: int = 3) -> "List[Loop]":
         """The outermost loops that went round so often, oldest first.

@@ -14,11 +14,12 @@ SCRIPT = ROOT / "gdb-scripts" / "tailtrace.py"
 BUILD = pathlib.Path(os.environ["TAILTRACE_BINARY_DIR"])
 PROGRAM = BUILD / "tests/programs/three_rounds"
 COMMANDS = ["start", "stop", "info", "save", "load", "run", "export", "doctor",
-            "instruction-history", "function-call-history", "calls", "goto", "back", "forward", "next-back",
-            "finish-back", "where", "hits", "last", "why-here"]
+            "instruction-history", "function-call-history", "calls", "goto", "back", "forward",
+            "next-back", "finish-back", "where", "hits", "last", "why-here"]
 CONNECT = ["set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve - {PROGRAM}"]
 # Lists are held against GDB's own, which show every round of a loop.
-RECORD = CONNECT + ["set tailtrace fold-loops off", "break main", "continue", "record btrace", "next", "next", "next", "next"]
+RECORD = CONNECT + ["set tailtrace fold-loops off", "break main", "continue", "record btrace",
+                    "next", "next", "next", "next"]
 
 pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="GDB is not installed")
 

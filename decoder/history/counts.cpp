@@ -1,0 +1,81 @@
+#include "decoder/history/counts.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "decoder/history/runs.h"
+
+namespace tailtrace {
+namespace {
+
+// Runs that begin and end alike execute the same instructions.
+struct SameRun {
+  Address start;
+  Address from;  // of the branch at its end; 0: none
+  std::uint64_t shown = 0;
+  Epoch epoch;
+
+  friend bool operator==(const SameRun&, const SameRun&) = default;
+};
+
+struct HashSameRun {
+  std::size_t operator()(const SameRun& run) const {
+    std::uint64_t hash = run.start.value * 0x9e3779b97f4a7c15ull;
+    hash = (hash ^ run.from.value ^ (std::uint64_t{run.epoch.value} << 48)) * 0xff51afd7ed558ccdull;
+    return hash ^ run.shown;
+  }
+};
+
+// The part of a run that lies in the range, as a run.
+SameRun cut(const HistoryRun& run, CodeReader& code, Range range) {
+  SameRun part{run.step.start, {}, run.step.shown, run.step.epoch};
+  std::uint64_t first = run.first, last = run.first + run.step.shown - 1;
+  if (run.ends_with_branch() && last <= range.last) part.from = run.record->from;
+  if (last > range.last) part.shown -= last - range.last;
+  for (; first < range.first && part.shown != 0; ++first, --part.shown) {
+    std::optional<Instruction> insn = code.at(part.start);
+    if (!insn) return {};
+    part.start = insn->next();
+  }
+  return part;
+}
+
+void add(const SameRun& run, std::uint64_t times, CodeReader& code, Address begin, Address end,
+         std::map<Address, ExecutionCount>& counts) {
+  code.set_epoch(run.epoch);
+  Address at = run.start;
+  for (std::uint64_t i = 0; i < run.shown; ++i) {
+    std::optional<Instruction> insn = code.at(at);
+    if (!insn) return;
+    if (begin <= at && at < end) {
+      ExecutionCount& count = counts[at];
+      count.times += times;
+      count.kind = insn->kind;
+      if (at == run.from && i + 1 == run.shown) count.transfers += times;
+    }
+    at = insn->next();
+  }
+}
+
+}  // namespace
+
+std::map<Address, ExecutionCount> count_executions(const History& history, Range range,
+                                                   Address begin, Address end) {
+  std::map<Address, ExecutionCount> counts;
+  if (history.size() == 0 || range.size() == 0) return counts;
+  std::unordered_map<SameRun, std::uint64_t, HashSameRun> runs;
+  HistoryRuns walk(history, range.first);
+  HistoryRun run;
+  while (walk.next(run) && run.first <= range.last) {
+    if (run.step.shown == 0 || run.first + run.step.shown <= range.first) continue;
+    // A run goes on from lower to higher addresses.
+    if (run.step.start >= end) continue;
+    if (run.ends_with_branch() && run.record->from < begin) continue;
+    ++runs[cut(run, walk.code(), range)];
+  }
+  CodeReader code(*history.snapshot().code);
+  for (const auto& [same, times] : runs) add(same, times, code, begin, end, counts);
+  return counts;
+}
+
+}  // namespace tailtrace

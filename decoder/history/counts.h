@@ -1,0 +1,25 @@
+// How often instructions were executed in a stretch of a history, for listings of code.
+//
+// Threading: a pure function.
+#pragma once
+
+#include <map>
+
+#include "decoder/history/history.h"
+#include "decoder/history/range.h"
+
+namespace tailtrace {
+
+struct ExecutionCount {
+  std::uint64_t times = 0;
+  std::uint64_t transfers = 0;  // of those, how often it led elsewhere than to the next instruction
+  InstructionClass kind = InstructionClass::kOther;
+};
+
+// Of every instruction of [begin, end) that was executed among these items, by address. Takes time
+// in proportion to the records of the range, and to the different runs that touch the addresses.
+// REQUIRES: a range of the history.
+std::map<Address, ExecutionCount> count_executions(const History& history, Range range,
+                                                   Address begin, Address end);
+
+}  // namespace tailtrace

@@ -1,0 +1,109 @@
+"""The TUI window of the GDB commands, in a terminal that a program looks at."""
+
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import termios
+import time
+
+import pytest
+
+pyte = pytest.importorskip("pyte", reason="python3-pyte is not installed")
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["TAILTRACE_BINARY_DIR"])
+PROGRAM = BUILD / "tests/programs/three_rounds"
+ROWS, COLUMNS = 50, 160
+PATIENCE_S = 60
+
+pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="GDB is not installed")
+
+
+class Terminal:
+    """GDB in a terminal of its own; `screen()` is what a person would see."""
+
+    def __init__(self, *words):
+        self.display = pyte.Screen(COLUMNS, ROWS)
+        self.stream = pyte.ByteStream(self.display)
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+            environment.pop("LD_PRELOAD", None)
+            os.execvpe("gdb", ["gdb", "-nx", "-q", *words], environment)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+
+    def screen(self):
+        return "\n".join(self.display.display)
+
+    def wait_for(self, condition):
+        """Reads on until the screen shows it."""
+        end = time.monotonic() + PATIENCE_S
+        while not condition(self.screen()):
+            assert time.monotonic() < end, self.screen()
+            if select.select([self.fd], [], [], 1)[0]:
+                self.stream.feed(os.read(self.fd, 1 << 16))
+        return self.screen()
+
+    def say(self, command):
+        os.write(self.fd, command.encode() + b"\n")
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+@pytest.fixture
+def terminal():
+    words = ["set confirm off", "set pagination off", "set debuginfod enabled off",
+             "set sysroot /", f"source {ROOT / 'gdb-scripts/tailtrace.py'}",
+             f"target remote | {BUILD}/plugin/tailtrace serve - {PROGRAM}",
+             "tbreak main", "continue", "record btrace", "next", "next", "next", "next"]
+    opened = Terminal(*[part for word in words for part in ("-ex", word)], str(PROGRAM))
+    yield opened
+    opened.end()
+
+
+def marked(screen):
+    """What stands behind the mark in the window, between its borders."""
+    found = re.search(r"[^\w]x?\d+ =>(.*?)\s*x?\s*$", screen, re.M)
+    return found and found[1].strip()
+
+
+def source_mark(screen):
+    """The line of the source window that has GDB's own mark."""
+    found = re.search(r"x  >\s+\d+  (.*?)\s+x", screen)
+    return found and found[1]
+
+
+def test_it_follows_every_move(terminal):
+    terminal.wait_for(lambda screen: "(gdb)" in screen and "main () at" in screen)
+    terminal.say("layout tailtrace")
+    terminal.wait_for(lambda screen: "history: " in screen and "three_rounds.c" in screen)
+    terminal.say("tailtrace last inc")
+    screen = terminal.wait_for(lambda screen: (marked(screen) or "").startswith("<inc+0>"))
+    assert "<twice+" in screen
+    # GDB's own source window has gone along.
+    terminal.wait_for(lambda screen: (source_mark(screen) or "").startswith("static int inc"))
+    terminal.say("tailtrace finish-back")
+    terminal.wait_for(lambda screen: (marked(screen) or "").startswith("<twice+"))
+    terminal.say("reverse-stepi")
+    terminal.wait_for(lambda screen: "ret" in (marked(screen) or "")
+                      or (marked(screen) or "").startswith("<twice+5>"))
+    terminal.say("tailtrace goto end")
+    terminal.wait_for(lambda screen: marked(screen) == "")
+    assert "Traceback" not in terminal.screen() and "Python Exception" not in terminal.screen()
+
+
+def test_it_says_why_it_is_empty(terminal):
+    terminal.wait_for(lambda screen: "(gdb)" in screen and "main () at" in screen)
+    terminal.say("layout tailtrace")
+    terminal.wait_for(lambda screen: "history: " in screen)
+    terminal.say("record stop")
+    terminal.wait_for(lambda screen: "fix:  record btrace" in screen)
