@@ -92,16 +92,21 @@ std::string maps_of(const ProcessFolder& folder) {
   return now ? std::string(as_text(*now)) : std::string();
 }
 
-// What a process's recording lacks, if anything.
-std::optional<Error> missing_threads(const ProcessFolder& folder) {
+// What a process's recording lacks.
+std::vector<Error> losses_of(const ProcessFolder& folder) {
   RecordingLosses losses = folder.losses();
-  if (losses.threads == 0 && losses.rings == 0) return std::nullopt;
-  return Error{
-      ErrorCode::kGaps, fmt::format("the recording of process {} is not whole", folder.pid()),
-      fmt::format("{} threads found no space for a ring; the rings of {} threads long ended "
-                  "were deleted to make room",
-                  losses.threads, losses.rings),
-      "record with smaller rings", ""};
+  std::vector<Error> found;
+  if (losses.threads != 0)
+    found.push_back(
+        {ErrorCode::kGaps,
+         fmt::format("{} threads of process {} are missing", losses.threads, folder.pid()),
+         "they found no space for a ring", "record with smaller rings", ""});
+  if (losses.rings != 0)
+    found.push_back(
+        {ErrorCode::kGaps,
+         fmt::format("{} ended threads of process {} are missing", losses.rings, folder.pid()),
+         "only the newest ended threads keep their rings", "", ""});
+  return found;
 }
 
 }  // namespace
@@ -150,7 +155,7 @@ Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t l
   LoadedSnapshot loaded;
   loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   loaded.maps = maps_of((*engine)->folder());
-  if (auto missing = missing_threads((*engine)->folder())) loaded.problems.push_back(*missing);
+  loaded.problems = losses_of((*engine)->folder());
   return loaded;
 }
 

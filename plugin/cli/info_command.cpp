@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "plugin/cli/commands.h"
 #include "plugin/cli/history_view.h"
@@ -80,11 +81,13 @@ Result<int> show_info(const HistoryOptions& options, const Invocation& invocatio
   }
   Json list = Json::array();
   std::uint64_t gaps = 0;
+  std::set<std::string> said;  // what concerns a whole process is said once
   for (const ThreadSource& thread : *threads) {
     Result<ThreadFacts> facts = facts_of(thread);
     if (!facts) return fail(std::move(facts.error()));
     for (const Error& problem : facts->problems)
-      fmt::print(invocation.err, "{}\n", problem.to_string());
+      if (said.insert(problem.to_string()).second)
+        fmt::print(invocation.err, "{}\n", problem.to_string());
     gaps += facts->gaps;
     if (options.output->json == JsonForm::kNone)
       print_facts(*facts, invocation.out);

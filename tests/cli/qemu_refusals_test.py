@@ -117,7 +117,8 @@ class FullDisk(Refusal):
         # Two rings of 2 MiB are more than there is.
         self.assertEqual(outcome.stdout.count("\n  engine "), 1, outcome.stdout)
         self.assertIn("  state         exited\n", outcome.stdout)
-        self.assertIn("2 threads found no space for a ring", outcome.stderr)
+        self.assertRegex(outcome.stderr, r"error: 2 threads of process \d+ are missing\n"
+                         r"  why:  they found no space for a ring\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/support/qemu_recording.h"
 #include "tests/support/qemu_steps.h"
@@ -72,6 +73,43 @@ TEST(QemuThreadsTruth, EndedThreadsSaySoAndBeginTheirHistoriesAtTheirBirth) {
     EXPECT_EQ(snapshot.records.back().extra, static_cast<std::uint16_t>(EdgeCause::kThread));
   }
 }
+
+// A vCPU's number and its ring's place are used again when its thread has ended.
+void expect_all_worked(int rounds, int width, std::size_t kept) {
+  std::string program = built_program("many_threads");
+  auto begin = address_of(program, "work_begin"), end = address_of(program, "work_end");
+  ASSERT_TRUE(begin && end);
+  auto truth = step_under_qemu({program}, kTestEnvironment);  // one round of one thread
+  ASSERT_TRUE(truth) << truth.error().to_string();
+  ASSERT_EQ(truth->threads.size(), 2u);
+  auto stepped = stretches(truth->threads[1], *begin, *end);
+  ASSERT_EQ(stepped.size(), 1u);
+  QemuOptions options = test_options({program, std::to_string(rounds), std::to_string(width)});
+  options.ring_records = 1 << 11;
+  auto recorded = record_to_end(options);
+  ASSERT_TRUE(recorded) << recorded.error().to_string();
+  EXPECT_EQ(recorded->status, 0);
+  const auto& threads = recorded->processes.at(0).threads;
+  ASSERT_EQ(threads.size(), kept + 1);  // and the main thread
+  std::set<std::int32_t> tids;
+  for (std::size_t i = 1; i < threads.size(); ++i) {
+    EXPECT_EQ(threads[i].state, RingState::kThreadExited);
+    tids.insert(threads[i].snapshot.thread.tid);
+    Unfolded history = unfold(threads[i].snapshot, false);
+    EXPECT_EQ(history.problem, "");
+    EXPECT_TRUE(threads[i].snapshot.complete);
+    auto work = stretches(history.executed, *begin, *end);
+    ASSERT_EQ(work.size(), 1u) << "thread " << i;
+    EXPECT_TRUE(is_equal(work[0], stepped[0])) << "thread " << i;
+  }
+  EXPECT_EQ(tids.size(), kept);
+}
+
+TEST(QemuThreadsTruth, ThreadsThatFollowEachOtherAreAllRecorded) { expect_all_worked(100, 1, 100); }
+
+TEST(QemuThreadsTruth, ThreadsAtOnceAreAllRecorded) { expect_all_worked(4, 50, 200); }
+
+TEST(QemuThreadsTruth, OfVeryManyThreadsTheNewestAreKept) { expect_all_worked(20, 20, 256); }
 
 }  // namespace
 }  // namespace tailtrace

@@ -76,7 +76,8 @@ TEST(QemuTruthOfRealPrograms, AnInterpreter) {
 INSTANTIATE_TEST_SUITE_P(Programs, QemuTruth,
                          testing::Values("recursion", "tail_calls", "exceptions", "signals",
                                          "lazy_binding", "loads_library", "changes_code",
-                                         "string_instructions"),
+                                         "string_instructions", "many_mappings", "recursion_static",
+                                         "recursion_static_pie"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
