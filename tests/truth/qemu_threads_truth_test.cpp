@@ -111,5 +111,29 @@ TEST(QemuThreadsTruth, ThreadsAtOnceAreAllRecorded) { expect_all_worked(4, 50, 2
 
 TEST(QemuThreadsTruth, OfVeryManyThreadsTheNewestAreKept) { expect_all_worked(20, 20, 256); }
 
+TEST(QemuThreadsTruth, CodeThatOneThreadWritesAndAnotherExecutesIsThatOfItsTime) {
+  std::string program = built_program("changes_code_for_others");
+  auto begin = address_of(program, "work_begin"), end = address_of(program, "work_end");
+  ASSERT_TRUE(begin && end);
+  auto truth = step_under_qemu({program}, kTestEnvironment);
+  ASSERT_TRUE(truth) << truth.error().to_string();
+  ASSERT_EQ(truth->threads.size(), 2u);
+  QemuOptions options = test_options({program});
+  options.ring_records = 1 << 17;
+  auto recorded = record_to_end(options);
+  ASSERT_TRUE(recorded) << recorded.error().to_string();
+  EXPECT_EQ(recorded->status, truth->status);
+  const auto& threads = recorded->processes.at(0).threads;
+  ASSERT_EQ(threads.size(), 2u);
+  const std::size_t rounds[] = {6, 24};
+  for (std::size_t i = 0; i < 2; ++i) {
+    Unfolded history = unfold(threads[i].snapshot, false);
+    EXPECT_EQ(history.problem, "");
+    auto stepped = stretches(truth->threads[i], *begin, *end);
+    EXPECT_EQ(stepped.size(), rounds[i]);
+    EXPECT_EQ(stretches(history.executed, *begin, *end), stepped) << "thread " << i;
+  }
+}
+
 }  // namespace
 }  // namespace tailtrace
