@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "decoder/symbols/elf_file.h"
@@ -6,6 +9,7 @@
 #include "plugin/cli/commands.h"
 #include "plugin/cli/debug_session.h"
 #include "plugin/cli/gdb_start.h"
+#include "plugin/cli/lldb_start.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/serve_options.h"
 #include "plugin/engines/qemu/program_check.h"
@@ -17,7 +21,8 @@ namespace {
 
 struct RunOptions {
   RecordingOptions recording;
-  bool gdb = true;
+  bool gdb = false;  // the default
+  bool lldb = false;
   bool no_debugger = false;
 };
 
@@ -28,10 +33,9 @@ Result<std::string> find_gdb() {
               "sudo apt-get install gdb");
 }
 
-Result<std::string> write_to_main_script(const std::string& folder) {
-  std::string path = folder + "/to-main.gdb";
+Result<std::string> write_script(const std::string& path, const std::string& text) {
   std::ofstream file(path);
-  file << to_main_script();
+  file << text;
   if (!file.flush()) return fail(system_error("cannot write " + path));
   return path;
 }
@@ -81,7 +85,7 @@ Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gd
                           const std::string& folder) -> Result<std::vector<std::string>> {
     start.target = target;
     if (names_main(start.program)) {
-      auto script = write_to_main_script(folder);
+      auto script = write_script(folder + "/to-main.gdb", to_main_script());
       if (!script) return fail(std::move(script.error()));
       start.to_main = *script;
     }
@@ -90,7 +94,37 @@ Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gd
   return run_debug_session(std::move(serve), command_line);
 }
 
-// GDB's options stand before `--`; without `--` there are none.
+Result<int> run_under_lldb(ServeOptions serve, const Invocation& invocation) {
+  const char* search_path = std::getenv("PATH");
+  auto lldb = find_lldb(search_path == nullptr ? "/usr/bin:/bin" : search_path);
+  if (!lldb) return fail(std::move(lldb.error()));
+  LldbStart start;
+  start.lldb = *lldb;
+  auto program = resolve_program(serve.program);
+  if (!program) return fail(std::move(program.error()));
+  start.program = *program;
+  start.options = invocation.extras;
+  serve.engine = resolve_engine(serve);
+  serve.detach_kills = true;
+  start.local_process = serve.engine != EngineChoice::kQemu;
+  start.record_from_start = serve.engine != EngineChoice::kStep;
+  start.has_main = names_main(start.program);
+  if (!start.has_main)
+    fmt::print(invocation.err,
+               "The program has no symbol `main`: LLDB stops at its first instruction.\n");
+  return run_debug_session(std::move(serve),
+                           [&](const std::string& socket,
+                               const std::string& folder) -> Result<std::vector<std::string>> {
+                             start.socket = socket;
+                             auto script =
+                                 write_script(folder + "/one_terminal.py", lldb_terminal_script());
+                             if (!script) return fail(std::move(script.error()));
+                             start.terminal_script = *script;
+                             return lldb_command_line(start);
+                           });
+}
+
+// The debugger's options stand before `--`; without `--` there are none.
 Result<int> run(const RunOptions& options, const Invocation& invocation) {
   if (invocation.program.empty())
     return fail(ErrorCode::kUsage, "cannot run a program", "there is none behind `--`",
@@ -98,10 +132,11 @@ Result<int> run(const RunOptions& options, const Invocation& invocation) {
   ServeOptions serve;
   serve.program = invocation.program;
   if (auto ok = apply(options.recording, serve); !ok) return fail(std::move(ok.error()));
+  if (options.lldb) return run_under_lldb(std::move(serve), invocation);
   if (!options.no_debugger) return run_under_gdb(std::move(serve), invocation.extras);
   if (!invocation.extras.empty())
     return fail(ErrorCode::kUsage, "cannot use " + invocation.extras.front(),
-                "it would be GDB's, and there is none with --no-debugger");
+                "it would be a debugger's, and there is none with --no-debugger");
   return record_to_end(serve, invocation.err);
 }
 
@@ -110,29 +145,34 @@ Result<int> run(const RunOptions& options, const Invocation& invocation) {
 Command run_command() {
   return {
       .name = "run",
-      .summary = "Run a program and record it, under GDB or by itself",
-      .usage = "[OPTIONS] [GDB'S OPTIONS] -- PROGRAM [ARG...]",
+      .summary = "Run a program and record it, under GDB, LLDB or by itself",
+      .usage = "[OPTIONS] [DEBUGGER'S OPTIONS] -- PROGRAM [ARG...]",
       .examples =
           {
               {"tailtrace run -- ./program --its-option", "GDB, recording, stopped at main"},
               {"tailtrace run -ex 'break abort' -ex continue -- ./program", "GDB's own options"},
+              {"tailtrace run --lldb -- ./program", "LLDB instead"},
               {"tailtrace run --no-debugger --keep=DIR -- ./program", "only record it"},
               {"tailtrace run --engine=step -- ./program", "without qemu, slower"},
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<RunOptions>();
         app.allow_extras();
-        app.add_flag("--gdb", options->gdb, "under GDB (default)");
-        app.add_flag("--no-debugger", options->no_debugger,
-                     "only record, to the end, and keep the recording (--keep=DIR)");
+        auto* gdb = app.add_flag("--gdb", options->gdb, "under GDB (default)");
+        auto* lldb = app.add_flag("--lldb", options->lldb, "under LLDB");
+        auto* none = app.add_flag("--no-debugger", options->no_debugger,
+                                  "only record, to the end, and keep the recording (--keep=DIR)");
+        lldb->excludes(gdb, none);
         add_recording_options(app, options->recording);
         return [options](const Invocation& invocation) { return run(*options, invocation); };
       },
       .take_program = take_behind_dashes,
       .details =
-          "GDB is started connected to the program, recording from its first instruction, "
-          "and stopped at main; GDB's own options and their commands come after that. The "
-          "program has the terminal while it runs, as under GDB alone.",
+          "The debugger is started connected to the program, recording from its first "
+          "instruction, and stopped at main; its own options and their commands come after that. "
+          "The program has the terminal while it runs, as under the debugger alone. In LLDB, "
+          "`thread trace dump instructions` and `thread trace dump function-calls` show the "
+          "history.",
   };
 }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/signals.h"
 
 namespace tailtrace {
 namespace {
@@ -13,37 +13,6 @@ namespace {
 constexpr std::string_view kTriple = "x86_64-pc-linux-gnu";
 // LLDB's own patience with a packet is a second, and less than a program may take that is stepped.
 constexpr int kPacketTimeout_s = 60;
-
-// Replaces the two digits of a signal at `at`, if there are two.
-void replace_signal(std::string& packet, std::size_t at, bool for_server) {
-  if (packet.size() < at + 2) return;
-  auto number = parse_hex(std::string_view(packet).substr(at, 2));
-  if (!number) return;
-  int other = for_server ? protocol_signal(static_cast<int>(*number))
-                         : system_signal(static_cast<std::uint8_t>(*number));
-  if (other != 0) packet.replace(at, 2, fmt::format("{:02x}", other));
-}
-
-// `vCont;C0a:p1.1;S0b:p1.2`
-void replace_action_signals(std::string& packet) {
-  for (std::size_t at = packet.find(';'); at != std::string::npos; at = packet.find(';', at + 1))
-    if (at + 1 < packet.size() && (packet[at + 1] == 'C' || packet[at + 1] == 'S'))
-      replace_signal(packet, at + 2, true);
-}
-
-// `QPassSignals:e;11`
-std::string replace_listed_signals(std::string_view packet) {
-  std::size_t colon = packet.find(':');
-  std::string result(packet.substr(0, colon + 1));
-  for (std::string_view list = packet.substr(colon + 1); !list.empty();) {
-    std::size_t end = std::min(list.find(';'), list.size());
-    auto number = parse_hex(list.substr(0, end));
-    int signal = number && *number < 256 ? protocol_signal(static_cast<int>(*number)) : 0;
-    if (signal != 0) result += fmt::format("{}{:x}", result.back() == ':' ? "" : ";", signal);
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return result;
-}
 
 struct Region {
   std::uint64_t begin = 0, end = 0;
@@ -91,31 +60,23 @@ void LldbFace::change_features(rsp::FeatureList& features) const {
 
 Result<std::string> LldbFace::request_for_server(std::string packet) {
   if (!is_lldb_) return packet;
-  if (packet == "k") {
-    auto thread = below_.debugger_thread();
-    if (!thread) return fail(std::move(thread.error()));
-    return *thread ? fmt::format("vKill;{:x}", (*thread)->pid) : packet;
-  }
-  if (packet.starts_with("vCont;")) {
-    replace_action_signals(packet);
-  } else if (packet.starts_with('C') || packet.starts_with('S')) {
-    replace_signal(packet, 1, true);
-  } else if (packet.starts_with("QPassSignals:")) {
-    return replace_listed_signals(packet);
-  }
-  return packet;
+  bool detaches = packet == "D" || packet.starts_with("D;");
+  if (packet != "k" && !(detaches && detach_kills_)) return packet;
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  killing_ = packet == "k";
+  return *thread ? fmt::format("vKill;{:x}", (*thread)->pid) : packet;
 }
 
 std::string LldbFace::stop_for_debugger(std::string_view payload) const {
   std::string result(payload);
-  if (is_lldb_ &&
-      (payload.starts_with('T') || payload.starts_with('S') || payload.starts_with('X')))
-    replace_signal(result, 1, false);
+  bool is_end = payload.starts_with('W') || payload.starts_with('X');
+  if (is_lldb_ && is_end && std::min(payload.find(';'), payload.size()) == 2) result.insert(1, "0");
   return result;
 }
 
 std::string LldbFace::end_for_debugger(std::string_view request, std::string_view payload) const {
-  if (is_lldb_ && request.starts_with("vKill;") && payload == "OK") return "X09";
+  if (killing_ && request.starts_with("vKill;") && payload == "OK") return "X09";
   return std::string(payload);
 }
 

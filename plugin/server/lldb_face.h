@@ -2,7 +2,7 @@
 // debugger is LLDB is known from its first list of features; for GDB everything here stays as it
 // is.
 //
-//   signals      LLDB means Linux's numbers, gdbserver and qemu the protocol's
+//   exit status  LLDB takes two digits of it; gdbserver sends one where one is enough
 //   `k`          LLDB waits for a stop reply, the others send none
 //   libraries    LLDB takes the list's `main-lm` for the dynamic linker's own structure, and then
 //                finds no library; without the list it asks the program's memory, and finds all
@@ -22,8 +22,11 @@ namespace tailtrace {
 
 class LldbFace {
  public:
-  // `is_local`: the program's own memory map is /proc/PID/maps.
-  LldbFace(Below& below, bool is_local) : below_(below), is_local_(is_local) {}
+  // `is_local`: the program's own memory map is /proc/PID/maps. `detach_kills`: a detach means a
+  // kill. LLDB detaches when it ends from programs that it did not start itself, as it believes of
+  // all that a server has.
+  LldbFace(Below& below, bool is_local, bool detach_kills)
+      : below_(below), is_local_(is_local), detach_kills_(detach_kills) {}
 
   // qSupported.
   void meet_debugger(std::string_view packet);
@@ -31,8 +34,9 @@ class LldbFace {
 
   // A request as the server below understands it. Errors: kGone.
   Result<std::string> request_for_server(std::string packet);
-  // A stop reply, and what the server said to a request to end.
+  // A stop reply as LLDB reads it.
   std::string stop_for_debugger(std::string_view payload) const;
+  // What LLDB is told when the server has answered a request to end.
   std::string end_for_debugger(std::string_view request, std::string_view payload) const;
 
   // The answer to a packet that only LLDB sends; nothing for all others. REQUIRES: the server below
@@ -45,7 +49,9 @@ class LldbFace {
 
   Below& below_;
   bool is_local_;
+  bool detach_kills_;
   bool is_lldb_ = false;
+  bool killing_ = false;
 };
 
 }  // namespace tailtrace

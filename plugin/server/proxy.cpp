@@ -48,7 +48,7 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       recorder_(recorder),
       trace_(options, below, recorder),
       lldb_trace_(options, below, recorder),
-      lldb_(below, options.engine != EngineChoice::kQemu),
+      lldb_(below, options.engine != EngineChoice::kQemu, options.detach_kills),
       judge_(below, recorder),
       stepper_(below, recorder, judge_),
       non_stop_(below, recorder, judge_),
@@ -317,9 +317,7 @@ Result<void> Proxy::on_answer(std::string_view payload) {
     case Owed::kStatus:
       if (rsp::expand_runs(payload, expanded_))
         if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
-      owed_ = Owed::kNothing;
-      reply(lldb_.stop_for_debugger(payload));
-      return {};
+      break;
     case Owed::kSelection:
       note_done(payload);
       break;

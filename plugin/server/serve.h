@@ -67,6 +67,9 @@ struct ServeOptions {
   // gdbserver gives when those carry the protocol.
   std::optional<std::array<int, 3>> program_stdio;
 
+  // LLDB's detach ends the program: see LldbFace.
+  bool detach_kills = false;
+
   // A terminal that the debugger has now and shares with the program (SharedTerminal); -1: none.
   int terminal = -1;
 

@@ -56,14 +56,6 @@ int system_signal(std::uint8_t protocol_signal) {
   return protocol_signal < 16 ? protocol_signal : 0;
 }
 
-std::uint8_t protocol_signal(int system) {
-  static constexpr std::uint8_t kLast = 78;
-  if (system <= 0) return 0;
-  for (std::uint8_t signal = 1; signal <= kLast; ++signal)
-    if (system_signal(signal) == system) return signal;
-  return 0;
-}
-
 bool is_fault(std::uint8_t protocol_signal) {
   int signal = system_signal(protocol_signal);
   return signal == SIGILL || signal == SIGFPE || signal == SIGBUS || signal == SIGSEGV;
