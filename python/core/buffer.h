@@ -27,6 +27,7 @@ class Buffer {
 
   pybind11::buffer_info info() const;
   std::size_t count() const { return count_; }
+  const std::string& format() const { return format_; }
 
  private:
   std::shared_ptr<const void> owner_;

@@ -6,9 +6,11 @@
 #include "decoder/history/counts.h"
 #include "decoder/history/listing.h"
 #include "decoder/history/loops.h"
+#include "python/core/arrow.h"
 #include "python/core/buffer.h"
 #include "python/core/calls.h"
 #include "python/core/errors.h"
+#include "python/core/progress.h"
 #include "python/core/recording.h"
 #include "python/core/search.h"
 #include "python/core/walk.h"
@@ -161,9 +163,11 @@ PYBIND11_MODULE(_core, module) {
   module.def("kind_name", [](int kind) {
     return std::string(kind_name(static_cast<RecordKind>(static_cast<std::uint8_t>(kind))));
   });
+  bind_arrow(module);
   bind_buffer(module);
   bind_items(module);
   bind_history(module);
+  bind_progress(module);
   bind_walk(module);
   bind_calls(module);
   bind_search(module);

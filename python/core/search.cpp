@@ -13,8 +13,6 @@ namespace py = pybind11;
 
 namespace {
 
-constexpr std::uint64_t kSignalPeriod_items = 1 << 18;
-
 // What is looked for: all that is given must hold.
 struct Wanted {
   std::optional<std::uint64_t> address;
@@ -73,14 +71,16 @@ std::vector<std::uint64_t> search(ThreadHistory& thread, const Stretch& stretch,
   py::gil_scoped_release release;
   HistoryCursor cursor(history);
   Places places(thread, wanted);
+  Progress progress("search", stretch.count);
   for (std::uint64_t i = 0; i < stretch.count && numbers.size() < limit; ++i) {
-    if (i % kSignalPeriod_items == kSignalPeriod_items - 1) check_signals();
+    progress.at(i);
     cursor.seek(stretch.at(i));
     const HistoryItem& item = cursor.item();
     if (item.is_gap) continue;
     if (wanted.kind && *wanted.kind != class_name(item.instruction.kind)) continue;
     if (places.match(item.instruction.address)) numbers.push_back(item.number);
   }
+  progress.finish();
   return numbers;
 }
 

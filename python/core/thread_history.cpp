@@ -8,11 +8,6 @@ namespace tailtrace::python {
 
 namespace py = pybind11;
 
-void check_signals() {
-  py::gil_scoped_acquire acquire;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
-
 void ThreadHistory::refuse_closed() const {
   if (closed_)
     raise({ErrorCode::kGone,

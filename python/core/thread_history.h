@@ -16,20 +16,19 @@
 
 #include "decoder/history/history.h"
 #include "decoder/symbols/process_symbols.h"
+#include "python/core/progress.h"
 #include "python/core/source.h"
 
 namespace tailtrace::python {
-
-// Lets Ctrl-C through: throws what pybind11 turns into KeyboardInterrupt.
-// REQUIRES: the interpreter's lock is not held.
-void check_signals();
 
 // Waits until the future is there. REQUIRES: the interpreter's lock is held.
 template <class Future>
 void wait_for(const Future& future) {
   constexpr std::chrono::milliseconds kPatience(50);
   pybind11::gil_scoped_release release;
-  while (future.wait_for(kPatience) != std::future_status::ready) check_signals();
+  Progress progress("reading the history", 0);
+  while (future.wait_for(kPatience) != std::future_status::ready) progress.look(0);
+  progress.finish();
 }
 
 // Runs `work` on a thread of its own and waits for it, so that Ctrl-C is answered meanwhile; then

@@ -10,9 +10,6 @@ namespace py = pybind11;
 
 namespace {
 
-// How often a long walk looks whether Ctrl-C was pressed.
-constexpr std::uint64_t kSignalPeriod_items = 1 << 18;
-
 // One array per field of the items.
 struct Columns {
   std::vector<std::uint64_t> number, address, to, record, time;
@@ -64,11 +61,13 @@ py::dict item_columns(ThreadHistory& thread, Stretch stretch) {
   {
     py::gil_scoped_release release;
     HistoryCursor cursor(history);
+    Progress progress("columns", stretch.count);
     for (std::uint64_t i = 0; i < stretch.count; ++i) {
-      if (i % kSignalPeriod_items == kSignalPeriod_items - 1) check_signals();
+      progress.at(i);
       cursor.seek(stretch.at(i));
       columns.add(Item::of(cursor.item()));
     }
+    progress.finish();
   }
   return std::move(columns).to_dict();
 }

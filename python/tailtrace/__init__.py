@@ -9,20 +9,23 @@
 
 from . import _core
 from ._core import Gap, Instruction
-from .arrays import RECORD_STRUCT
+from .arrays import RECORD_STRUCT, Columns
 from .calls import Call, Calls
 from .cursor import Cursor
+from .diff import Change, Diff
 from .errors import (BadInputError, Error, GapsError, GoneError, NegativeError, NoEngineError,
                      NotPermittedError, PositionError, SystemCallError, UsageError)
 from .history import Count, History, Loop, View
 from .kinds import RecordFlag, RecordKind
+from .lines import Line
+from .progress import set_progress
 from .trace import Trace, open, record
 
 __version__ = _core.version
 
 __all__ = [
-    "BadInputError", "Call", "Calls", "Count", "Cursor", "Error", "Gap", "GapsError", "GoneError",
-    "History", "Instruction", "Loop", "NegativeError", "NoEngineError", "NotPermittedError", "open",
-    "PositionError", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind", "SystemCallError",
-    "Trace", "UsageError", "View",
+    "BadInputError", "Call", "Calls", "Change", "Columns", "Count", "Cursor", "Diff", "Error",
+    "Gap", "GapsError", "GoneError", "History", "Instruction", "Line", "Loop", "NegativeError",
+    "NoEngineError", "NotPermittedError", "open", "PositionError", "record", "RECORD_STRUCT",
+    "RecordFlag", "RecordKind", "set_progress", "SystemCallError", "Trace", "UsageError", "View",
 ]

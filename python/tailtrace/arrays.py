@@ -1,6 +1,6 @@
 """Memory of the library as arrays: NumPy's where it is installed, memoryviews where it is not."""
 
-from typing import Any, Dict
+from typing import Any, Dict, Optional, Tuple
 
 from . import _core
 
@@ -21,5 +21,29 @@ def as_array(buffer: Any) -> Any:
     return numpy.asarray(buffer)
 
 
-def as_arrays(buffers: "Dict[str, _core.Buffer]") -> Dict[str, Any]:
-    return {name: as_array(buffer) for name, buffer in buffers.items()}
+class Columns(Dict[str, Any]):
+    """One array per field, by name; all equally long.
+
+    It is a table for whoever knows Arrow's PyCapsule interface, as polars, duckdb, pyarrow and
+    later pandas do: `polars.DataFrame(h.columns())` copies nothing. `pandas.DataFrame` takes it as
+    a dictionary.
+
+    >>> columns = example_history().columns()
+    >>> list(columns)
+    ['from', 'to', 'time', 'insns', 'kind', 'flags', 'extra']
+    >>> columns.__arrow_c_stream__()  # doctest: +ELLIPSIS
+    <capsule object "arrow_array_stream" at ...>
+    """
+
+    def __init__(self, buffers: "Dict[str, _core.Buffer]") -> None:
+        super().__init__((name, as_array(buffer)) for name, buffer in buffers.items())
+        self._buffers = buffers
+
+    def __arrow_c_schema__(self) -> object:
+        return _core.arrow_schema(self._buffers)
+
+    def __arrow_c_array__(self, requested_schema: Optional[object] = None) -> Tuple[object, object]:
+        return _core.arrow_array(self._buffers)
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+        return _core.arrow_stream(self._buffers)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Iterator, NamedTuple, Optional, Sequence, Unio
 
 from . import _core
 from .errors import PositionError
+from .html_tree import tree
 
 if TYPE_CHECKING:
     from .history import History
@@ -88,6 +89,9 @@ class Calls(Sequence[Call]):
         if len(self) == 0:
             return ""
         return self._core.listing(1, len(self), from_newest)
+
+    def _repr_html_(self) -> str:
+        return tree(self)
 
     def __repr__(self) -> str:
         return f"<{len(self)} calls of thread {self.history.tid}>"

@@ -1,19 +1,22 @@
 """A place in a history that can be moved in both directions."""
 
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Optional, Tuple, Union
 
 from ._core import Gap, Instruction
 from .errors import PositionError
 
 if TYPE_CHECKING:
+    from .calls import Call
     from .history import History
+
+Item = Union[Instruction, Gap]
 
 
 class Cursor:
     """Stands on an item of a history: reverse stepping, scripted.
 
-    Every move returns the item it leads to; one that leads out of the history raises
-    `PositionError` and moves nothing.
+    Every move returns the item it leads to; one that leads out of the history, or out of what was
+    recorded of a call, raises `PositionError` and moves nothing.
 
     >>> cursor = example_history().goto(-1)
     >>> cursor.item.text
@@ -39,24 +42,131 @@ class Cursor:
         return self._number - len(self.history) - 1
 
     @property
-    def item(self) -> Union[Instruction, Gap]:
+    def item(self) -> Item:
         """What it stands on."""
         return self.history.at(self._number)
 
-    def goto(self, position: int) -> Union[Instruction, Gap]:
+    @property
+    def call(self) -> "Optional[Call]":
+        """The call that the item is of. The first time this finds out all calls."""
+        return self.history.all_calls.holding(self._number)
+
+    def goto(self, position: int) -> Item:
         """Stands on another item, of a number from 1 or a position from -1."""
         self._number = self.history.number(position)
         return self.item
 
-    def step(self, count: int = 1) -> Union[Instruction, Gap]:
+    def step(self, count: int = 1) -> Item:
         """Goes `count` items forward."""
         return self._move(count)
 
-    def step_back(self, count: int = 1) -> Union[Instruction, Gap]:
+    def step_back(self, count: int = 1) -> Item:
         """Goes `count` items back."""
         return self._move(-count)
 
-    def _move(self, by: int) -> Union[Instruction, Gap]:
+    def next(self, count: int = 1) -> Item:
+        """Goes forward to another source line of this function, over the calls made there; behind
+        its last line to where it returns to.
+
+        >>> cursor = example_program().hits("twice")[0].number
+        >>> cursor = example_program().goto(cursor)
+        >>> before = cursor.item.line
+        >>> cursor.next().line - before
+        1
+        """
+        return self._by_line(count, True)
+
+    def next_back(self, count: int = 1) -> Item:
+        """Goes back to the beginning of a source line, over the calls made there: of its own line
+        when it stands in the middle of one, else of the one before; before the first line of a
+        function, of the line that called it.
+        """
+        return self._by_line(count, False)
+
+    def finish(self) -> Item:
+        """Goes forward to where the function returned to."""
+        call = self._called()
+        later = call
+        while later.later:
+            later = self.history.all_calls.number(later.later)
+        back = later.last + 1
+        if back > len(self.history):
+            raise PositionError("cannot go on to the return", "it was not recorded")
+        return self.goto(back)
+
+    def finish_back(self) -> Item:
+        """Goes back to the instruction that called the function.
+
+        >>> cursor = example_program().goto(example_program().last("inc").number)
+        >>> cursor.finish_back().kind, cursor.item.function
+        ('call', 'twice')
+        """
+        call = self._called()
+        if not call.caller:
+            raise PositionError("cannot go back to the call", "it was not recorded")
+        return self.goto(self.history.all_calls.number(call.caller).last)
+
+    def _called(self) -> "Call":
+        call = self.call
+        if call is None or call.is_gap:
+            raise PositionError("cannot tell the call", "it stands on a gap")
+        return call
+
+    def _beside(self, number: int, forward: bool) -> Optional[int]:
+        """The item executed before or after in the same call, or in its caller."""
+        calls = self.history.all_calls
+        call = calls.holding(number)
+        if call is None:
+            return None
+        if forward:
+            if number < call.last:
+                return number + 1
+            if call.later:
+                return calls.number(call.later).first
+            # It returned to the caller, whose part comes next.
+            return number + 1 if number < len(self.history) else None
+        if number > call.first:
+            return number - 1
+        before = call.earlier or call.caller
+        return calls.number(before).last if before else None
+
+    def _line(self, number: int) -> Tuple[Optional[str], Optional[str], Optional[int]]:
+        item = self.history.at(number)
+        if isinstance(item, Gap):
+            return None, None, None
+        return item.function, item.file, item.line
+
+    def _by_line(self, count: int, forward: bool) -> Item:
+        number = self._number
+        for _ in range(count):
+            found = self._line_after(number) if forward else self._line_before(number)
+            if found is None:
+                raise PositionError(f"cannot go {'on' if forward else 'back'} by a line",
+                                    "nothing more was recorded")
+            number = found
+        return self.goto(number)
+
+    def _line_after(self, number: int) -> Optional[int]:
+        line = self._line(number)
+        at = self._beside(number, True)
+        while at is not None and self._line(at) == line:
+            at = self._beside(at, True)
+        return at
+
+    def _line_before(self, number: int) -> Optional[int]:
+        line, start = self._line(number), number
+        at = self._beside(number, False)
+        while at is not None:
+            here = self._line(at)
+            if here != line:
+                if start != number:
+                    return start
+                line, number = here, 0
+            start = at
+            at = self._beside(at, False)
+        return start if start != number else None
+
+    def _move(self, by: int) -> Item:
         number = self._number + by
         if number < 1:
             raise PositionError("cannot go back so far", f"the history begins {-(number - 1)} "

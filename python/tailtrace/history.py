@@ -1,14 +1,18 @@
 """A thread's history: its records as arrays, its instructions as a sequence."""
 
 import html
+import itertools
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
 from ._core import Gap, Instruction
-from .arrays import as_array, as_arrays
+from .arrays import Columns, as_array
 from .calls import Calls
 from .cursor import Cursor
+from .diff import Diff, diff
 from .errors import PositionError
+from .html_tree import tree
+from .lines import Line, lines_backwards
 
 Item = Union[Instruction, Gap]
 
@@ -69,6 +73,14 @@ class History:
 
     def __init__(self, core: "_core.History") -> None:
         self._core = core
+        self._all_calls: Optional[Calls] = None
+
+    @property
+    def all_calls(self) -> Calls:
+        """All of it as function calls; they are found out once."""
+        if self._all_calls is None:
+            self._all_calls = self.calls()
+        return self._all_calls
 
     @property
     def pid(self) -> int:
@@ -192,13 +204,13 @@ class History:
         """Position of records[0]: 0 is the first ever written."""
         return self._core.first_record
 
-    def columns(self) -> Dict[str, Any]:
+    def columns(self) -> Columns:
         """The records as one contiguous array per field. This copies them.
 
         >>> int(example_history().columns()["insns"].sum())
         6
         """
-        return as_arrays(_core.record_columns(self._core))
+        return Columns(_core.record_columns(self._core))
 
     def calls(self, start: Optional[int] = None, stop: Optional[int] = None) -> Calls:
         """The items of a slice as function calls.
@@ -208,6 +220,24 @@ class History:
         False
         """
         return self[start:stop].calls()
+
+    def source(self, count: int) -> "List[Line]":
+        """Source lines in the order of execution: the newest of them for a negative `count`, as
+        `h.source(-50)`, else the oldest. Instructions in a row of one line are one.
+
+        >>> [line.text for line in example_program().source(-1000) if line.function == "inc"][-1]
+        'static int inc(int x) { return x + 1; }'
+        """
+        if count < 0:
+            return list(itertools.islice(lines_backwards(self), -count))[::-1]
+        return list(lines_backwards(self))[::-1][:count]
+
+    def diff(self, other: "History", limit: int = 100) -> "Diff":
+        """Where this run and another went different ways, oldest first: other calls, or another
+        path through the same function. Calls are aligned by name and paths by source line, so that
+        other addresses are no difference.
+        """
+        return diff(self, other, limit)
 
     def find(self, **what: Any) -> List[Item]:
         """The items that `View.find` finds in all of the history."""
@@ -297,7 +327,7 @@ class View(Sequence[Item]):
     def __reversed__(self) -> Iterator[Item]:
         return iter(self[::-1])
 
-    def columns(self) -> Dict[str, Any]:
+    def columns(self) -> Columns:
         """The instructions as one array per field: number, address, size, kind, taken, branch,
         to, record, time and gap. This makes them, at tens of millions a second.
 
@@ -307,7 +337,7 @@ class View(Sequence[Item]):
         >>> [hex(a) for a in example_history()[-3:].columns()["address"]]
         ['0x1008', '0x1010', '0x1011']
         """
-        return as_arrays(_core.item_columns(*self._stretch()))
+        return Columns(_core.item_columns(*self._stretch()))
 
     def calls(self) -> Calls:
         """The view as function calls; it must leave no item out."""
@@ -385,7 +415,10 @@ class View(Sequence[Item]):
         return f"<{len(self)} items of thread {tid}: {self.numbers[0]} to {self.numbers[-1]}>"
 
     def _repr_html_(self) -> str:
-        shown = self[-_HTML_ITEMS:] if self.numbers.step == 1 else self[:0]
-        text = html.escape(shown.listing(lines=True))
+        if self.numbers and self.numbers.step != 1:
+            return f"<p>{html.escape(repr(self))}</p>"
+        shown = self[-_HTML_ITEMS:]
+        text = html.escape(shown.listing(lines=True, fold=True))
         return (f"<details open><summary>{html.escape(repr(self))}</summary>"
-                f"<pre>{text}</pre></details>")
+                f"{tree(self.calls()) if self.numbers else ''}"
+                f"<details><summary>instructions</summary><pre>{text}</pre></details></details>")

@@ -185,7 +185,7 @@ def test_shows_itself_in_a_line_and_in_a_notebook(example):
     assert repr(example[:0]) == "<no items of thread 43>"
     page = example._repr_html_()
     assert page.startswith("<details open><summary>&lt;6 items of thread 43: 1 to 6&gt;</summary>")
-    assert "jmp   0x1008" in page and page.endswith("</pre></details>")
+    assert "jmp   0x1008" in page and page.endswith("</pre></details></details>")
 
 
 def test_listing_has_the_words_that_were_asked_for(example):

@@ -1,0 +1,59 @@
+"""A history as source lines."""
+
+from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional
+
+from ._core import Gap
+
+if TYPE_CHECKING:
+    from .history import History
+
+
+class Line(NamedTuple):
+    """A stretch of instructions of one source line: items number `first` to `last`. `text` is the
+    line as it is in the file, or None where that cannot be read.
+    """
+
+    file: str
+    line: int
+    function: Optional[str]
+    first: int
+    last: int
+    text: Optional[str]
+
+
+class Texts:
+    """Lines of files that were read once."""
+
+    def __init__(self) -> None:
+        self._files: Dict[str, List[str]] = {}
+
+    def at(self, file: str, line: int) -> Optional[str]:
+        if file not in self._files:
+            try:
+                with open(file, errors="replace") as source:
+                    self._files[file] = source.read().splitlines()
+            except OSError:
+                self._files[file] = []
+        lines = self._files[file]
+        return lines[line - 1] if 1 <= line <= len(lines) else None
+
+
+def lines_backwards(history: "History") -> Iterator[Line]:
+    """From the newest on; what has no source line is left out, and parts two lines."""
+    texts = Texts()
+    open_line: Optional[Line] = None
+    for item in history[::-1]:
+        file = line = None
+        if not isinstance(item, Gap):
+            file, line = item.file, item.line
+        if open_line is not None and (file, line) == (open_line.file, open_line.line):
+            open_line = open_line._replace(first=item.number)
+            continue
+        if open_line is not None:
+            yield open_line
+            open_line = None
+        if not isinstance(item, Gap) and file is not None and line is not None:
+            open_line = Line(file, line, item.function, item.number, item.number,
+                             texts.at(file, line))
+    if open_line is not None:
+        yield open_line

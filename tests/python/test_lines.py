@@ -1,0 +1,109 @@
+"""Walking by line and call, source lines, and comparing runs; the program's source is the truth."""
+
+import os
+
+import pytest
+import tailtrace
+
+SOURCE = os.path.join(os.path.dirname(__file__), "..", "programs", "three_rounds.c")
+with open(SOURCE) as source:
+    LINES = source.read().splitlines()
+
+
+def line_of(text):
+    return [number for number, line in enumerate(LINES, 1) if text in line][0]
+
+
+@pytest.fixture
+def h(recorded):
+    return recorded.threads[0]
+
+
+def test_next_back_goes_over_calls_and_out_to_the_caller(h):
+    cursor = h.goto(h.hits("clean_up")[-1].number)
+    seen = []
+    for _ in range(4):
+        item = cursor.next_back()
+        seen.append((item.function, item.line))
+    assert seen == [("main", line_of("clean_up(room);")), ("main", line_of("total += twice(i);")),
+                    ("main", line_of("malloc(16)")), ("main", line_of("for (int i"))]
+
+
+def test_next_goes_forward_over_calls(h):
+    cursor = h.goto(h.hits("twice")[1].number)
+    lines = [cursor.item.line] + [cursor.next().line for _ in range(3)]
+    assert lines == [line_of("x = inc(x);"), line_of("return inc(x) + 1;"),
+                     line_of("return inc(x) + 1;") + 1, line_of("total += twice(i);")]
+    assert cursor.item.function == "main"
+
+
+def test_finish_and_finish_back_are_the_ends_of_a_call(h):
+    first = h.hits("inc")[2]
+    cursor = h.goto(first.number)
+    assert cursor.call.function == "inc"
+    called_at = cursor.finish_back()
+    assert (called_at.kind, called_at.function, called_at.to) == ("call", "twice", first.address)
+    assert called_at.number == first.number - 1
+    cursor.goto(first.number)
+    returned_to = cursor.finish()
+    assert returned_to.address == called_at.address + called_at.size
+    assert returned_to.function == "twice"
+
+
+def test_there_is_an_end_to_it(h):
+    cursor = h.goto(1)
+    with pytest.raises(tailtrace.PositionError):
+        cursor.finish_back()
+    with pytest.raises(tailtrace.PositionError):
+        cursor.next_back(100)
+    assert cursor.number == 1
+    cursor.goto(-1)
+    with pytest.raises(tailtrace.PositionError):
+        cursor.finish()
+    with pytest.raises(tailtrace.PositionError):
+        cursor.next(100)
+    assert cursor.position == -1
+
+
+def test_source_lines_are_those_that_were_executed(h):
+    lines = h.source(-100_000)
+    mine = [line for line in lines if line.file.endswith("three_rounds.c")]
+    assert all(line.text == LINES[line.line - 1] for line in mine)
+    assert sum(line.line == line_of("return x + 1;") for line in mine) == 6
+    for line in mine[-20:]:
+        assert {(item.file, item.line) for item in h[line.first - 1:line.last]} == {
+            (line.file, line.line)}
+    assert h.source(-5) == lines[-5:]
+    assert h.source(3) == lines[:3]
+    assert h.source(-1)[0].last <= len(h)
+
+
+def test_a_run_is_not_different_from_itself_loaded_elsewhere(program_path):
+    one, other = (tailtrace.record([program_path]).threads[0] for _ in range(2))
+    found = one.diff(other)
+    assert not found and found.first is None and repr(found) == "<no difference>"
+
+
+def test_the_first_difference_is_where_the_runs_parted(tmp_path):
+    program = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs/overrun")
+    good = tailtrace.record([program, "Ada"]).threads[0]
+    bad = tailtrace.record([program, "Eve"]).threads[0]
+    assert not good.diff(bad)
+    longer = tailtrace.record([program, "Augusta"]).threads[0]
+    found = good.diff(longer)
+    assert found and "difference" in repr(found)
+    copying = [change for change in found if change.function == "copy"]
+    assert copying and copying[0].what == "path"
+    first = copying[0]
+    assert good.at(first.here[0]).function == longer.at(first.there[0]).function == "copy"
+    assert len(good.diff(longer, limit=1)) == 1
+
+
+def test_html_is_a_folded_tree(h):
+    text = h[-3000:]._repr_html_()
+    assert text.count("<details") == text.count("</details>") > 3
+    assert "twice" in text and "<summary>" in text
+    whole = h._repr_html_()
+    assert whole.count("<details") == whole.count("</details>") > 1
+    assert h[:0]._repr_html_().count("<details") == h[:0]._repr_html_().count("</details>")
+    assert h.calls(-3000)._repr_html_().count("inc &times;2 ") == 3

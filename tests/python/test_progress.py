@@ -1,0 +1,61 @@
+"""Long calls say how far they are, to whoever is asked to listen, and end when it objects."""
+
+import io
+import sys
+
+import pytest
+import tailtrace
+from tailtrace import progress
+
+
+@pytest.fixture
+def told():
+    seen = []
+    before = tailtrace.set_progress(lambda *what: seen.append(what))
+    yield seen
+    tailtrace.set_progress(before)
+
+
+def test_it_is_told_until_all_is_done(open_loop, told):
+    h = open_loop(1 << 22, 1 << 22)
+    assert len(h) > 8_000_000
+    del told[:]
+    h[:].columns()
+    assert told, "8 million items take longer than 50 ms"
+    done = [done for what, done, total in told]
+    assert {(what, total) for what, done, total in told} == {("columns", len(h))}
+    assert done == sorted(done) and done[-1] == len(h)
+
+
+def test_what_the_listener_raises_ends_the_call(open_loop):
+    def refuse(what, done, total):
+        raise ValueError("enough")
+    h = open_loop(1 << 22, 1 << 22)
+    len(h)
+    before = tailtrace.set_progress(refuse)
+    try:
+        with pytest.raises(ValueError, match="enough"):
+            h[:].find(kind="ptwrite")
+    finally:
+        tailtrace.set_progress(before)
+
+
+def test_the_bar_is_for_terminals_alone(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    times = iter([0.0, 0.1, 0.5])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    bar = progress.Bar()
+    bar("search", 1, 100)
+    assert sys.stderr.getvalue() == ""  # not for what is done soon
+    bar("search", 40, 100)
+    assert sys.stderr.getvalue() == "\rsearch: 40 % "
+    bar("search", 100, 100)
+    assert sys.stderr.getvalue().endswith("\r")
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(progress.time, "monotonic", lambda: 9.0)
+    bar("search", 1, 2)
+    assert sys.stderr.getvalue() == ""
