@@ -113,6 +113,7 @@ bool FlowWalker::try_fast() {
   outcomes_ = place.outcomes;
   outcome_count_ = place.outcome_count;
   consumed_offset_ = std::max(consumed_offset_, place.offset);
+  if (place.enabled) anchor();
   since_anchor_ += place.insns;
   if (items_.clock().known()) time_ = std::max(time_, items_.clock().ticks());
   straight_on({place.ip});

@@ -64,13 +64,17 @@ struct FastFlow::Registers {
   std::size_t top;
   std::uint32_t* out;
   std::uint64_t sum = 0;
+  std::uint64_t sum_when_on = 0;  // when tracing was switched on last
+  bool enabled = false;
   Clock* clock;
   std::uint64_t stop_time;
   bool skd007;
 };
 
 FastFlow::FastFlow(const CodeImage& code, const DecoderConfig& config)
-    : config_(config), filler_(code, rows_) {}
+    : config_(config), filler_(code, rows_) {
+  filler_.expect_skl014(config.errata.skl014);
+}
 
 bool FastFlow::pop_return(std::uint64_t& ip) {
   StateKey key = stack_.pop();
@@ -96,17 +100,17 @@ void FastFlow::drop() {
   for (const Rows::State& state : returns) stack_.push(rows_.key_of(state.ip, state.mode));
 }
 
-template <class Symbol>
-std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol symbol) {
-  std::uint64_t row = rows_.find(state, symbol);
-  return row != 0 || rows_.full() ? row : filler_.fill(state, symbol);
+template <class... Symbol>
+std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
+  std::uint64_t row = rows_.find(state, symbol...);
+  return row != 0 || rows_.full() ? row : filler_.fill(state, symbol...);
 }
 
 bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink) {
   if (end < kReadAhead_bytes || place.offset >= end - kReadAhead_bytes) return false;
   std::uint8_t first = trace[place.offset];
   bool common = place.outcome_count != 0 || ((first & 1) == 0 && first != 0x02) ||
-                (first & 0x1f) == 0x0d || (first & 3) == 3 || first == 0x59;
+                (first & 0x1f) == 0x0d || (first & 0x1f) == 0x01 || (first & 3) == 3 || first == 0x59;
   if (!common) return false;
   if (rows_.full()) drop();
 
@@ -129,12 +133,16 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     r.top = stack_.top();
     r.out = room;
     r.sum = 0;
+    r.enabled = false;
     more = run_block(r);
     stack_.set_top(r.top);
     words.grow(static_cast<std::size_t>(r.out - room));
     totals.insns += r.sum & Counts::kInsnMask;
     totals.branches += r.sum >> Counts::kBranchShift & Counts::kBranchMask;
     totals.records += r.sum >> Counts::kRecordShift;
+    if (r.enabled) place.insns = 0;
+    place.enabled |= r.enabled;
+    place.insns += (r.sum & Counts::kInsnMask) - (r.enabled ? r.sum_when_on : 0);
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());
   place.last_ip = r.last_ip;
@@ -144,7 +152,6 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   place.outcomes = left >> 1 & ((1u << place.outcome_count) - 1);
   place.outcomes = place.outcomes << r.rest_count | (r.rest & ((1ull << r.rest_count) - 1));
   place.outcome_count += r.rest_count;
-  place.insns = totals.insns;
   sink.end_path({place.ip}, totals);
   return true;
 }
@@ -155,7 +162,8 @@ struct FastFlow::Loop {
   FastFlow& owner;
   const std::uint8_t* at;
   const std::uint8_t* const end;
-  std::uint64_t last_ip, sum = 0, rest;
+  std::uint64_t last_ip, sum = 0, sum_when_on = 0, rest;
+  bool enabled = false;
   StateKey state;
   std::uint8_t left = 0, deferred;
   unsigned rest_count;
@@ -200,6 +208,8 @@ struct FastFlow::Loop {
     r.top = top;
     r.out = out;
     r.sum = sum;
+    r.sum_when_on = sum_when_on;
+    r.enabled = enabled;
   }
 
   // What a row does beside leading to the next state. Storing always is cheaper than asking.
@@ -248,21 +258,33 @@ struct FastFlow::Loop {
     return use(static_cast<std::uint8_t>((bits | 1u << part) << 1), std::exchange(rest_first, 0));
   }
 
+  // The row of an IP packet; 0: none.
+  [[gnu::always_inline]] std::uint64_t row_of(StateKey from, std::uint64_t ip, IpKind kind) {
+    const TargetRow& target = targets.rows[Rows::hash(from, ip, kind) >> targets.shift];
+    std::uint64_t row = target.row;
+    if (target.key != TargetRow::key_of(from, ip) ||
+        (row & RowBits::kTagMask) != TargetRow::tag_of(from, kind)) [[unlikely]] {
+      row = owner.find_or_fill(from, ip, kind);
+      targets = owner.rows_.targets();
+    }
+    return row;
+  }
+
+  // The address in the IP packet at `packet`.
+  [[gnu::always_inline]] static std::uint64_t ip_of(const std::uint8_t* packet, const IpCode& code,
+                                                    std::uint64_t last) {
+    std::uint64_t raw;
+    std::memcpy(&raw, packet + 1, sizeof raw);
+    std::uint64_t ip = (last & ~code.mask) | (raw & code.mask);
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << code.extend) >> code.extend);
+  }
+
   [[gnu::always_inline]] bool take_tip(std::uint8_t head) {
     const IpCode& code = kIpCodes[head >> 5];
     if (code.size_bytes == 0) return false;
-    std::uint64_t raw;
-    std::memcpy(&raw, at + 1, sizeof raw);
-    std::uint64_t ip = (last_ip & ~code.mask) | (raw & code.mask);
-    ip = static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << code.extend) >> code.extend);
-    const TargetRow& target = targets.rows[Rows::hash(state, ip) >> targets.shift];
-    std::uint64_t row = target.row;
-    if (target.key != TargetRow::key_of(state, ip) ||
-        (row & RowBits::kTagMask) != TargetRow::tag_of(state)) [[unlikely]] {
-      row = owner.find_or_fill(state, ip);
-      targets = owner.rows_.targets();
-      if (row == 0) return false;
-    }
+    std::uint64_t ip = ip_of(at, code, last_ip);
+    std::uint64_t row = row_of(state, ip, IpKind::kTarget);
+    if (row == 0) return false;
     apply(row, target_first);
     top += top == 0;  // nothing was there to be dropped
     state = RowBits::next(row);
@@ -275,10 +297,46 @@ struct FastFlow::Loop {
     return deferred == 0 || use(std::exchange(deferred, 0), 0);
   }
 
+  // TIP.PGD, and the TIP.PGE behind it: both or none, so that tracing is on wherever it is left.
+  [[gnu::always_inline]] bool take_pause(std::uint8_t head) {
+    if (deferred != 0) return false;
+    const IpCode& off_code = kIpCodes[head >> 5];
+    bool silent = head >> 5 == 0;
+    if (off_code.size_bytes == 0 && !silent) return false;
+    std::uint64_t off_ip = silent ? 0 : ip_of(at, off_code, last_ip);
+    const std::uint8_t* on = skip_padding(at + (silent ? 1 : off_code.size_bytes));
+    if (on >= end || (*on & 0x1f) != 0x11) return false;
+    const IpCode& on_code = kIpCodes[*on >> 5];
+    if (on_code.size_bytes == 0) return false;
+    std::uint64_t on_ip = ip_of(on, on_code, silent ? last_ip : off_ip);
+    std::uint64_t off_row = row_of(state, off_ip, silent ? IpKind::kOffSilent : IpKind::kOff);
+    if (off_row == 0) return false;
+    std::uint64_t on_row = row_of(RowBits::next(off_row), on_ip, IpKind::kOn);
+    if (on_row == 0) return false;
+    apply(off_row, kPathFirst);
+    sum_when_on = sum & Counts::kInsnMask;
+    enabled = true;
+    apply(on_row, kPathFirst);
+    state = RowBits::next(on_row);
+    last_ip = on_ip;
+    at = on + on_code.size_bytes;
+    return true;
+  }
+
+  [[gnu::always_inline]] const std::uint8_t* skip_padding(const std::uint8_t* from) const {
+    while (from < end) {
+      std::uint64_t raw;
+      std::memcpy(&raw, from, sizeof raw);
+      if (raw != 0) return from + std::countr_zero(raw) / 8;
+      from += sizeof raw;
+    }
+    return from;
+  }
+
   // PAD, and the long TNT.
   [[gnu::always_inline]] bool take_extended(std::uint8_t head) {
     if (head == 0) {
-      ++at;
+      at = skip_padding(at);
       return true;
     }
     if (at[1] != 0xa3 || deferred != 0) return false;
@@ -323,7 +381,8 @@ struct FastFlow::Loop {
       if (out >= full) return true;
       std::uint8_t head = *at;
       if ((head & 1) != 0) {
-        go_on = (head & 0x1f) == 0x0d ? take_tip(head) : take_time(head);
+        unsigned kind = head & 0x1f;
+        go_on = kind == 0x0d ? take_tip(head) : kind == 0x01 ? take_pause(head) : take_time(head);
       } else if (head > 2) [[likely]] {
         if (deferred != 0) return false;
         ++at;

@@ -1,6 +1,6 @@
-// FastFlow: the fast path of the flow decoder. It takes TNT, TIP, CYC, MTC and PAD packets through
-// memoised rows (row.h), and stops in front of anything else, or where the code does not fit; the
-// complete decoder (flow.h) goes on from there.
+// FastFlow: the fast path of the flow decoder. It takes TNT, TIP, CYC, MTC and PAD packets, and
+// TIP.PGD with the TIP.PGE right behind it, through memoised rows (row.h), and stops in front of
+// anything else, or where the code does not fit; the complete decoder (flow.h) goes on from there.
 //
 // What it writes is the compact path: one word per TNT byte or TIP (row.h, Effect).
 //
@@ -96,7 +96,8 @@ class FastFlow {
     CodeMode mode = CodeMode::k64;
     std::uint64_t outcomes = 0;  // of TNT packets before it that are still to be used
     unsigned outcome_count = 0;
-    std::uint64_t insns = 0;  // executed on the way
+    std::uint64_t insns = 0;  // executed on the way, or since tracing was switched on
+    bool enabled = false;     // it was switched off and on
     // Stop behind the timing packet that reaches this.
     std::uint64_t stop_time = ~0ull;
   };
@@ -117,8 +118,8 @@ class FastFlow {
   struct Registers;
   struct Loop;
   bool run_block(Registers& r);
-  template <class Symbol>
-  std::uint64_t find_or_fill(StateKey state, Symbol symbol);
+  template <class... Symbol>
+  std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
   void drop();
 
   const DecoderConfig& config_;

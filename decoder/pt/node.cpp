@@ -25,6 +25,23 @@ bool needs_target(InstructionClass kind) {
   }
 }
 
+// The kinds that branch_kind() makes of instructions for which tracing is off while they run.
+bool is_far(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kFarJump:
+    case RecordKind::kFarCall:
+    case RecordKind::kFarReturn:
+    case RecordKind::kSystemCall:
+    case RecordKind::kSystemReturn:
+    case RecordKind::kDiscontinuity:  // VM entry, VM call
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_far(InstructionClass kind) { return is_far(branch_kind(kind)); }
+
 }  // namespace
 
 RowFiller::RowFiller(const CodeImage& code, Rows& rows) : code_(code), rows_(rows) {}
@@ -59,9 +76,11 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
     if (!insn) return node;
     ++node.tail_insns;
     switch (insn->kind) {
+      case InstructionClass::kMovCr3:
+        node.has_paging = true;
+        [[fallthrough]];
       case InstructionClass::kOther:
       case InstructionClass::kRepString:
-      case InstructionClass::kMovCr3:
       case InstructionClass::kPtwrite:
         ip = insn->next().value;
         break;
@@ -195,18 +214,34 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
   return row;
 }
 
-std::uint64_t RowFiller::fill(StateKey state, std::uint64_t target) {
+std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
+  // A row has 48 bits for the address.
+  if (static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << 16) >> 16) != ip) return 0;
+  switch (kind) {
+    case IpKind::kTarget:
+      return fill_target(state, ip);
+    case IpKind::kOff:
+    case IpKind::kOffSilent:
+      return fill_off(state, ip, kind);
+    case IpKind::kOn:
+      return fill_on(state, ip);
+  }
+  return 0;
+}
+
+std::uint64_t RowFiller::fill_target(StateKey state, std::uint64_t target) {
   CodeMode mode = rows_.state(state).mode;
-  // A row has 48 bits for the target.
-  if (static_cast<std::uint64_t>(static_cast<std::int64_t>(target << 16) >> 16) != target) return 0;
   Run run = begin(state);
   const Node& node = node_at(run.ip, mode);
   Step step = run_node(run, node, kMaxPush - 1);
   if (step == Step::kNone || too_large(run)) return abandon(run);
+  Transition t;
+  t.growth = static_cast<int>(run.call_count);
   if (step == Step::kStopped) {
     // More calls than one row can push: the TIP is for the next one.
     if (run.ip == run.effect_start) return abandon(run);
-    return put_target(state, target, run, static_cast<int>(run.call_count), true);
+    t.deferred = true;
+    return put_target(state, target, IpKind::kTarget, t, run);
   }
   bool returns = node.end.kind == InstructionClass::kReturn;
   if (!returns && !needs_target(node.end.kind)) return abandon(run);
@@ -215,20 +250,81 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint64_t target) {
   if (node.end.kind == InstructionClass::kIndirectCall)
     run.calls[run.call_count++] = node.end.next().value;
   branch(run, node, target);
-  return put_target(state, target, run, drops_entry ? -1 : static_cast<int>(run.call_count), false);
+  t.growth = drops_entry ? -1 : static_cast<int>(run.call_count);
+  return put_target(state, target, IpKind::kTarget, t, run);
 }
 
-std::uint64_t RowFiller::put_target(StateKey state, std::uint64_t target, const Run& run,
-                                    int growth, bool deferred) {
+std::uint64_t RowFiller::put_target(StateKey state, std::uint64_t target, IpKind kind,
+                                    Transition transition, const Run& run) {
   CodeMode mode = rows_.state(state).mode;
-  Transition t;
-  t.growth = growth;
-  t.deferred = deferred;
-  t.next = rows_.key_of(run.ip, mode);
-  t.effect = close(run, mode, false);
-  std::uint64_t row = t.pack();
-  rows_.put(state, target, row);
+  if (transition.next == 0) transition.next = rows_.key_of(run.ip, mode);
+  transition.effect = close(run, mode, false);
+  std::uint64_t row = transition.pack();
+  rows_.put(state, target, kind, row);
   return row;
+}
+
+// --- Off and on ------------------------------------------------------------------------------
+
+// Up to the branch that the packet is bound to, that included; its record is made when it is known
+// where the flow goes on. No value: the complete decoder has to look at it.
+std::optional<Rows::State> RowFiller::run_off(Run& run, const Node& node, std::uint64_t to,
+                                              IpKind kind) {
+  if (!node.usable || node.has_paging) return std::nullopt;
+  bool silent = kind == IpKind::kOffSilent;
+  if (silent && (skl014_ || !is_far(node.end.kind))) return std::nullopt;
+  for (const Node::Direct& direct : node.directs) {
+    run.insns += direct.insns;
+    run.tail += direct.insns;
+    ++run.branches;
+    if (!silent && direct.to == to)
+      return Rows::State{direct.from, CodeMode::k64, true, direct.kind, direct.behind, to};
+    if (direct.kind == RecordKind::kCall && direct.to != direct.behind) {
+      if (run.call_count == kMaxPush) return std::nullopt;
+      run.calls[run.call_count++] = direct.behind;
+    }
+    record(run, direct.from, direct.to, direct.kind);
+  }
+  run.insns += node.tail_insns;
+  run.tail += node.tail_insns;
+  run.branches += node.end.is_branch();
+  return Rows::State{node.end.address.value,     CodeMode::k64,         true,
+                     branch_kind(node.end.kind), node.end.next().value, to};
+}
+
+std::uint64_t RowFiller::fill_off(StateKey state, std::uint64_t to, IpKind kind) {
+  CodeMode mode = rows_.state(state).mode;
+  Run run = begin(state);
+  std::optional<Rows::State> off = run_off(run, node_at(run.ip, mode), to, kind);
+  if (!off || too_large(run)) return abandon(run);
+  off->mode = mode;
+  Transition t;
+  t.next = rows_.add_state(*off);
+  t.growth = static_cast<int>(run.call_count);
+  return put_target(state, to, kind, t, run);
+}
+
+// As RecordSink does it. Flow that comes back to where the branch led was away for no record.
+std::uint64_t RowFiller::fill_on(StateKey state, std::uint64_t ip) {
+  const Rows::State off = rows_.state(state);
+  Run run = begin(state);
+  auto leaves = [&](std::uint64_t to) {
+    return off.off_kind != RecordKind::kConditional || to != off.off_next;
+  };
+  bool came_back = is_far(off.off_kind) || (off.off_told_to == ip && leaves(ip));
+  std::uint64_t to = came_back ? ip : off.off_told_to;
+  bool led_somewhere = to != 0 && leaves(to);
+  if (led_somewhere) record(run, off.ip, to, off.off_kind);
+  if (!came_back) {
+    auto& records = rows_.book().records;
+    auto filter = static_cast<std::uint16_t>(EdgeCause::kFilter);
+    std::uint8_t flags = led_somewhere ? kFlagAsync : 0;
+    records.push_back(
+        {{led_somewhere ? to : off.ip}, {}, 0, 0, RecordKind::kDisable, flags, filter});
+    records.push_back({{}, {ip}, 0, 0, RecordKind::kEnable, 0, filter});
+  }
+  run.ip = ip;
+  return put_target(state, ip, IpKind::kOn, {}, run);
 }
 
 }  // namespace tailtrace::pt

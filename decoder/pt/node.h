@@ -24,6 +24,7 @@ struct Node {
   std::vector<Direct> directs;
   Instruction end;               // the branch that ends it
   std::uint32_t tail_insns = 0;  // since the last direct, the end included
+  bool has_paging = false;       // a MOV to CR3 is on the way
   bool usable = false;           // false: code is missing, or it goes on for too long
 };
 
@@ -38,7 +39,10 @@ class RowFiller {
   // The row, which is put into its place; 0 when the state cannot use the packet, or the complete
   // decoder has to look at it. REQUIRES: the rows are not full.
   std::uint64_t fill(StateKey state, std::uint8_t bits);
-  std::uint64_t fill(StateKey state, std::uint64_t target);
+  std::uint64_t fill(StateKey state, std::uint64_t ip, IpKind kind);
+
+  // SKL014: a direct branch may end the tracing without saying where it went.
+  void expect_skl014(bool expect) { skl014_ = expect; }
 
   // Forgets its nodes, as when the rows are dropped.
   void drop() {
@@ -71,13 +75,18 @@ class RowFiller {
   void record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind);
   bool too_large(const Run& run) const;
   std::uint64_t abandon(const Run& run);
-  std::uint64_t put_target(StateKey state, std::uint64_t target, const Run& run, int growth,
-                           bool deferred);
+  std::uint64_t fill_target(StateKey state, std::uint64_t target);
+  std::uint64_t fill_off(StateKey state, std::uint64_t to, IpKind kind);
+  std::uint64_t fill_on(StateKey state, std::uint64_t ip);
+  std::optional<Rows::State> run_off(Run& run, const Node& node, std::uint64_t to, IpKind kind);
+  std::uint64_t put_target(StateKey state, std::uint64_t target, IpKind kind, Transition transition,
+                           const Run& run);
   std::uint32_t close(const Run& run, CodeMode mode, bool returns);
 
   const CodeImage& code_;
   Rows& rows_;
   Epoch epoch_;
+  bool skl014_ = false;
   std::array<std::optional<CodeReader>, 3> readers_;
   std::unordered_map<std::uint64_t, Node> nodes_[3];
 };

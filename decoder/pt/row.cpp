@@ -66,11 +66,13 @@ void Rows::drop() {
 
 StateKey Rows::key_of(std::uint64_t ip, CodeMode mode) {
   StateKey& key = keys_[static_cast<std::size_t>(mode)][ip];
-  if (key == 0) {
-    states_.push_back({ip, mode});
-    key = static_cast<std::uint32_t>(states_.size()) * kScramble & kKeyMask;
-  }
+  if (key == 0) key = add_state({ip, mode});
   return key;
+}
+
+StateKey Rows::add_state(const State& state) {
+  states_.push_back(state);
+  return static_cast<std::uint32_t>(states_.size()) * kScramble & kKeyMask;
 }
 
 std::uint32_t Rows::add_effect(const Effect& effect, const Side& side) {
@@ -128,21 +130,21 @@ void Rows::grow_outcomes() {
 
 // --- Targets: the next free slot --------------------------------------------------------------
 
-std::uint64_t Rows::find(StateKey state, std::uint64_t ip) const {
-  std::uint64_t key = TargetRow::key_of(state, ip), tag = TargetRow::tag_of(state);
+std::uint64_t Rows::find(StateKey state, std::uint64_t ip, IpKind kind) const {
+  std::uint64_t key = TargetRow::key_of(state, ip), tag = TargetRow::tag_of(state, kind);
   std::size_t mask = targets_.size() - 1;
-  for (std::size_t at = hash(state, ip) >> (kKeyBits - target_bits_);; ++at) {
+  for (std::size_t at = hash(state, ip, kind) >> (kKeyBits - target_bits_);; ++at) {
     const TargetRow& row = targets_[at & mask];
     if (row.row == 0) return 0;
     if (row.key == key && (row.row & RowBits::kTagMask) == tag) return row.row;
   }
 }
 
-void Rows::put(StateKey state, std::uint64_t ip, std::uint64_t row) {
+void Rows::put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row) {
   if (++target_count_ * 2 > targets_.size()) grow_targets();
-  std::size_t mask = targets_.size() - 1, at = hash(state, ip) >> (kKeyBits - target_bits_);
+  std::size_t mask = targets_.size() - 1, at = hash(state, ip, kind) >> (kKeyBits - target_bits_);
   while (targets_[at & mask].row != 0) ++at;
-  targets_[at & mask] = {TargetRow::key_of(state, ip), row | TargetRow::tag_of(state)};
+  targets_[at & mask] = {TargetRow::key_of(state, ip), row | TargetRow::tag_of(state, kind)};
 }
 
 void Rows::grow_targets() {
@@ -155,7 +157,7 @@ void Rows::grow_targets() {
     if (row.row == 0) continue;
     auto state = static_cast<StateKey>(row.key >> 48 | (row.row & 0xf) << 16);
     auto ip = static_cast<std::uint64_t>(static_cast<std::int64_t>(row.key << 16) >> 16);
-    std::size_t at = hash(state, ip) >> (kKeyBits - target_bits_);
+    std::size_t at = hash(state, ip, TargetRow::kind_of(row.row)) >> (kKeyBits - target_bits_);
     while (targets_[at & mask].row != 0) ++at;
     targets_[at & mask] = row;
   }

@@ -78,8 +78,16 @@ struct Transition {
   }
 };
 
-// What a TIP makes of a state: 48 bits of the target and 16 of the state; the row, with the state's
-// other bits and a one in its tag.
+// What an IP packet says.
+enum class IpKind : std::uint8_t {
+  kTarget,     // TIP
+  kOff,        // TIP.PGD
+  kOffSilent,  // TIP.PGD without an address: 0
+  kOn,         // TIP.PGE, to a state that a TIP.PGD led to
+};
+
+// What an IP packet makes of a state: 48 bits of the address and 16 of the state; the row, with the
+// state's other bits, a one and the kind in its tag.
 struct TargetRow {
   std::uint64_t key = 0;
   std::uint64_t row = 0;
@@ -87,7 +95,10 @@ struct TargetRow {
   static std::uint64_t key_of(StateKey state, std::uint64_t ip) {
     return (ip & 0xffffffffffffull) | std::uint64_t{state} << 48;
   }
-  static std::uint64_t tag_of(StateKey state) { return 0x10 | state >> 16; }
+  static std::uint64_t tag_of(StateKey state, IpKind kind) {
+    return 0x10 | state >> 16 | static_cast<std::uint64_t>(kind) << 5;
+  }
+  static IpKind kind_of(std::uint64_t row) { return static_cast<IpKind>(row >> 5 & 3); }
 };
 
 // What a row does beside leading to the next state.
@@ -160,16 +171,24 @@ class Rows {
   struct State {
     std::uint64_t ip = 0;
     CodeMode mode = CodeMode::k64;
+    // Tracing is off: the branch at `ip` led to where it is not on, and this says where.
+    bool off = false;
+    RecordKind off_kind = RecordKind::kNone;
+    std::uint64_t off_next = 0;     // behind that branch
+    std::uint64_t off_told_to = 0;  // 0 unknown
   };
   // REQUIRES: not full().
   StateKey key_of(std::uint64_t ip, CodeMode mode);
+  // A new one each time.
+  StateKey add_state(const State& state);
   const State& state(StateKey key) const { return states_[(key * kInverse & kKeyMask) - 1]; }
 
   static std::uint32_t hash(StateKey state, std::uint8_t bits) {
     return state ^ (bits * 0x4f1b5u & kKeyMask);
   }
-  static std::uint32_t hash(StateKey state, std::uint64_t ip) {
-    return state ^ static_cast<std::uint32_t>((ip * 0x9e3779b97f4a7c15ull) >> (64 - kKeyBits));
+  static std::uint32_t hash(StateKey state, std::uint64_t ip, IpKind kind) {
+    std::uint64_t mixed = (ip + static_cast<std::uint64_t>(kind)) * 0x9e3779b97f4a7c15ull;
+    return state ^ static_cast<std::uint32_t>(mixed >> (64 - kKeyBits));
   }
 
   // Where the fast path looks: slot = hash >> shift; the tag tells whether it is the row.
@@ -194,10 +213,10 @@ class Rows {
 
   // The row, wherever it is; 0 when it is not filled in.
   std::uint64_t find(StateKey state, std::uint8_t bits) const;
-  std::uint64_t find(StateKey state, std::uint64_t ip) const;
+  std::uint64_t find(StateKey state, std::uint64_t ip, IpKind kind) const;
   // REQUIRES: not full(); the row is not there.
   void put(StateKey state, std::uint8_t bits, std::uint64_t row);
-  void put(StateKey state, std::uint64_t ip, std::uint64_t row);
+  void put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row);
   // The next effect's number is that of its side.
   std::uint32_t add_effect(const Effect& effect, const Side& side);
 

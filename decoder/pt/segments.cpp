@@ -210,7 +210,7 @@ std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment
 
 // --- Records ---------------------------------------------------------------------------------
 
-// The time of each TNT and TIP packet of a segment, in order.
+// The time of each packet that makes words of the path, in order.
 class PacketTimes {
  public:
   PacketTimes(ByteSpan trace, const Segment& segment, const DecoderConfig& config)
@@ -223,7 +223,7 @@ class PacketTimes {
     while (packets_.offset() < offset_bytes && step()) {
     }
   }
-  // Behind the next TNT or TIP.
+  // Behind the next TNT, TIP, TIP.PGD or TIP.PGE.
   void next() {
     while (step() && !at_branch_) {
     }
@@ -235,10 +235,13 @@ class PacketTimes {
   bool step() {
     Packet packet;
     if (packets_.next(packet) != ReadStatus::kOk) return false;
-    at_branch_ = packet.kind == PacketKind::kTnt || packet.kind == PacketKind::kTip;
+    at_branch_ = false;
     switch (packet.kind) {
       case PacketKind::kTnt:
       case PacketKind::kTip:
+      case PacketKind::kTipPgd:
+      case PacketKind::kTipPge:
+        at_branch_ = true;
         keep_time();
         break;
       case PacketKind::kPsb:
