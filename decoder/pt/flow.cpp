@@ -55,6 +55,7 @@ void FlowWalker::run(std::size_t begin, std::size_t end) {
     Next next = walk(*psb);
     if (std::exchange(first, false)) started_at_ = began_at_;
     if (next == Next::kDone) break;
+    forget_reading_on();
     std::size_t from = std::max(consumed_offset_, sync_offset_ + kPsbSize_bytes);
     psb = find_psb(trace_, from);
     std::size_t resync = std::min(psb.value_or(end), end);
@@ -92,7 +93,7 @@ bool FlowWalker::try_fast() {
   if (!enabled_ || held_ || in_transaction_) return false;
   if (!items_.is_between_packets()) return false;
   FastFlow::Place place;
-  place.offset = items_.place();
+  const std::size_t begin = place.offset = items_.place();
   std::size_t end = end_;
   if (next_change_ < config_.code_changes.size()) {
     // The item that brings a change is for the complete decoder.
@@ -112,13 +113,33 @@ bool FlowWalker::try_fast() {
   items_.resume(place.offset, place.last_ip);
   outcomes_ = place.outcomes;
   outcome_count_ = place.outcome_count;
-  consumed_offset_ = std::max(consumed_offset_, place.offset);
+  if (place.offset > consumed_offset_) {
+    consumed_offset_ = fast_end_ = place.offset;
+    fast_begin_ = begin;
+  }
   if (place.enabled) anchor();
   since_anchor_ += place.insns;
   if (items_.clock().known()) time_ = std::max(time_, items_.clock().ticks());
   straight_on({place.ip});
   straight_ = 1;  // not at once again
   return true;
+}
+
+// The fast path reads timing packets behind the last packet that it uses. After an error they are
+// searched for a PSB: a CYC that was cut off takes its first byte for its own last one.
+void FlowWalker::forget_reading_on() {
+  if (consumed_offset_ != fast_end_) return;
+  PacketReader packets(trace_, config_.errata.skz84);
+  packets.seek(fast_begin_);
+  std::size_t last = fast_begin_;
+  for (Packet packet; packets.offset() < fast_end_;) {
+    std::size_t offset = packets.offset();
+    if (packets.next(packet) != ReadStatus::kOk) break;
+    bool used = packet.kind == PacketKind::kTnt || packet.kind == PacketKind::kTip ||
+                packet.kind == PacketKind::kTipPge;
+    if (used) last = offset + 1;
+  }
+  consumed_offset_ = last;
 }
 
 void FlowWalker::push_return(Address to) {

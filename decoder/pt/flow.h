@@ -78,6 +78,7 @@ class FlowWalker {
   Next proceed(const Instruction& insn);
   Next straight_on(Address to);
   bool try_fast();
+  void forget_reading_on();
   void push_return(Address to);
   bool pop_return(std::uint64_t& to);
 
@@ -145,7 +146,8 @@ class FlowWalker {
   std::uint32_t loop_mark_in_ = 0;  // branches until the mark moves
 
   std::size_t end_ = 0;
-  std::size_t consumed_offset_ = 0;  // of the last item that was used up
+  std::size_t consumed_offset_ = 0;            // of the last item that was used up
+  std::size_t fast_begin_ = 0, fast_end_ = 0;  // of the fast path's last stretch
   std::uint64_t time_ = 0;
   bool time_exact_ = false;
   std::size_t sync_offset_ = 0;

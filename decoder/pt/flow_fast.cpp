@@ -110,7 +110,8 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   if (end < kReadAhead_bytes || place.offset >= end - kReadAhead_bytes) return false;
   std::uint8_t first = trace[place.offset];
   bool common = place.outcome_count != 0 || ((first & 1) == 0 && first != 0x02) ||
-                (first & 0x1f) == 0x0d || (first & 0x1f) == 0x01 || (first & 3) == 3 || first == 0x59;
+                (first & 0x1f) == 0x0d || (first & 0x1f) == 0x01 || (first & 3) == 3 ||
+                first == 0x59;
   if (!common) return false;
   if (rows_.full()) drop();
 

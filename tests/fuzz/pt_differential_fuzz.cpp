@@ -8,13 +8,12 @@
 // cannot decode on the two may differ: ours loses less. Up to there they must agree to the letter,
 // but for what differs on purpose:
 //
-//   * A return that does not match its call. SDM, "RET compression": the processor's entry is
-//   popped
-//     by the RET. libipt 2.0.5 leaves it and goes to a wrong place at the next compressed return.
+//   * A return that does not match its call. SDM, "RET compression": the RET pops the processor's
+//     entry. libipt 2.0.5 leaves it and goes to a wrong place at the next compressed return.
 //     The recipes have no uncompressed return with a call on the stack.
-//   * Bytes that are no instruction of the program, which a wild target begins in the middle of
-//   one:
-//     libipt measures lengths and lets what always faults (UD0) pass, and other lengths at that.
+//   * Bytes that are no instruction of the program, which a wild target in the middle of one leads
+//     to: libipt measures lengths and lets what always faults (UD0) pass, and other lengths at
+//     that.
 //   * Where the flow was when data was lost (Event::to of kOverflow), which libipt does not say.
 #include <fmt/format.h>
 
@@ -132,7 +131,7 @@ class TraceMaker {
     raw({(bits | 1u << count) << 1});
   }
   void packet() {
-    switch (recipe_.next() % 24) {
+    switch (recipe_.next() % 26) {
       case 0:
         return psb();
       case 1:
@@ -165,6 +164,9 @@ class TraceMaker {
         return ip(0x0d, address());
       case 16:
         return raw({0x02, 0xa3, recipe_.next(), recipe_.next(), 0x01, 0, 0, 0});
+      case 17:
+      case 18:  // out of a filter and in again
+        return ip(0x01, address()), raw({0, 0, 0}), ip(0x11, address());
       default:
         return outcomes();
     }
