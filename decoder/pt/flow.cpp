@@ -106,6 +106,7 @@ bool FlowWalker::try_fast() {
   place.outcomes = outcomes_;
   place.outcome_count = outcome_count_;
   place.last_ip = items_.last_ip();
+  place.time_exact = items_.has_fresh_time();
   place.ip = ip_.value;
   place.mode = mode_;
   flush();

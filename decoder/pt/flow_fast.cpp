@@ -66,6 +66,7 @@ struct FastFlow::Registers {
   std::uint64_t sum = 0;
   std::uint64_t sum_when_on = 0;  // when tracing was switched on last
   bool enabled = false;
+  bool timed = false;  // any timing packet was taken
   Clock* clock;
   std::uint64_t stop_time;
   bool skd007;
@@ -115,7 +116,9 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   if (!common) return false;
   if (rows_.full()) drop();
 
-  PathWords& words = sink.begin_path({place.ip}, place.offset, rows_.shared_book());
+  std::uint64_t time = clock.known() ? clock.ticks() : 0;
+  PathWords& words =
+      sink.begin_path({{place.ip}, place.offset, time, place.time_exact}, rows_.shared_book());
   Registers r{};
   r.at = trace.data() + place.offset;
   r.end = trace.data() + end - kReadAhead_bytes;
@@ -153,7 +156,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   place.outcomes = left >> 1 & ((1u << place.outcome_count) - 1);
   place.outcomes = place.outcomes << r.rest_count | (r.rest & ((1ull << r.rest_count) - 1));
   place.outcome_count += r.rest_count;
-  sink.end_path({place.ip}, totals);
+  sink.end_path({place.ip}, totals, r.timed);
   return true;
 }
 
@@ -164,7 +167,7 @@ struct FastFlow::Loop {
   const std::uint8_t* at;
   const std::uint8_t* const end;
   std::uint64_t last_ip, sum = 0, sum_when_on = 0, rest;
-  bool enabled = false;
+  bool enabled = false, timed;
   StateKey state;
   std::uint8_t left = 0, deferred;
   unsigned rest_count;
@@ -185,6 +188,7 @@ struct FastFlow::Loop {
         end(r.end),
         last_ip(r.last_ip),
         rest(r.rest),
+        timed(r.timed),
         state(r.state),
         deferred(r.deferred),
         rest_count(r.rest_count),
@@ -211,6 +215,7 @@ struct FastFlow::Loop {
     r.sum = sum;
     r.sum_when_on = sum_when_on;
     r.enabled = enabled;
+    r.timed = timed;
   }
 
   // What a row does beside leading to the next state. Storing always is cheaper than asking.
@@ -367,6 +372,7 @@ struct FastFlow::Loop {
     } else {
       return false;
     }
+    timed = true;
     return clock.ticks() < stop_time;
   }
 

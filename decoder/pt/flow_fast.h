@@ -74,14 +74,22 @@ struct PathTotals {
   std::uint64_t insns = 0, branches = 0, records = 0;
 };
 
+// Where the fast path begins.
+struct PathStart {
+  Address at;                    // control
+  std::size_t offset_bytes = 0;  // of its first packet
+  std::uint64_t time = 0;        // 0 unknown
+  bool time_exact = false;
+};
+
 // Takes compact paths beside what a Sink takes.
 class PathSink : public Sink {
  public:
-  // The fast path begins at the packet at `offset_bytes`, with control at `at`. Words are appended
-  // to the result; they refer to `book`.
-  virtual PathWords& begin_path(Address at, std::size_t offset_bytes,
+  // Words are appended to the result; they refer to `book`.
+  virtual PathWords& begin_path(const PathStart& start,
                                 const std::shared_ptr<const EffectBook>& book) = 0;
-  virtual void end_path(Address at, const PathTotals& totals) = 0;
+  // `timed`: there were timing packets on the way.
+  virtual void end_path(Address at, const PathTotals& totals, bool timed) = 0;
 };
 
 class FastFlow {
@@ -98,6 +106,7 @@ class FastFlow {
     unsigned outcome_count = 0;
     std::uint64_t insns = 0;  // executed on the way, or since tracing was switched on
     bool enabled = false;     // it was switched off and on
+    bool time_exact = false;  // a timing packet came right before
     // Stop behind the timing packet that reaches this.
     std::uint64_t stop_time = ~0ull;
   };

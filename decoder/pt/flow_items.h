@@ -96,6 +96,8 @@ class ItemReader {
     have_ip_ = true;
     have_current_ = false;
   }
+  // Whether the packet at place() has a time of its own.
+  bool has_fresh_time() const { return have_current_ ? current_.time_exact : fresh_time_; }
   std::uint64_t last_ip() const { return last_ip_; }
   Clock& clock() { return clock_; }
 

@@ -1,6 +1,7 @@
 #include "decoder/pt/segments.h"
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -103,21 +104,21 @@ class PathRecorder final : public PathSink {
     path_.gaps_.push_back(gap);
   }
 
-  PathWords& begin_path(Address at, std::size_t offset_bytes,
+  PathWords& begin_path(const PathStart& start,
                         const std::shared_ptr<const EffectBook>& book) override {
     next_ = {};
     next_.book = book;
-    next_.offset_bytes = offset_bytes;
+    next_.start = start;
     next_.first_word = path_.words_.size();
-    next_begin_ = at;
     return path_.words_;
   }
 
-  void end_path(Address at, const PathTotals& totals) override {
+  void end_path(Address at, const PathTotals& totals, bool timed) override {
     next_.word_count = path_.words_.size() - next_.first_word;
     if (next_.word_count == 0) return;
-    begin(next_begin_, 0);
-    next_.open_insns = slow_.hand_over(next_begin_);
+    begin(next_.start.at, 0);
+    next_.open_insns = slow_.hand_over(next_.start.at);
+    next_.timed = timed;
     close_chunk();
     next_.first_record = path_.records_.size();
     next_.end = at;
@@ -173,7 +174,6 @@ class PathRecorder final : public PathSink {
   SegmentPath& path_;
   RecordSink slow_;
   SegmentPath::Chunk next_;  // being written
-  Address next_begin_;
   bool begun_ = false;
   bool inside_ = false;
 };
@@ -225,13 +225,34 @@ class PacketTimes {
   }
   // Behind the next TNT, TIP, TIP.PGD or TIP.PGE.
   void next() {
-    while (step() && !at_branch_) {
+    while (!skip_common() && step() && !at_branch_) {
     }
   }
   std::uint64_t time() const { return time_; }
   bool exact() const { return exact_; }
 
  private:
+  // The most frequent packets, without taking them apart: a short TNT, TIP, and CYCs before them.
+  bool skip_common() {
+    const std::uint8_t* bytes = packets_.bytes().data();
+    std::size_t offset = packets_.offset(), size = packets_.size_bytes();
+    while (offset < size && (bytes[offset] & 7) == 3) {  // CYC of one byte
+      clock_.take_cyc(bytes[offset++] >> 3);
+      fresh_ = true;
+    }
+    constexpr std::uint8_t kTipSizes[8] = {0, 3, 5, 7, 7, 0, 9, 0};
+    std::uint8_t head = offset < size ? bytes[offset] : 0;
+    std::size_t length = 0;
+    if ((head & 1) == 0 && head > 2)
+      length = 1;
+    else if ((head & 0x1f) == 0x0d)
+      length = kTipSizes[head >> 5];
+    bool whole = length != 0 && offset + length <= size;
+    if (whole) keep_time();
+    packets_.seek(whole ? offset + length : offset);
+    return whole;
+  }
+
   bool step() {
     Packet packet;
     if (packets_.next(packet) != ReadStatus::kOk) return false;
@@ -282,51 +303,152 @@ std::size_t SegmentPath::size_bytes() const {
          records_.size() * sizeof(BranchRecord) + gaps_.size() * sizeof(Gap);
 }
 
-void SegmentPath::expand(const Chunk& chunk, PacketTimes& times,
-                         std::vector<BranchRecord>& out) const {
-  times.seek(chunk.offset_bytes);
-  std::span<const std::uint32_t> words = words_.span().subspan(chunk.first_word, chunk.word_count);
-  const EffectBook& book = *chunk.book;
-  std::uint64_t open = chunk.open_insns;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if ((words[i] & kPathFirst) != 0) times.next();
-    const Effect& effect = book.effects[words[i] & kPathEffect];
-    if (effect.record_count == 0) {
-      open += effect.insns;
-      continue;
-    }
-    const BranchRecord* from = book.records.data() + effect.first_record;
-    std::size_t first = out.size();
-    out.insert(out.end(), from, from + effect.record_count);
-    std::uint8_t flags = times.exact() ? kFlagTimeExact : 0;
-    for (std::size_t r = first; r < out.size(); ++r) {
-      out[r].time = times.time();
-      out[r].flags |= flags;
-    }
-    out[first].insns += static_cast<std::uint32_t>(open);
-    open = effect.tail_insns;
-    if (!effect.returns) continue;
-    bool last = i + 1 == words.size();
-    out.back().to = last ? chunk.end : Address{book.effects[words[i + 1] & kPathEffect].start};
+// Writes records by way of a buffer in the first cache, and sees to it that time does not go back:
+// events carry the clock's estimate as it was.
+class RecordWriter {
+ public:
+  explicit RecordWriter(std::vector<BranchRecord>& out) : out_(out) {}
+  ~RecordWriter() { flush(); }
+
+  // Room for `count` records, at most kMost, behind the last one; counted by grow().
+  static constexpr std::size_t kMost = 512;
+  BranchRecord* room(std::size_t count) {
+    if (size_ + count > std::size(buffer_)) flush();
+    return buffer_ + size_;
   }
+  void grow(std::size_t count) { size_ += count; }
+
+  void append(std::span<const BranchRecord> records) {
+    for (const BranchRecord& record : records) {
+      BranchRecord& to = *room(1);
+      to = record;
+      to.time = not_before(record.time);
+      grow(1);
+    }
+  }
+
+  // The time of what is written next.
+  std::uint64_t not_before(std::uint64_t time) {
+    if (time < time_ && time_ - time < kMaxOvershoot) time = time_;
+    return time_ = time;
+  }
+
+ private:
+  void flush() {
+    out_.insert(out_.end(), buffer_, buffer_ + size_);
+    size_ = 0;
+  }
+
+  std::vector<BranchRecord>& out_;
+  std::size_t size_ = 0;
+  std::uint64_t time_ = 0;
+  BranchRecord buffer_[2 * kMost];
+};
+static_assert(Counts::kMaxBranches + 2 <= RecordWriter::kMost);
+
+namespace {
+
+// Copies records and gives them a time; `insns` more ran before the first.
+inline void copy_records(const BranchRecord* from, std::size_t count, std::uint64_t time,
+                         std::uint8_t flags, std::uint32_t insns, BranchRecord* to) {
+  // The last eight bytes at once: a byte read back from a wider store waits for it.
+  constexpr std::size_t kLast = offsetof(BranchRecord, insns);
+  std::uint64_t more = std::uint64_t{flags} << (8 * (offsetof(BranchRecord, flags) - kLast));
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i].from = from[i].from;
+    to[i].to = from[i].to;
+    to[i].time = time;
+    std::uint64_t last;
+    std::memcpy(&last, &from[i].insns, sizeof last);
+    last |= more;
+    std::memcpy(&to[i].insns, &last, sizeof last);
+  }
+  to->insns += insns;
 }
+
+}  // namespace
+
+// Words of a chunk, as records, one after the other.
+template <bool kTimed>
+class SegmentPath::Expander {
+ public:
+  Expander(const SegmentPath& path, const Chunk& chunk, PacketTimes& times, RecordWriter& out)
+      : words_(path.words_.span().subspan(chunk.first_word, chunk.word_count)),
+        chunk_(chunk),
+        effects_(chunk.book->effects.data()),
+        records_(chunk.book->records.data()),
+        times_(times),
+        out_(out),
+        time_(out.not_before(chunk.start.time)),
+        open_(chunk.open_insns) {}
+
+  [[gnu::always_inline]] void run() {
+    // Effects and records lie anywhere in memory, and are known long before.
+    constexpr std::size_t kAhead = 8;
+    std::size_t i = 0;
+    for (; i + 2 * kAhead < words_.size(); ++i) {
+      __builtin_prefetch(&effect_at(i + 2 * kAhead));
+      __builtin_prefetch(records_ + effect_at(i + kAhead).first_record);
+      expand(i);
+    }
+    for (; i < words_.size(); ++i) expand(i);
+    if (returned_to_ != nullptr) *returned_to_ = chunk_.end;
+  }
+
+ private:
+  const Effect& effect_at(std::size_t i) const { return effects_[words_[i] & kPathEffect]; }
+
+  [[gnu::always_inline]] void expand(std::size_t i) {
+    if ((words_[i] & kPathFirst) != 0) next_packet(i == 0);
+    const Effect& effect = effect_at(i);
+    if (returned_to_ != nullptr) returned_to_->value = effect.start;
+    returned_to_ = nullptr;
+    if (effect.record_count == 0) {
+      open_ += effect.insns;
+      return;
+    }
+    BranchRecord* to = out_.room(effect.record_count);
+    copy_records(records_ + effect.first_record, effect.record_count, time_, flags_, open_, to);
+    open_ = effect.tail_insns;
+    if (effect.returns) returned_to_ = &to[effect.record_count - 1].to;
+    out_.grow(effect.record_count);
+  }
+
+  [[gnu::always_inline]] void next_packet(bool first) {
+    bool exact = first && chunk_.start.time_exact && time_ != 0;
+    if (kTimed) {
+      times_.next();
+      time_ = out_.not_before(times_.time());
+      exact = times_.exact();
+    }
+    flags_ = exact ? kFlagTimeExact : 0;
+  }
+
+  const std::span<const std::uint32_t> words_;
+  const Chunk& chunk_;
+  const Effect* const effects_;
+  const BranchRecord* const records_;
+  PacketTimes& times_;
+  RecordWriter& out_;
+  std::uint64_t time_;
+  std::uint32_t open_;
+  std::uint8_t flags_ = 0;
+  Address* returned_to_ = nullptr;  // of a return in the buffer: where the next effect starts
+};
 
 void SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
                           std::vector<BranchRecord>& out) const {
-  const std::size_t begin = out.size();
-  out.reserve(begin + totals_.records);
+  out.reserve(out.size() + totals_.records);
   PacketTimes times(trace, segment_, config);
+  RecordWriter writer(out);
   for (const Chunk& chunk : chunks_) {
-    if (chunk.word_count != 0) expand(chunk, times, out);
-    auto first = records_.begin() + static_cast<std::ptrdiff_t>(chunk.first_record);
-    out.insert(out.end(), first, first + static_cast<std::ptrdiff_t>(chunk.record_count));
-  }
-  // Events carry the clock's estimate as it was.
-  std::uint64_t before = 0;
-  for (std::size_t i = begin; i < out.size(); ++i) {
-    std::uint64_t& time = out[i].time;
-    if (time < before && before - time < kMaxOvershoot) time = before;
-    before = time;
+    if (chunk.timed) {
+      times.seek(chunk.start.offset_bytes);
+      Expander<true>(*this, chunk, times, writer).run();
+    } else if (chunk.word_count != 0) {
+      Expander<false>(*this, chunk, times, writer).run();
+    }
+    writer.append(std::span(records_).subspan(chunk.first_record, chunk.record_count));
   }
 }
 

@@ -56,14 +56,16 @@ class SegmentPath {
   // A stretch of the fast path, and the records that follow it.
   struct Chunk {
     std::shared_ptr<const EffectBook> book;
-    std::size_t offset_bytes = 0;  // of its first packet
+    PathStart start;
+    bool timed = false;  // time moves on inside
     std::size_t first_word = 0, word_count = 0;
     std::size_t first_record = 0, record_count = 0;
     Address end;
     std::uint32_t open_insns = 0;  // executed since the last record before it
   };
 
-  void expand(const Chunk& chunk, class PacketTimes& times, std::vector<BranchRecord>& out) const;
+  template <bool kTimed>
+  class Expander;
 
   Segment segment_;
   PathTotals totals_;

@@ -1,14 +1,15 @@
 // Speed of the Intel PT decoders, all on the same bytes in one run, on one core.
 //
-//   pt_bench [--prefix-bytes=N] [--peers=no] INPUT...
+//   pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] INPUT...
 //
-// An INPUT is a trace bundle (.../trace.json) or the prefix of a generated trace. Times are CPU
-// times of the thread, so that other programs disturb little. One line per measurement:
+// An INPUT is a trace bundle (.../trace.json) or the prefix of a generated trace. What is compared
+// runs in turn, --rounds times, and medians are printed. Times are CPU times of the thread, so that
+// other programs disturb little; only several threads are measured by the wall. One line each:
 //
 //   INPUT  DECODER  seconds  ns/branch  M instructions/s  how often faster than libipt's decoders
 //
-// Peers are slow: they, and "flow" beside them, decode the first --prefix-bytes only (16 MiB);
-// "flow, whole" decodes all.
+// Peers are slow, so decoders are compared on the first --prefix-bytes (16 MiB); what has no peer
+// takes the whole trace.
 #include <fmt/core.h>
 #include <intel-pt.h>
 #include <time.h>
@@ -18,8 +19,10 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
-#include "decoder/pt/flow_fast.h"
+#include "decoder/pt/segments.h"
+#include "decoder/pt/synthesis.h"
 #include "tests/support/pt_inputs.h"
 
 namespace tailtrace::pt {
@@ -148,13 +151,13 @@ class CountingSink final : public PathSink {
   }
   void event(const Event&) override {}
   void gap(const Gap&) override {}
-  PathWords& begin_path(Address, std::size_t, const std::shared_ptr<const EffectBook>&) override {
+  PathWords& begin_path(const PathStart&, const std::shared_ptr<const EffectBook>&) override {
     // A history keeps the words of a segment and goes on with the next.
     constexpr std::size_t kSegmentWords = 1u << 16;
     if (words_.size() > kSegmentWords) words_.clear();
     return words_;
   }
-  void end_path(Address, const PathTotals& totals) override {
+  void end_path(Address, const PathTotals& totals, bool) override {
     work.insns += totals.insns;
     work.branches += totals.branches;
   }
@@ -175,55 +178,172 @@ Work run_reference(const PtInput& input, ByteSpan trace) {
   return sink.work;
 }
 
-// --- The table -------------------------------------------------------------------------------
-
-struct Peers {
-  double block_seconds = 0, insn_seconds = 0;
-};
-
-void print(const PtInput& input, const char* decoder, const Measurement& m, std::uint64_t branches,
-           const Peers& peers) {
-  std::string ratios;
-  if (peers.block_seconds != 0)
-    ratios += fmt::format("  {:6.1f}x block", peers.block_seconds / m.seconds);
-  if (peers.insn_seconds != 0)
-    ratios += fmt::format("  {:6.1f}x insn", peers.insn_seconds / m.seconds);
-  fmt::print("{:<12} {:<24} {:9.4f} s {:8.2f} ns/branch {:9.1f} M insn/s{}\n", input.name, decoder,
-             m.seconds, m.seconds * 1e9 / static_cast<double>(branches),
-             static_cast<double>(m.work.insns) / m.seconds * 1e-6, ratios);
+// Records of whole segments, one after the other, into the same memory.
+Work run_expansion(const PtInput& input, std::span<const SegmentPath> paths,
+                   std::vector<BranchRecord>& out) {
+  Work work;
+  for (const SegmentPath& path : paths) {
+    out.clear();
+    path.records(input.trace, input.config, out);
+    work.insns += path.totals().insns;
+    work.branches += out.size();
+  }
+  return work;
 }
 
-void bench(const PtInput& input, std::size_t prefix_bytes, bool with_peers) {
-  ByteSpan whole = input.trace;
-  ByteSpan prefix = whole.first(std::min(prefix_bytes, whole.size()));
-  FastFlow fast(*input.code, input.config);
-  Measurement cold = measure([&] { return run_flow(input, prefix, fast); });
-  Measurement warm = measure([&] { return run_flow(input, prefix, fast); });
-  std::uint64_t branches = cold.work.branches;
-  fmt::print("{}: {} bytes, of which {} for the peers: {} branches, {} instructions\n", input.name,
-             whole.size(), prefix.size(), branches, cold.work.insns);
-  Peers peers;
-  if (with_peers) {
-    Measurement block = measure([&] { return run_block_decoder(input, prefix); });
-    Measurement insn = measure([&] { return run_insn_decoder(input, prefix); });
-    print(input, "libipt insn", insn, branches, {});
-    print(input, "libipt block", block, branches, {});
-    peers = {block.seconds, insn.seconds};
-    if (block.work.insns != cold.work.insns || insn.work.insns != cold.work.insns)
+// --- The table -------------------------------------------------------------------------------
+
+// Runs of the same thing at different times; the machine may be busy at some of them.
+struct Series {
+  std::vector<double> seconds;
+  Work work;
+
+  void take(const std::function<Work()>& run) {
+    Measurement m = measure(run);
+    seconds.push_back(m.seconds);
+    work = m.work;
+  }
+  double median() const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+struct Options {
+  std::size_t prefix_bytes = 16u << 20;
+  bool with_peers = true;
+  int rounds = 3;
+  unsigned threads = 2;
+};
+
+void print(const PtInput& input, const char* what, const Series& series, std::uint64_t branches,
+           const Series& block, const Series& insn) {
+  std::string ratios;
+  if (!block.seconds.empty())
+    ratios += fmt::format("  {:6.1f}x block", block.median() / series.median());
+  if (!insn.seconds.empty())
+    ratios += fmt::format("  {:6.1f}x insn", insn.median() / series.median());
+  fmt::print("{:<12} {:<24} {:9.4f} s {:8.2f} ns/branch {:9.1f} M insn/s{}\n", input.name, what,
+             series.median(), series.median() * 1e9 / static_cast<double>(branches),
+             static_cast<double>(series.work.insns) / series.median() * 1e-6, ratios);
+}
+
+// Every decoder on the same bytes, in turn.
+void bench_decoding(const PtInput& input, ByteSpan trace, const Options& options) {
+  Series block, insn, complete, cold, warm;
+  FastFlow kept(*input.code, input.config);
+  run_flow(input, trace, kept);
+  for (int round = 0; round < options.rounds; ++round) {
+    warm.take([&] { return run_flow(input, trace, kept); });
+    cold.take([&] {
+      FastFlow fresh(*input.code, input.config);
+      return run_flow(input, trace, fresh);
+    });
+    if (!options.with_peers) continue;
+    block.take([&] { return run_block_decoder(input, trace); });
+    insn.take([&] { return run_insn_decoder(input, trace); });
+    complete.take([&] { return run_reference(input, trace); });
+  }
+  std::uint64_t branches = warm.work.branches;
+  fmt::print("{}: {} of {} bytes, {} branches, {} instructions, medians of {}\n", input.name,
+             trace.size(), input.trace.size(), branches, warm.work.insns, options.rounds);
+  if (options.with_peers) {
+    print(input, "libipt insn", insn, branches, {}, {});
+    print(input, "libipt block", block, branches, {}, {});
+    print(input, "flow, complete path only", complete, branches, block, insn);
+    if (block.work.insns != warm.work.insns || insn.work.insns != warm.work.insns)
       fmt::print("{:<12} DIFFERS: libipt has {} and {} instructions\n", input.name, insn.work.insns,
                  block.work.insns);
   }
-  print(input, "flow, complete path only", measure([&] { return run_reference(input, prefix); }),
-        branches, peers);
-  print(input, "flow, cold", cold, branches, peers);
-  print(input, "flow, warm", warm, branches, peers);
-  Measurement all = measure([&] {
-    FastFlow fresh(*input.code, input.config);
-    return run_flow(input, whole, fresh);
-  });
-  print(input, "flow, whole, cold", all, all.work.branches, {});
-  Measurement again = measure([&] { return run_flow(input, whole, fast); });
-  print(input, "flow, whole, warm", again, again.work.branches, {});
+  print(input, "flow, cold", cold, branches, block, insn);
+  print(input, "flow, warm", warm, branches, block, insn);
+}
+
+double wall_seconds() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Several threads at once; wall time, in turn with one thread.
+void bench_threads(const PtInput& input, const Options& options) {
+  std::vector<Segment> segments = find_segments(input.trace, 1u << 20);
+  std::vector<double> speedups;
+  auto timed = [&](unsigned threads) {
+    double begin = wall_seconds();
+    decode_segments(input.trace, segments, *input.code, input.config, threads);
+    return wall_seconds() - begin;
+  };
+  timed(1);
+  for (int round = 0; round < options.rounds; ++round) {
+    double one = timed(1);
+    speedups.push_back(one / timed(options.threads));
+  }
+  std::sort(speedups.begin(), speedups.end());
+  fmt::print("{:<12} {} threads: {:.2f}x one thread (median of {}, best {:.2f}x), wall time\n",
+             input.name, options.threads, speedups[speedups.size() / 2], options.rounds,
+             speedups.back());
+}
+
+constexpr std::size_t kSegment_bytes = 1u << 14;
+
+// The whole trace in segments: decoding to paths, counting, expanding to records.
+void bench_segments(const PtInput& input, const Options& options) {
+  SegmentDecoder decoder(input.trace, *input.code, input.config);
+  std::vector<SegmentPath> paths;
+  std::vector<BranchRecord> records;
+  Series decoding, expansion;
+  std::size_t size_bytes = 0;
+  for (int round = 0; round < options.rounds; ++round) {
+    paths.clear();
+    decoding.take([&] {
+      Work work;
+      for (const Segment& segment : find_segments(input.trace, kSegment_bytes)) {
+        paths.push_back(decoder.decode(segment));
+        work.insns += paths.back().totals().insns;
+        work.branches += paths.back().totals().branches;
+      }
+      return work;
+    });
+    expansion.take([&] { return run_expansion(input, paths, records); });
+  }
+  for (const SegmentPath& path : paths) size_bytes += path.size_bytes();
+  print(input, "segments to paths", decoding, decoding.work.branches, {}, {});
+  fmt::print("{:<12} paths: {:.3f} bytes an instruction, {:.3f} a branch\n", input.name,
+             static_cast<double>(size_bytes) / static_cast<double>(decoding.work.insns),
+             static_cast<double>(size_bytes) / static_cast<double>(decoding.work.branches));
+  fmt::print("{:<12} paths to records: {:.1f} M records/s ({} records)\n", input.name,
+             static_cast<double>(expansion.work.branches) / expansion.median() * 1e-6,
+             expansion.work.branches);
+}
+
+// Records of the newest part, to PT again.
+void bench_synthesis(const PtInput& input, const Options& options) {
+  std::vector<Segment> segments = find_segments(input.trace, options.prefix_bytes);
+  segments.resize(std::min<std::size_t>(segments.size(), 1));
+  std::vector<SegmentPath> paths =
+      decode_segments(input.trace, segments, *input.code, input.config, 1);
+  std::vector<BranchRecord> records = join_records(paths, input.trace, input.config);
+  Series series;
+  std::size_t size_bytes = 0;
+  for (int round = 0; round < options.rounds; ++round)
+    series.take([&] {
+      Result<Bytes> trace = synthesize(records, *input.code, {}, {});
+      size_bytes = trace ? trace->size() : 0;
+      return Work{0, records.size()};
+    });
+  fmt::print("{:<12} synthesis: {:.1f} M records/s ({} records, {} bytes)\n", input.name,
+             static_cast<double>(records.size()) / series.median() * 1e-6, records.size(),
+             size_bytes);
+}
+
+void bench(const PtInput& input, const Options& options) {
+  ByteSpan whole = input.trace;
+  bench_decoding(input, whole.first(std::min(options.prefix_bytes, whole.size())), options);
+  bench_segments(input, options);
+  bench_threads(input, options);
+  bench_synthesis(input, options);
 }
 
 std::string machine() {
@@ -233,30 +353,42 @@ std::string machine() {
   return "unknown";
 }
 
+bool take_option(const std::string& arg, Options& options) {
+  auto value = [&](const char* name) -> const char* {
+    std::string prefix = std::string(name) + "=";
+    return arg.starts_with(prefix) ? arg.c_str() + prefix.size() : nullptr;
+  };
+  if (arg == "--peers=no")
+    options.with_peers = false;
+  else if (const char* bytes = value("--prefix-bytes"))
+    options.prefix_bytes = std::strtoull(bytes, nullptr, 0);
+  else if (const char* rounds = value("--rounds"))
+    options.rounds = std::max(1, std::atoi(rounds));
+  else if (const char* threads = value("--threads"))
+    options.threads = static_cast<unsigned>(std::max(1, std::atoi(threads)));
+  else
+    return false;
+  return true;
+}
+
 int run(int argc, char** argv) {
-  std::size_t prefix_bytes = 16u << 20;
-  bool with_peers = true;
+  Options options;
   fmt::print("machine: {}\n", machine());
   int done = 0;
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
-    if (arg.starts_with("--prefix-bytes=")) {
-      prefix_bytes = std::strtoull(arg.c_str() + 15, nullptr, 0);
-      continue;
-    }
-    if (arg == "--peers=no") {
-      with_peers = false;
-      continue;
-    }
+    if (take_option(arg, options)) continue;
     Result<PtInput> input = arg.ends_with(".json") ? load_trace_json(arg) : load_generated(arg);
     if (!input) {
       fmt::print("{}\n", input.error().to_string());
       return 1;
     }
-    bench(*input, prefix_bytes, with_peers);
+    bench(*input, options);
     ++done;
   }
-  if (done == 0) fmt::print("usage: pt_bench [--prefix-bytes=N] [--peers=no] INPUT...\n");
+  if (done == 0)
+    fmt::print(
+        "usage: pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] INPUT...\n");
   return done == 0 ? 2 : 0;
 }
 
