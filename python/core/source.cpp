@@ -48,6 +48,12 @@ Result<RecordSpan> span_of(const BundleThread& thread) {
   return RecordSpan{std::move(mapped->owner), mapped->records, *first};
 }
 
+Result<std::vector<ThreadSource>> open_folder(const std::string& path) {
+  if (is_bundle(path)) return open_bundle(path);
+  std::string lldbs = path + "/trace.json";
+  return ::access(lldbs.c_str(), F_OK) == 0 ? open_lldb_bundle(lldbs) : open_session(path);
+}
+
 }  // namespace
 
 Result<std::vector<ThreadSource>> open_bundle(const std::string& path) {
@@ -68,9 +74,10 @@ Result<std::vector<ThreadSource>> open_bundle(const std::string& path) {
 Result<std::vector<ThreadSource>> open_sources(const std::string& path, const GivenCode& code) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return fail(system_error("cannot open " + path));
-  if (S_ISDIR(info.st_mode)) return is_bundle(path) ? open_bundle(path) : open_session(path);
+  if (S_ISDIR(info.st_mode)) return open_folder(path);
   if (begins_with(path, kRingMagic, sizeof kRingMagic)) return open_ring(path, code);
   if (begins_with(path, kStreamMagic, sizeof kStreamMagic)) return open_stream(path);
+  if (begins_with(path, "{", 1)) return open_lldb_bundle(path);
   return fail(ErrorCode::kBadInput, "cannot open " + path,
               "it does not begin as anything that tailtrace writes",
               "give it a session's folder, a bundle, a saved history or a ring");

@@ -34,14 +34,16 @@ struct ThreadSource {
 // Code that a file without any is to be read with: bytes, each at its address.
 using GivenCode = std::vector<std::pair<Address, Bytes>>;
 
-// A session's folder, a process's folder in one, a bundle, a record stream or a ring file.
-// Errors: kBadInput for what is none of these, kSystem, kPermission.
+// A session's folder, a process's folder in one, a bundle, LLDB's or ours, a record stream or a
+// ring file. Errors: kBadInput for what is none of these, kSystem, kPermission.
 Result<std::vector<ThreadSource>> open_sources(const std::string& path, const GivenCode& code);
 
 // The kinds of it. A process's folder is one of a session's.
 Result<std::vector<ThreadSource>> open_ring(const std::string& path, const GivenCode& code);
 Result<std::vector<ThreadSource>> open_session(const std::string& path);
 Result<std::vector<ThreadSource>> open_bundle(const std::string& path);
+// The trace.json of a bundle of LLDB's.
+Result<std::vector<ThreadSource>> open_lldb_bundle(const std::string& path);
 
 // Whether the writer of a ring may write on.
 bool is_live(const Ring& ring);

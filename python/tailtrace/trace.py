@@ -59,7 +59,7 @@ def name_of(path: "Union[str, os.PathLike[str]]", verb: str) -> bytes:
 def open(path: "Union[str, os.PathLike[str]]", *,
          code: Iterable[Tuple[int, bytes]] = ()) -> Trace:
     """Opens a recording: a session's folder or a ring file, of a live or a dead process, or what
-    was saved of one, a bundle or a record stream.
+    was saved of one, a bundle or a record stream; or a bundle of LLDB's, its folder or trace.json.
 
     A ring file knows no code; `code` gives it some, as pairs of an address and the bytes there.
 
