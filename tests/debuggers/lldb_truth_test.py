@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""The instructions that stock LLDB shows of a trace are those that single-stepping sees.
+
+    lldb_truth_test.py --tailtrace PROGRAM --programs FOLDER --engine step|qemu NAME...
+
+Both are held by the same server, so that program and libraries take the same path; where it is
+single-stepped nothing is recorded, and gdbserver or qemu's own stub does the steps.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import lldb_stock
+
+SKIPPED = 77
+TIMEOUT_S = 300
+PCS = pathlib.Path(__file__).resolve().parent / "lldb_pcs.py"
+
+
+def serve(command):
+    """A server, and the port that it listens on."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        found = re.match(r"Listening on port (\d+)", line)
+        if found:
+            return process, found.group(1)
+    sys.exit(f"no server: {command}")
+
+
+def pcs(server_command, engine, program, function):
+    """What a function of lldb_pcs.py finds with that server."""
+    server, port = serve(server_command)
+    with tempfile.TemporaryDirectory(prefix="tailtrace-truth-") as folder:
+        path = f"{folder}/pcs"
+        before = lldb_stock.connecting(engine, program, port)
+        commands = ["breakpoint set --skip-prologue false --one-shot true --name main "
+                    f"--shlib {os.path.basename(program)}", "process continue",
+                    f"command script import {PCS}",
+                    f'script lldb_pcs.{function}(lldb.debugger, "{path}")', "process kill"]
+        try:
+            output = subprocess.run(lldb_stock.command(), input=lldb_stock.script(before, commands),
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                    timeout=TIMEOUT_S, check=False).stdout
+        finally:
+            server.kill()
+            server.wait()
+        if not os.path.exists(path):
+            sys.exit(f"{function} found nothing:\n{output}")
+        return pathlib.Path(path).read_text(encoding="utf-8").split()
+
+
+def difference(program, engine, tailtrace):
+    """What is wrong with the history of a program; None if nothing is."""
+    server = [tailtrace, "serve", "--once", f"--engine={engine}", "127.0.0.1:0", program]
+    wanted = pcs(server, engine, program, "by_steps")
+    shown = pcs(server, engine, program, "by_trace")
+    print(f"{os.path.basename(program)}: {len(wanted)} instructions")
+    if len(wanted) < 10:
+        return "nothing was executed"
+    for number, (want, show) in enumerate(zip(wanted, shown)):
+        if want != show:
+            return f"instruction {number} is shown as {show}, and was {want}"
+    return None if len(wanted) == len(shown) else f"{len(shown)} instructions are shown"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tailtrace", required=True)
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--engine", required=True)
+    parser.add_argument("names", nargs="+")
+    options = parser.parse_args()
+    tool = "gdbserver" if options.engine == "step" else "qemu-x86_64"
+    missing = lldb_stock.why_not() or ("" if shutil.which(tool) else f"{tool} is not installed")
+    if missing:
+        print(f"skipped: {missing}")
+        return SKIPPED
+    failed = 0
+    for name in options.names:
+        wrong = difference(f"{options.programs}/{name}", options.engine, options.tailtrace)
+        if wrong:
+            print(f"{name}: {wrong}")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
