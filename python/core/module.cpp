@@ -7,6 +7,7 @@
 #include "decoder/history/listing.h"
 #include "decoder/history/loops.h"
 #include "python/core/arrow.h"
+#include "python/core/attach.h"
 #include "python/core/buffer.h"
 #include "python/core/calls.h"
 #include "python/core/errors.h"
@@ -164,6 +165,7 @@ PYBIND11_MODULE(_core, module) {
     return std::string(kind_name(static_cast<RecordKind>(static_cast<std::uint8_t>(kind))));
   });
   bind_arrow(module);
+  bind_attach(module);
   bind_buffer(module);
   bind_items(module);
   bind_history(module);

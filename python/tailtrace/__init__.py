@@ -19,13 +19,14 @@ from .history import Count, History, Loop, View
 from .kinds import RecordFlag, RecordKind
 from .lines import Line
 from .progress import set_progress
-from .trace import Trace, open, record
+from .trace import Attached, Trace, attach, open, record
 
 __version__ = _core.version
 
 __all__ = [
-    "BadInputError", "Call", "Calls", "Change", "Columns", "Count", "Cursor", "Diff", "Error",
-    "Gap", "GapsError", "GoneError", "History", "Instruction", "Line", "Loop", "NegativeError",
-    "NoEngineError", "NotPermittedError", "open", "PositionError", "record", "RECORD_STRUCT",
-    "RecordFlag", "RecordKind", "set_progress", "SystemCallError", "Trace", "UsageError", "View",
+    "attach", "Attached", "BadInputError", "Call", "Calls", "Change", "Columns", "Count", "Cursor",
+    "Diff", "Error", "Gap", "GapsError", "GoneError", "History", "Instruction", "Line", "Loop",
+    "NegativeError", "NoEngineError", "NotPermittedError", "open", "PositionError", "record",
+    "RECORD_STRUCT", "RecordFlag", "RecordKind", "set_progress", "SystemCallError", "Trace",
+    "UsageError", "View",
 ]

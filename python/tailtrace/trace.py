@@ -91,3 +91,48 @@ def record(program: "Sequence[Union[str, os.PathLike[str]]]", *, engine: str = "
                          "tailtrace serve --engine=step (in a debugger)")
     path, threads, status = _core.record([os.fsencode(word) for word in program], ring_records)
     return Trace(path, threads, os.waitstatus_to_exitcode(status))
+
+
+class Attached:
+    """A running process that is recorded until `stop`, or the end of a `with` statement."""
+
+    def __init__(self, pid: int, core: "_core.Attachment") -> None:
+        self.pid = pid
+        self._core = core
+
+    def snapshot(self, records: int = 1 << 20) -> Trace:
+        """What each thread did last, `records` branches at most. The process stands still
+        meanwhile, and goes on.
+        """
+        return Trace(f"process {self.pid}", self._core.snapshot(records))
+
+    def stop(self) -> None:
+        """Ends the recording. Histories that were taken stay good."""
+        self._core.stop()
+
+    def __enter__(self) -> "Attached":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<Attached to process {self.pid}>"
+
+
+def attach(pid: int, *, engine: str = "auto", ring_records: int = 1 << 16) -> Attached:
+    """Records a process that runs already, from now on, with the processor's own tracing: the best
+    of "pt", "bts" and "lbr", or the one that is named.
+
+    >>> with tailtrace.attach(4711) as attached:  # doctest: +SKIP
+    ...     time.sleep(1)
+    ...     trace = attached.snapshot()
+    """
+    if not 0 < pid < 1 << 31:
+        raise UsageError(f"cannot attach to process {pid}", "no process has that number")
+    if engine not in ("auto", "pt", "bts", "lbr"):
+        raise UsageError(f"cannot attach with the engine {engine!r}",
+                         "a process that runs already is recorded by the processor",
+                         'use engine="auto"', f"tailtrace serve --attach --engine=step :0 {pid}")
+    return Attached(pid, _core.Attachment(pid, engine, ring_records))
