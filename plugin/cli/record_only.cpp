@@ -51,9 +51,9 @@ Result<std::string> free_recording_folder(const std::string& program) {
 }
 
 Result<int> record_to_end(const ServeOptions& options, std::FILE* err) {
-  if (options.engine == EngineChoice::kStep)
-    return fail(ErrorCode::kUsage, "cannot record without a debugger by steps",
-                "the step engine works for a debugger", "--engine=qemu");
+  if (options.engine != EngineChoice::kAuto && options.engine != EngineChoice::kQemu)
+    return fail(ErrorCode::kUsage, "cannot record without a debugger with that engine",
+                "the others work for a debugger", "--engine=qemu");
   QemuOptions qemu;
   qemu.program = options.program;
   qemu.ring_records = options.ring_records;

@@ -15,6 +15,7 @@
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/provider/child_process.h"
+#include "plugin/server/engine_of.h"
 
 namespace tailtrace {
 namespace {
@@ -64,9 +65,10 @@ Result<std::string> resolve_program(std::vector<std::string>& program) {
   return runnable->path;
 }
 
-// What `auto` is for a program that is started: qemu where it is, else steps.
+// What `auto` is for a program that is started: hardware, else qemu where it is, else steps.
 EngineChoice resolve_engine(const ServeOptions& serve) {
   if (serve.engine != EngineChoice::kAuto) return serve.engine;
+  if (auto hardware = best_hardware()) return *hardware;
   return find_qemu(serve.qemu) && find_qemu_plugin() ? EngineChoice::kQemu : EngineChoice::kStep;
 }
 

@@ -92,7 +92,8 @@ std::vector<std::string>::iterator find_comm(std::vector<std::string>& args) {
 void add_recording_options(CLI::App& app, RecordingOptions& options) {
   const std::vector<std::string> engines = {"auto", "pt", "bts", "lbr", "qemu", "step"};
   const std::vector<std::string> sinces = {"enable", "start"};
-  app.add_option("--engine", options.engine, "what records; auto: the best that works here")
+  app.add_option("--engine", options.engine,
+                 "what records; auto: hardware, else qemu (run) or steps (serve)")
       ->check(CLI::IsMember(engines))
       ->type_name(choice_type(engines));
   app.add_option("--ring", options.ring,

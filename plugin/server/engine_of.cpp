@@ -20,14 +20,13 @@ std::optional<Hardware> hardware_of(EngineChoice choice) {
   }
 }
 
-// Whole histories only: last branch records are a short tail, taken when asked for by name.
-std::optional<Hardware> best_that_works() {
-  for (Hardware hardware : {Hardware::kPt, Hardware::kBts})
-    if (perf::try_hardware(perf::real_kernel(), hardware)) return hardware;
+}  // namespace
+
+std::optional<EngineChoice> best_hardware() {
+  for (EngineChoice choice : {EngineChoice::kPt, EngineChoice::kBts})
+    if (perf::try_hardware(perf::real_kernel(), *hardware_of(choice))) return choice;
   return std::nullopt;
 }
-
-}  // namespace
 
 Result<void> check_engine(const ServeOptions& options) {
   std::optional<Hardware> hardware = hardware_of(options.engine);
@@ -36,8 +35,9 @@ Result<void> check_engine(const ServeOptions& options) {
 }
 
 ChosenEngine choose_engine(const ServeOptions& options, const std::string& folder, Below& below) {
-  std::optional<Hardware> hardware = hardware_of(options.engine);
-  if (options.engine == EngineChoice::kAuto) hardware = best_that_works();
+  EngineChoice choice = options.engine;
+  if (choice == EngineChoice::kAuto) choice = best_hardware().value_or(EngineChoice::kStep);
+  std::optional<Hardware> hardware = hardware_of(choice);
   if (hardware) {
     perf::PerfConfig config;
     config.records.ring_records = options.ring_records;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "plugin/engines/step/step_engine.h"
@@ -16,6 +17,10 @@ struct ChosenEngine {
   std::unique_ptr<Engine> engine;
   StepEngine* step = nullptr;  // the same, when it wants to be told of steps
 };
+
+// The best hardware that records whole histories and works here: last branch records are a short
+// tail, taken when asked for by name.
+std::optional<EngineChoice> best_hardware();
 
 // Whether the hardware that is asked for by name works here; of other engines nothing is said.
 // Errors: it does not, and why.

@@ -94,6 +94,9 @@ class Tools(InFolder):
         self.assert_error(outcome, 3, "cannot record with qemu", "qemu-x86_64 is not installed",
                           "sudo apt install qemu-user")
         self.assertFalse(os.path.exists(self.folder + "/kept"))
+        outcome = cases.tailtrace("run", "-nx", "-batch", "--engine=qemu", "--", TALKS, env=env)
+        self.assert_error(outcome, 3, "cannot record with qemu", "qemu-x86_64 is not installed",
+                          "sudo apt install qemu-user")
 
     def test_without_qemu_auto_steps(self):
         cases.needs_engine(self, "step")
@@ -163,11 +166,12 @@ class Values(InFolder):
 
     def test_gdbs_options_without_gdb(self):
         outcome = cases.tailtrace("run", "--no-debugger", "-ex", "x", "--", TALKS)
-        self.assert_error(outcome, 2, "cannot use -ex", "would be GDB's")
+        self.assert_error(outcome, 2, "cannot use -ex", "would be a debugger's")
 
-    def test_steps_without_a_debugger(self):
-        outcome = cases.tailtrace("run", "--no-debugger", "--engine=step", "--", TALKS)
-        self.assert_error(outcome, 2, "without a debugger", "", "--engine=qemu")
+    def test_engine_that_needs_a_debugger(self):
+        for engine in ("step", "pt", "bts", "lbr"):
+            outcome = cases.tailtrace("run", "--no-debugger", "--engine=" + engine, "--", TALKS)
+            self.assert_error(outcome, 2, "without a debugger", "", "--engine=qemu")
 
     def test_unknown_verb(self):
         self.assert_error(cases.tailtrace("rn"), 2, "`rn` is no verb", "", "tailtrace run")
