@@ -32,7 +32,8 @@ Usage: tailtrace start [bts | pt]"""
         if word not in ("", "bts", "pt"):
             raise user_error(f"cannot record as `{word}`", "", "tailtrace start [bts | pt]")
         monitor("help")  # says how to get a server where there is none
-        gdb.execute(f"record btrace {word}".rstrip())
+        if gdb.current_recording() is None:
+            gdb.execute(f"record btrace {word}".rstrip())
         saved.unload()
         gdb.write("Recording.\n")
 

@@ -36,7 +36,7 @@ def live_frames(history):
     key = (history.thread, history.size)
     if _live is not None and _live[0] == key:
         return _live[1]
-    record = place.recording()
+    record = place.recording(history)
     position = record.replay_position if record is not None else None
     if position is not None:
         gdb.execute("record goto end", to_string=True)

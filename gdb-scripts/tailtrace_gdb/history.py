@@ -11,6 +11,9 @@ class History:
     loops: first, last, rounds, head, back.
     """
 
+    # Whether GDB itself may be recording the same, and can be moved along.
+    is_live = False
+
     def __init__(self, thread):
         self.thread = thread  # names it: what was shown of another is not gone on with
         self._head = None
@@ -53,7 +56,14 @@ class History:
 
     def loops(self, first, last):
         """The loops between two items, oldest first."""
-        return self.some("loops", first, last - first + 1) if first <= last else []
+        found = []
+        while first <= last:
+            some = self.some("loops", first, last - first + 1)
+            found += some
+            if len(some) < PIECE:
+                break  # an answer that was cut is longer
+            first = some[-1]["last"] + 1
+        return found
 
     def counts(self, begin, end):
         """How often the code at these addresses was executed: address, times, taken."""

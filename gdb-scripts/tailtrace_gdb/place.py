@@ -12,10 +12,10 @@ from .errors import user_error
 _own = None
 
 
-def recording():
-    """GDB's own record of the selected thread, or None."""
+def recording(history):
+    """GDB's own record of the thread whose history it is, or None."""
     try:
-        return gdb.current_recording()
+        return gdb.current_recording() if history.is_live else None
     except gdb.error:
         return None
 
@@ -29,7 +29,7 @@ def standing(history):
     """Number of the instruction shown now; one behind the last is the present."""
     if _own is not None and _own[:2] == (history.thread, history.size):
         return _own[2]
-    record = recording()
+    record = recording(history)
     if record is None or record.replay_position is None:
         return history.size + 1
     return record.replay_position.number + offset_to_gdb(record, history.size)
@@ -50,7 +50,7 @@ def move(history, number):
     global _own
     check(history, number)
     _own = None
-    record = recording()
+    record = recording(history)
     if record is None:
         _own = (history.thread, history.size, number) if number <= history.size else None
         return False

@@ -16,7 +16,10 @@ class Command(gdb.Command):
         super().__init__(f"tailtrace {self.name}", gdb.COMMAND_DATA, *arguments)
 
     def invoke(self, argument, from_tty):
-        self.run(argument or "")
+        try:
+            self.run(argument or "")
+        except gdb.error as error:
+            raise gdb.GdbError(str(error)) from None  # in GDB's words, without a traceback
 
 
 class Tailtrace(gdb.Command):

@@ -37,6 +37,8 @@ def thread_word():
 class ServerHistory(History):
     """Of the selected thread, as it stands now."""
 
+    is_live = True
+
     def __init__(self):
         super().__init__(thread_word())
 

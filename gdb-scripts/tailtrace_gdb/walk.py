@@ -30,7 +30,7 @@ stack of that moment, as many frames as `set tailtrace frames` says."""
         history = source.current()
         size = history.size
         if word in ("begin", "start"):
-            go_to(history, self.first(size))
+            go_to(history, self.first(history))
         elif word == "end":
             go_to(history, size + 1)
         elif not word:
@@ -41,10 +41,10 @@ stack of that moment, as many frames as `set tailtrace frames` says."""
             go_to(history, number + (size + 1 if number < 0 else 0))
 
     @staticmethod
-    def first(size):
+    def first(history):
         """Of what GDB has, if it has any."""
-        record = place.recording()
-        return 1 if record is None else max(1, 1 + place.offset_to_gdb(record, size))
+        record = place.recording(history)
+        return 1 if record is None else max(1, 1 + place.offset_to_gdb(record, history.size))
 
     def complete(self, text, word):
         return [choice for choice in ("begin", "end", "-1") if choice.startswith(text)]
