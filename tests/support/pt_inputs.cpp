@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "decoder/base/file.h"
+#include "decoder/pt/packet_reader.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -43,6 +45,81 @@ Result<void> add_elf(CodeImage& code, std::vector<FileSection>& files, const std
 std::uint64_t number_of(const nlohmann::json& value) {
   if (value.is_number()) return value.get<std::uint64_t>();
   return std::strtoull(value.get<std::string>().c_str(), nullptr, 0);
+}
+
+// What a generator says of an event; the kind of a changed code page is 6.
+struct GeneratedEvent {
+  std::uint64_t block;  // so many had been executed
+  std::uint32_t kind, reserved;
+  std::uint64_t address, version, tsc;
+};
+constexpr std::uint32_t kPageChanged = 6;
+
+// PREFIX.truth: 8 bytes, counts of block kinds, of blocks, of events; then 16 bytes for each kind,
+// 4 for each block, and the events.
+std::vector<GeneratedEvent> read_page_changes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::uint64_t header[4] = {};
+  file.read(reinterpret_cast<char*>(header), sizeof header);
+  file.seekg(static_cast<std::streamoff>(sizeof header + header[1] * 16 + header[2] * 4));
+  std::vector<GeneratedEvent> changes;
+  for (GeneratedEvent event; file.read(reinterpret_cast<char*>(&event), sizeof event);)
+    if (event.kind == kPageChanged) changes.push_back(event);
+  return changes;
+}
+
+// Where in a trace a time is. CYC packets of the generator count every cycle of its only clock, so
+// that they tell exactly; without them it is the TSC before.
+class PacketClock {
+ public:
+  explicit PacketClock(ByteSpan trace) : packets_(trace) {}
+
+  // The last timing packet before `tsc`. REQUIRES: `tsc` is not less than the one before.
+  std::uint64_t offset_before(std::uint64_t tsc) {
+    while (next_time_ < tsc && read_on()) {
+    }
+    return offset_;
+  }
+
+ private:
+  bool read_on() {
+    offset_ = next_offset_;
+    time_ = next_time_;
+    for (Packet packet;;) {
+      next_offset_ = packets_.offset();
+      if (packets_.next(packet) != ReadStatus::kOk) return false;
+      if (packet.kind != PacketKind::kTsc && packet.kind != PacketKind::kCyc) continue;
+      next_time_ = packet.kind == PacketKind::kTsc ? packet.payload : time_ + packet.payload;
+      return true;
+    }
+  }
+
+  PacketReader packets_;
+  std::uint64_t offset_ = 0, time_ = 0, next_offset_ = 0, next_time_ = 0;
+};
+
+// PREFIX.versions: 16 bytes that say where and when, then the page, again and again.
+Result<void> add_changes(const std::string& prefix, CodeImage& code, PtInput& input) {
+  constexpr std::size_t kPage_bytes = 4096, kVersion_bytes = 16 + kPage_bytes;
+  std::vector<GeneratedEvent> changes = read_page_changes(prefix + ".truth");
+  if (changes.empty()) return {};
+  Result<Bytes> versions = read_file(prefix + ".versions", kLimit_bytes);
+  if (!versions) return fail(std::move(versions.error()));
+  auto bytes = std::make_shared<Bytes>(std::move(*versions));
+  PacketClock clock(input.trace);
+  Epoch epoch;
+  for (const GeneratedEvent& change : changes) {
+    std::uint64_t at = change.version * kVersion_bytes + 16;
+    if (at + kPage_bytes > bytes->size())
+      return fail(ErrorCode::kBadInput, prefix + ".versions is too short");
+    epoch = Epoch{epoch.value + 1};
+    auto page = ByteSpan(*bytes).subspan(at, kPage_bytes);
+    auto added = code.add({change.address}, page, bytes, epoch);
+    if (!added) return added;
+    input.config.code_changes.push_back({clock.offset_before(change.tsc), 0, epoch});
+    input.change_blocks.push_back(change.block);
+  }
+  return {};
 }
 
 }  // namespace
@@ -94,10 +171,11 @@ Result<PtInput> load_generated(const std::string& prefix) {
     if (added) input.files.push_back({prefix + ".img", offset, size, address});
   }
   std::fclose(list);
-  input.code = std::move(code);
   input.trace = std::move(*trace);
-  // What the generator's model of time is.
-  input.config.timing = {1, 64, 3, 0};
+  if (auto added = add_changes(prefix, *code, input); !added) return fail(added.error());
+  input.code = std::move(code);
+  // The model of time of the generator: TSC and core clock are the same, CBR says 30.
+  input.config.timing = {1, 64, 3, 30};
   return input;
 }
 

@@ -26,14 +26,16 @@ struct PtInput {
   std::shared_ptr<const CodeImage> code;
   Bytes trace;
   DecoderConfig config;
+  // When config.code_changes happened: so many blocks of a generated trace had been executed.
+  std::vector<std::uint64_t> change_blocks;
 };
 
 // A trace bundle as LLDB writes it (trace.json): its first thread, its modules.
 Result<PtInput> load_trace_json(const std::string& path);
 
 // What a trace generator wrote: PREFIX.pt, PREFIX.img and PREFIX.sections, text lines
-// "address size image_offset" (hexadecimal). The versions of changed code pages
-// (PREFIX.versions) are not loaded.
+// "address size image_offset" (hexadecimal); and where there are PREFIX.truth and PREFIX.versions,
+// code pages that changed. When they did only a trace with CYC packets tells.
 Result<PtInput> load_generated(const std::string& prefix);
 
 // The folder of real traces; nothing when there is none.
