@@ -111,7 +111,7 @@ bool FlowWalker::try_fast() {
   place.mode = mode_;
   flush();
   if (!fast_->run(trace_, end, place, items_.clock(), *paths_)) return false;
-  items_.resume(place.offset, place.last_ip);
+  items_.resume(place.offset, place.last_ip, place.time_exact);
   outcomes_ = place.outcomes;
   outcome_count_ = place.outcome_count;
   if (place.offset > consumed_offset_) {
@@ -298,7 +298,8 @@ void FlowWalker::consumed(const Item& item) {
   bool overshot = item.time < time_ && time_ - item.time < kMaxOvershoot;
   std::uint64_t time = overshot ? time_ : item.time;
   // The branch that needed the item has its time, what ran before it the time before.
-  if (proceeding_ && !run_.empty() && time != time_) {
+  bool news = time != time_ || (item.time_exact && !run_state_.time_exact);
+  if (proceeding_ && !run_.empty() && news) {
     Instruction branch = run_.back();
     run_.pop_back();
     flush();

@@ -66,7 +66,8 @@ struct FastFlow::Registers {
   std::uint64_t sum = 0;
   std::uint64_t sum_when_on = 0;  // when tracing was switched on last
   bool enabled = false;
-  bool timed = false;  // any timing packet was taken
+  bool timed = false;                     // any timing packet was taken
+  const std::uint8_t* cyc_end = nullptr;  // of the last CYC
   Clock* clock;
   std::uint64_t stop_time;
   bool skd007;
@@ -149,6 +150,9 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     place.insns += (r.sum & Counts::kInsnMask) - (r.enabled ? r.sum_when_on : 0);
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());
+  place.time_exact = r.cyc_end != nullptr && std::all_of(r.cyc_end, r.at, [](auto byte) {
+                       return byte == 0;  // padding, or nothing
+                     });
   place.last_ip = r.last_ip;
   place.ip = rows_.state(r.state).ip;
   std::uint8_t left = r.left != 0 ? r.left : r.deferred;
@@ -168,6 +172,7 @@ struct FastFlow::Loop {
   const std::uint8_t* const end;
   std::uint64_t last_ip, sum = 0, sum_when_on = 0, rest;
   bool enabled = false, timed;
+  const std::uint8_t* cyc_end;
   StateKey state;
   std::uint8_t left = 0, deferred;
   unsigned rest_count;
@@ -189,6 +194,7 @@ struct FastFlow::Loop {
         last_ip(r.last_ip),
         rest(r.rest),
         timed(r.timed),
+        cyc_end(r.cyc_end),
         state(r.state),
         deferred(r.deferred),
         rest_count(r.rest_count),
@@ -216,6 +222,7 @@ struct FastFlow::Loop {
     r.sum_when_on = sum_when_on;
     r.enabled = enabled;
     r.timed = timed;
+    r.cyc_end = cyc_end;
   }
 
   // What a row does beside leading to the next state. Storing always is cheaper than asking.
@@ -365,6 +372,7 @@ struct FastFlow::Loop {
       if (longer && ((at[1] & 1) != 0 || (skd007 && at[1] == 0x02))) return false;
       if (longer) cycles |= std::uint64_t{at[1]} >> 1 << 5;
       at += longer ? 2 : 1;
+      cyc_end = at;
       clock.take_cyc(cycles);
     } else if (head == 0x59) {
       clock.take({PacketKind::kMtc, 2, 0, false, at[1]}, false);

@@ -106,7 +106,7 @@ class FastFlow {
     unsigned outcome_count = 0;
     std::uint64_t insns = 0;  // executed on the way, or since tracing was switched on
     bool enabled = false;     // it was switched off and on
-    bool time_exact = false;  // a timing packet came right before
+    bool time_exact = false;  // the next packet has a time of its own
     // Stop behind the timing packet that reaches this.
     std::uint64_t stop_time = ~0ull;
   };

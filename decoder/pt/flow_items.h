@@ -90,8 +90,9 @@ class ItemReader {
   std::size_t place() const {
     return have_current_ ? static_cast<std::size_t>(current_.offset_bytes) : packets_.offset();
   }
-  void resume(std::size_t offset, std::uint64_t last_ip) {
+  void resume(std::size_t offset, std::uint64_t last_ip, bool fresh_time) {
     packets_.seek(offset);
+    fresh_time_ = fresh_time;
     last_ip_ = last_ip;
     have_ip_ = true;
     have_current_ = false;

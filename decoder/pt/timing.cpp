@@ -40,7 +40,7 @@ void Clock::take_tsc(std::uint64_t tsc, bool in_psb) {
   have_tsc_ = true;
   have_tma_ = have_mtc_ = false;
   tsc_ = base_ = tsc;
-  crystal_ = 0;
+  crystal_ = crystal_at_cyc_ = 0;
   since_base_ = 0;
   lost_mtc_ = lost_cyc_ = 0;
 }
