@@ -111,7 +111,8 @@ RingBlock* BlockTable::find_or_add(const NewBlock& block) {
 }
 
 void BlockTable::care_for(std::uint64_t pc, BlockCare care) {
-  if (cares_.size() >= kMaxCares && cares_.count(pc) == 0) return;
+  bool is_full = cares_.size() >= kMaxCares && cares_.count(pc) == 0;
+  if (is_full && care != kCareThread) return;  // a thread would not be recorded at all
   cares_[pc] |= care;
   auto found = by_begin_.find(pc);
   std::uint32_t index = found == by_begin_.end() ? 0 : found->second;
