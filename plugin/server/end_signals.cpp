@@ -27,6 +27,11 @@ int EndSignals::take() {
   return taken_;
 }
 
+bool EndSignals::has_come() const {
+  pollfd polled{fd_.get(), POLLIN, 0};
+  return taken_ != 0 || ::poll(&polled, 1, 0) > 0;
+}
+
 Result<void> EndSignals::wait(std::vector<pollfd>& polled) const {
   polled.push_back({fd_.get(), POLLIN, 0});
   int ready = ::poll(polled.data(), polled.size(), -1);

@@ -26,6 +26,7 @@ class EndSignals {
   int fd() const { return fd_.get(); }
   // Its number; 0 when none has come. The first one that came stays the one.
   int take();
+  bool has_come() const;
 
   // Waits until something of `polled` is ready. Errors: kGone when a signal has come, whether or
   // not anything else is ready; kSystem.

@@ -7,7 +7,7 @@
 #include "plugin/server/listener.h"
 #include "plugin/server/private_folder.h"
 #include "plugin/server/proxy.h"
-#include "plugin/server/qemu_link.h"
+#include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/recorder.h"
 
 namespace tailtrace {
@@ -40,11 +40,13 @@ Result<int> serve_by_qemu(const ServeOptions& options, Listener& listener, EndSi
   if (options.attach_pid)
     return fail(ErrorCode::kUsage, "cannot attach with the qemu engine",
                 "qemu records programs that it starts itself", "use --engine=step");
-  QemuLiveEngine engine;
-  auto link = QemuLink::start(options, !listener.is_stdio(), engine);
-  if (!link) return fail(std::move(link.error()));
-  Below below(std::move(*link), signals);
-  Recorder recorder(below, engine, nullptr);
+  QemuPrograms programs(options, !listener.is_stdio(), signals);
+  auto link = std::make_unique<QemuLink>(options, programs);
+  if (!options.program.empty())
+    if (auto started = link->start(options.program); !started)
+      return fail(std::move(started.error()));
+  Below below(std::move(link), signals);
+  Recorder recorder(below, programs, nullptr);
   return serve_with(options, listener, below, recorder, signals);
 }
 

@@ -57,7 +57,9 @@ double seconds(const timeval& t) {
 // Processor time of a run.
 double run(const QemuCommand& command) {
   UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  int pid = or_die(command.start({nothing.get(), nothing.get(), nothing.get()}));
+  QemuOptions quiet;
+  quiet.stdio = {nothing.get(), nothing.get(), nothing.get()};
+  int pid = or_die(command.start(quiet));
   int status = 0;
   rusage usage{};
   ::wait4(pid, &status, 0, &usage);

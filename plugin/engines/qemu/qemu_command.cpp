@@ -48,6 +48,19 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
+// What the terminal sends is for whoever has the terminal, and a signal that its parent does not
+// want to hear is no less the program's.
+void make_own_group(posix_spawnattr_t& attributes) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  for (int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&signals, signal);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+}
+
 std::string own_folder() {
   Dl_info info;
   static const int kAnchor = 0;
@@ -110,23 +123,32 @@ Result<QemuCommand> make_qemu_command(const QemuOptions& options, const std::str
   }
   arguments.insert(arguments.end(), options.qemu_options.begin(), options.qemu_options.end());
   put_environment(options.environment ? *options.environment : our_environment(), command);
-  arguments.insert(arguments.end(), {"-0", program->arguments[0], "--", program->path});
+  // The program may begin in another folder than ours.
+  std::string path = std::filesystem::absolute(program->path).string();
+  arguments.insert(arguments.end(), {"-0", program->arguments[0], "--",
+                                     options.folder.empty() ? program->path : path});
   arguments.insert(arguments.end(), program->arguments.begin() + 1, program->arguments.end());
   return command;
 }
 
-Result<int> QemuCommand::start(const std::array<int, 3>& stdio) const {
+Result<int> QemuCommand::start(const QemuOptions& options) const {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   // Copies far up first: one of the wanted descriptors may be another's number.
   std::vector<UniqueFd> copies;
-  for (int fd : stdio) copies.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 10));
+  for (int fd : options.stdio) copies.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 10));
   for (int i = 0; i < 3; ++i)
     if (copies[static_cast<std::size_t>(i)])
       ::posix_spawn_file_actions_adddup2(&actions, copies[static_cast<std::size_t>(i)].get(), i);
+  if (!options.folder.empty())
+    ::posix_spawn_file_actions_addchdir_np(&actions, options.folder.c_str());
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  if (options.own_group) make_own_group(attributes);
   std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
   pid_t pid = 0;
-  int error = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), envp.data());
+  int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), envp.data());
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return fail(system_error("cannot start " + arguments[0], error));
   return static_cast<int>(pid);
@@ -146,7 +168,8 @@ std::string what_qemu_says(const QemuOptions& options) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return "";
   UniqueFd out(ends[0]), in(ends[1]), nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  Result<int> pid = command->start({nothing.get(), nothing.get(), in.get()});
+  asked.stdio = {nothing.get(), nothing.get(), in.get()};
+  Result<int> pid = command->start(asked);
   in.reset();
   if (!pid) return pid.error().to_line();
   std::string text;

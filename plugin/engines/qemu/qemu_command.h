@@ -3,7 +3,6 @@
 // Threading: values.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -20,8 +19,9 @@ struct QemuCommand {
   std::vector<std::string> arguments;    // argv; the first is qemu's path
   std::vector<std::string> environment;  // "NAME=VALUE"
 
-  // Starts it with these descriptors as 0, 1 and 2. The process number. Errors: kSystem.
-  Result<int> start(const std::array<int, 3>& stdio) const;
+  // Starts it with the descriptors, the folder and the group of the options. The process number.
+  // Errors: kSystem.
+  Result<int> start(const QemuOptions& options) const;
 };
 
 // Errors: as find_program(), find_qemu(), find_qemu_plugin().

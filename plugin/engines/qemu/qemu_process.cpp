@@ -101,7 +101,7 @@ Result<void> QemuProcess::spawn(const QemuOptions& options) {
   if (!inotify_ ||
       ::inotify_add_watch(inotify_.get(), session_.path().c_str(), IN_CREATE | IN_MOVED_TO) < 0)
     return fail(system_error("cannot watch the session folder"));
-  Result<int> pid = command->start(options.stdio);
+  Result<int> pid = command->start(options);
   if (!pid) return fail(std::move(pid.error()));
   pid_ = *pid;
   pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));

@@ -23,6 +23,9 @@ struct QemuOptions {
   std::optional<std::vector<std::string>> environment;  // "NAME=VALUE"; ours if not given
   std::array<int, 3> stdio{0, 1, 2};                    // become the program's 0, 1 and 2
   std::uint64_t ring_records = 1ull << 16;              // per thread; a power of two
+  // In a process group of its own, with all signals as a program expects them.
+  bool own_group = false;
+  std::string folder;         // that the program begins in; empty: ours
   bool with_stub = false;     // stop before the first instruction and wait for a debugger
   bool keep_session = false;  // leave the session folder behind
   std::string kept_session;   // a new folder to be left behind; empty: as the two around it say

@@ -1,0 +1,96 @@
+// QemuInferior: one process under qemu-user with our recorder in it, spoken to through qemu's stub.
+//
+// The stub listens only while the program is stopped, calls its process 1 whatever its number, and
+// ends its connection when the program ends or executes another one. What a debugger expects beyond
+// that is made here: a program that was executed is met in its own stub, a running program can be
+// interrupted, and a stop at a breakpoint says so.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plugin/engines/qemu/qemu_live_engine.h"
+#include "plugin/engines/qemu/qemu_process.h"
+#include "plugin/server/end_signals.h"
+#include "plugin/server/rsp/connection.h"
+#include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/stop_reply.h"
+
+namespace tailtrace {
+
+class QemuInferior {
+ public:
+  // It stands before its first instruction. `signals` end waiting for the stub.
+  // Errors: as QemuProcess::launch.
+  static Result<std::unique_ptr<QemuInferior>> launch(const QemuOptions& options,
+                                                      const EndSignals& signals);
+  // Kills the process, unless it was let go of.
+  ~QemuInferior();
+
+  std::int32_t pid() const { return process_.pid(); }
+  Engine& engine() { return engine_; }
+  // The program's file.
+  std::string executed_file() const;
+  // The thread that stopped last.
+  ThreadId stopped_thread() const { return stopped_; }
+  bool is_running() const { return running_; }
+
+  // A request to the stub and its answer, both with the system's number of the process. "E01" when
+  // the program runs or is gone. Errors: kGone when a signal ended the wait.
+  Result<std::string> ask(std::string_view request);
+  // The same, of a thread.
+  Result<std::string> ask_of(ThreadId thread, std::string_view request);
+
+  // Whether an action is meant for it, and makes it run.
+  bool is_meant(const rsp::ResumeActions& actions) const;
+  // REQUIRES: it is stopped, and is_meant().
+  void resume(const rsp::ResumeActions& actions);
+  // Makes it stop, as far as it takes SIGINT. Nothing if it is stopped.
+  void interrupt();
+
+  // What to poll for while it runs.
+  int stub_fd() const { return stub_ ? stub_->in() : -1; }
+  // A stop reply, once there is one; whoever only wanted it to stand still need not tell of it.
+  struct Event {
+    std::string reply;
+    bool has_ended = false;
+    bool was_interrupted = false;  // by us, and nothing else happened
+  };
+  // Errors: kSystem, kBadInput.
+  Result<std::optional<Event>> take_event();
+
+  // Lets go of it: it goes on by itself.
+  void detach();
+
+ private:
+  QemuInferior(QemuProcess process, std::vector<std::string> program, const EndSignals& signals)
+      : process_(std::move(process)), program_(std::move(program)), signals_(signals) {}
+
+  Result<void> connect(bool is_first);
+  Result<std::string> exchange(std::string_view request);
+  Result<std::optional<Event>> event_of(std::string_view payload);
+  Result<Event> connection_ended();
+  Result<bool> is_at_breakpoint();
+  void note_breakpoint(std::string_view request);
+
+  QemuProcess process_;
+  QemuLiveEngine engine_;
+  std::vector<std::string> program_;
+  const EndSignals& signals_;
+  std::unique_ptr<rsp::Connection> stub_;
+  std::set<Address> breakpoints_;  // that the debugger set
+  ThreadId stopped_;
+  std::int32_t selected_tid_ = 0;  // in the stub; 0: not known
+  std::string resumed_with_;       // the stub's own words
+  bool running_ = false;
+  bool was_let_go_ = false;
+  bool interrupt_wanted_ = false;  // since it was resumed
+  bool interrupt_sent_ = false;    // and the program has not stopped for it yet
+};
+
+}  // namespace tailtrace

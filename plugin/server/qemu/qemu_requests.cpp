@@ -1,0 +1,264 @@
+// What QemuLink says to requests that do not make a program run.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "decoder/base/bytes.h"
+#include "plugin/server/qemu/qemu_link.h"
+#include "plugin/server/rsp/feature_list.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::string_view kFailed = "E01";
+constexpr std::string_view kMonitorExit = "qRcmd,65786974";
+
+// What the debugger is told of registers before there is a stub.
+constexpr std::string_view kArchitecture =
+    "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
+    "<target><architecture>i386:x86-64</architecture></target>";
+
+// The stub's own description lacks `orig_rax`. GDB takes a target without it for no Linux one, and
+// then finds no shared libraries. It comes last, and says that no system call is under way.
+constexpr std::string_view kDescription =
+    "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
+    "<target><architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>"
+    "<xi:include href=\"i386-64bit.xml\"/>"
+    "<feature name=\"org.gnu.gdb.i386.linux\">"
+    "<reg name=\"orig_rax\" bitsize=\"64\" type=\"int\" group=\"system\"/></feature></target>";
+constexpr std::string_view kOrigRax = "ffffffffffffffff";
+
+std::optional<std::string> text_of_hex(std::string_view digits) {
+  auto bytes = from_hex(digits);
+  return bytes ? std::optional<std::string>(as_text(*bytes)) : std::nullopt;
+}
+
+std::optional<std::int32_t> process_number(std::string_view digits) {
+  auto number = parse_hex(digits);
+  if (!number || *number > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  return static_cast<std::int32_t>(*number);
+}
+
+}  // namespace
+
+Result<std::string> QemuLink::answer(std::string_view request) {
+  for (auto part :
+       {&QemuLink::answer_control, &QemuLink::answer_setting, &QemuLink::answer_of_threads,
+        &QemuLink::answer_transfer, &QemuLink::answer_of_stub}) {
+    auto answered = (this->*part)(request);
+    if (!answered) return fail(std::move(answered.error()));
+    if (*answered) return std::move(**answered);
+  }
+  return std::string();
+}
+
+QemuLink::Answer QemuLink::answer_control(std::string_view request) {
+  static constexpr std::string_view kRun = "vRun;", kKill = "vKill;";
+  Result<std::string> text;
+  if (request.starts_with("qSupported"))
+    text = supported(request);
+  else if (request == "!")
+    text = "OK";
+  else if (request == "?")
+    text = status();
+  else if (request == "vCont?")
+    text = "vCont;c;C;s;S";
+  else if (request.starts_with(kRun))
+    text = run(request.substr(kRun.size()));
+  else if (request.starts_with(kKill))
+    text = kill(request.substr(kKill.size()));
+  else if (request == "D" || request.starts_with("D;"))
+    text = detach(request);
+  else if (request.starts_with("vAttach;"))
+    text = "E.qemu records programs that it starts itself: use --engine=step";
+  else if (request == kMonitorExit)
+    text = (kill_all(), exits_ = true, "OK");
+  else
+    return std::optional<std::string>();
+  if (!text) return fail(std::move(text.error()));
+  return std::optional(std::move(*text));
+}
+
+QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
+  static constexpr std::string_view kSet = "QEnvironmentHexEncoded:", kUnset = "QEnvironmentUnset:",
+                                    kFolder = "QSetWorkingDir:";
+  bool good = true;
+  if (request == "QEnvironmentReset") {
+    programs_.reset_environment();
+  } else if (request.starts_with(kSet)) {
+    auto text = text_of_hex(request.substr(kSet.size()));
+    std::size_t equals = text ? text->find('=') : std::string::npos;
+    good = equals != std::string::npos;
+    if (good) programs_.set_variable(text->substr(0, equals), text->substr(equals + 1));
+  } else if (request.starts_with(kUnset)) {
+    auto name = text_of_hex(request.substr(kUnset.size()));
+    good = name.has_value();
+    if (good) programs_.set_variable(*name, std::nullopt);
+  } else if (request.starts_with(kFolder)) {
+    auto folder = text_of_hex(request.substr(kFolder.size()));
+    good = folder.has_value();
+    if (good) programs_.set_folder(std::move(*folder));
+  } else if (!request.starts_with("QStartupWithShell:") &&
+             !request.starts_with("QDisableRandomization:")) {
+    return std::optional<std::string>();
+  }
+  // qemu lays out addresses the same way each time, and no shell is needed.
+  return std::optional<std::string>(good ? "OK" : kFailed);
+}
+
+QemuLink::Answer QemuLink::answer_of_threads(std::string_view request) {
+  Result<std::string> text;
+  if (request.starts_with("H"))
+    text = select(request);
+  else if (request == "qC")
+    text = selected() != nullptr ? "QC" + rsp::format_thread(general_) : "";
+  else if (request == "qfThreadInfo")
+    text = list_threads();
+  else if (request == "qsThreadInfo")
+    text = "l";
+  else if (request.starts_with("T"))
+    text = is_alive(request.substr(1));
+  else if (request.starts_with("qAttached"))
+    text = "0";  // we made it: quitting the debugger kills it
+  else
+    return std::optional<std::string>();
+  if (!text) return fail(std::move(text.error()));
+  return std::optional(std::move(*text));
+}
+
+QemuLink::Answer QemuLink::answer_transfer(std::string_view request) {
+  if (request.starts_with("vFile:")) return std::optional(files_.answer(request));
+  auto transfer = rsp::parse_transfer_read(request);
+  if (!transfer) return std::optional<std::string>();
+  QemuInferior* inferior = selected();
+  if (transfer->object == "exec-file") {
+    if (!transfer->annex.empty())
+      inferior = programs_.find(process_number(transfer->annex).value_or(0));
+    if (inferior == nullptr) return std::optional<std::string>(kFailed);
+    return std::optional(rsp::transfer_answer(inferior->executed_file(), *transfer));
+  }
+  if (transfer->object != "features" || transfer->annex != "target.xml")
+    return std::optional<std::string>();
+  return std::optional(
+      rsp::transfer_answer(inferior != nullptr ? kDescription : kArchitecture, *transfer));
+}
+
+// Registers, memory, breakpoints, the rest of its description and the auxiliary vector.
+QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
+  bool of_state = !request.empty() &&
+                  std::string_view("gGpPmMZz").find(request.front()) != std::string_view::npos;
+  if (!of_state && !request.starts_with("qXfer:features:read:") &&
+      !request.starts_with("qXfer:auxv:read:"))
+    return std::optional<std::string>();
+  bool of_breakpoint = request[0] == 'Z' || request[0] == 'z';
+  // Watchpoints it refuses in a way that debuggers take for a failure.
+  if (of_breakpoint && request.size() > 1 && request[1] > '1') return std::optional(std::string());
+  QemuInferior* inferior = selected();
+  if (inferior == nullptr) return std::optional<std::string>(kFailed);
+  std::string own(request);
+  if (own[0] == 'G' && own.size() > kOrigRax.size()) own.resize(own.size() - kOrigRax.size());
+  auto answered = inferior->ask_of(general_, own);
+  if (!answered) return fail(std::move(answered.error()));
+  if (request == "g" && !answered->starts_with('E')) answered->append(kOrigRax);
+  return std::optional(std::move(*answered));
+}
+
+std::string QemuLink::supported(std::string_view request) {
+  wants_exec_ = request.find("exec-events+") != std::string_view::npos;
+  // The packet size is the stub's.
+  std::string text =
+      "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;multiprocess+;"
+      "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
+      "QStartupWithShell+;QDisableRandomization+;vContSupported+;swbreak+;hwbreak+;no-resumed+";
+  return wants_exec_ ? text + ";exec-events+" : text;
+}
+
+Result<std::string> QemuLink::status() {
+  QemuInferior* inferior = selected();
+  if (inferior == nullptr) return fmt::format("W{:02x}", ended_with_ & 0xff);
+  return inferior->ask("?");
+}
+
+// `Hg...` or `Hc...`
+Result<std::string> QemuLink::select(std::string_view request) {
+  auto thread = request.size() > 2 ? rsp::parse_thread(request.substr(2)) : std::nullopt;
+  if (!thread) return std::string(kFailed);
+  if (request[1] == 'c') {
+    run_choice_ = *thread;
+    return std::string("OK");
+  }
+  if (thread->pid <= 0) return std::string(selected() != nullptr ? "OK" : kFailed);
+  QemuInferior* inferior = programs_.find(thread->pid);
+  if (inferior == nullptr) return std::string(kFailed);
+  if (thread->tid > 0) {
+    auto alive = inferior->ask("T" + rsp::format_thread(thread->thread()));
+    if (!alive || *alive != "OK") return alive ? Result<std::string>(kFailed) : alive;
+  }
+  general_ = thread->tid > 0 ? thread->thread() : inferior->stopped_thread();
+  return std::string("OK");
+}
+
+Result<std::string> QemuLink::list_threads() {
+  std::string list;
+  for (const auto& [pid, inferior] : programs_.all()) {
+    auto part = inferior->ask("qfThreadInfo");
+    while (part && part->starts_with('m')) {
+      list.append(list.empty() ? "m" : ",").append(*part, 1);
+      part = inferior->ask("qsThreadInfo");
+    }
+    if (!part) return part;
+  }
+  return list.empty() ? "l" : list;
+}
+
+Result<std::string> QemuLink::is_alive(std::string_view text) {
+  auto thread = rsp::parse_thread(text);
+  QemuInferior* inferior = thread ? programs_.find(thread->pid) : nullptr;
+  if (inferior == nullptr || thread->tid <= 0) return std::string(kFailed);
+  return inferior->ask("T" + rsp::format_thread(thread->thread()));
+}
+
+// FILE;ARG;ARG... in hexadecimal; no FILE: the one before.
+Result<std::string> QemuLink::run(std::string_view arguments) {
+  std::vector<std::string> words;
+  for (bool more = true; more;) {
+    std::size_t end = arguments.find(';');
+    auto word = text_of_hex(arguments.substr(0, end));
+    if (!word) return std::string(kFailed);
+    words.push_back(std::move(*word));
+    more = end != std::string_view::npos;
+    if (more) arguments.remove_prefix(end + 1);
+  }
+  if (words[0].empty() && !program_.empty()) words[0] = program_[0];
+  auto started = start(std::move(words));
+  if (!started) return "E." + started.error().to_line();
+  return (*started)->ask("?");
+}
+
+std::string QemuLink::kill(std::string_view digits) {
+  auto pid = process_number(digits);
+  if (!pid || programs_.find(*pid) == nullptr) return std::string(kFailed);
+  say(fmt::format("Killing process(es): {}", *pid));
+  forget(*pid);
+  return "OK";
+}
+
+std::string QemuLink::detach(std::string_view request) {
+  QemuInferior* inferior = selected();
+  if (request.size() > 2) inferior = programs_.find(process_number(request.substr(2)).value_or(0));
+  if (inferior == nullptr) return std::string(kFailed);
+  std::int32_t pid = inferior->pid();
+  say(fmt::format("Detaching from process {}", pid));
+  inferior->detach();
+  forget(pid);
+  return "OK";
+}
+
+void QemuLink::restart() {
+  kill_all();
+  if (program_.empty()) return;
+  if (auto started = start(program_); !started) say(started.error().to_line());
+}
+
+}  // namespace tailtrace
