@@ -71,6 +71,7 @@ Listener::Listener(Listener&& other) noexcept { *this = std::move(other); }
 
 Listener& Listener::operator=(Listener&& other) noexcept {
   std::swap(socket_, other.socket_);
+  std::swap(stream_, other.stream_);
   std::swap(stdio_, other.stdio_);
   comm_.swap(other.comm_);
   announcement_.swap(other.announcement_);
@@ -98,6 +99,13 @@ Result<Listener> Listener::open(const std::string& comm, bool allow_remote_hosts
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   return open_tcp(host, comm.substr(colon + 1), allow_remote_hosts);
+}
+
+Listener Listener::of_stream(UniqueFd stream) {
+  Listener listener;
+  listener.stdio_ = true;
+  listener.stream_ = std::move(stream);
+  return listener;
 }
 
 Result<Listener> Listener::open_unix(const std::string& path) {
@@ -149,6 +157,7 @@ Result<Listener> Listener::open_tcp(const std::string& host, const std::string& 
 }
 
 Result<Listener::Accepted> Listener::accept() {
+  if (stream_) return Accepted{rsp::Connection(std::move(stream_)), "Remote debugging"};
   if (stdio_) {
     // Copies: closing the connection leaves the process its own descriptors.
     UniqueFd in(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));

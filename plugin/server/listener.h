@@ -17,10 +17,14 @@ class Listener {
   // host than loopback needs `allow_remote_hosts`. Errors: kUsage, kPermission, kSystem.
   static Result<Listener> open(const std::string& comm, bool allow_remote_hosts);
 
+  // A debugger that is connected already: one connection, as with stdio.
+  static Listener of_stream(UniqueFd stream);
+
   Listener(Listener&&) noexcept;
   Listener& operator=(Listener&&) noexcept;
   ~Listener();
 
+  // There is one connection, from the beginning.
   bool is_stdio() const { return stdio_; }
   // To poll; -1 with stdio, where accept() can be called at once, and once.
   int fd() const { return socket_.get(); }
@@ -43,6 +47,7 @@ class Listener {
                                    bool allow_remote_hosts);
 
   UniqueFd socket_;
+  UniqueFd stream_;  // of of_stream
   bool stdio_ = false;
   std::string comm_, announcement_, unix_path_;
 };

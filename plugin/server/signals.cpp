@@ -56,6 +56,13 @@ int system_signal(std::uint8_t protocol_signal) {
   return protocol_signal < 16 ? protocol_signal : 0;
 }
 
+std::uint8_t protocol_signal(int number) {
+  for (int candidate = 1; candidate < 128; ++candidate)
+    if (number > 0 && system_signal(static_cast<std::uint8_t>(candidate)) == number)
+      return static_cast<std::uint8_t>(candidate);
+  return 0;
+}
+
 bool is_fault(std::uint8_t protocol_signal) {
   int signal = system_signal(protocol_signal);
   return signal == SIGILL || signal == SIGFPE || signal == SIGBUS || signal == SIGSEGV;

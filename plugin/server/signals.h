@@ -10,6 +10,9 @@ namespace tailtrace {
 // Linux's number of a protocol signal; 0 when there is none.
 int system_signal(std::uint8_t protocol_signal);
 
+// The inverse; 0 when the protocol has no name for it.
+std::uint8_t protocol_signal(int system_signal);
+
 constexpr std::uint8_t kProtocolSigInt = 2;
 constexpr std::uint8_t kProtocolSigTrap = 5;
 constexpr std::uint8_t kProtocolSigKill = 9;
