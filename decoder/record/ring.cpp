@@ -99,8 +99,14 @@ RecordRange Ring::newest(std::uint64_t limit) const {
   std::uint64_t end = head().value;
   std::uint64_t begin = std::max(oldest().value, end - std::min(limit, end));
   RecordRange range;
-  range.records.reserve(end - begin);
-  for (std::uint64_t p = begin; p < end; ++p) range.records.push_back(slot(p));
+  // Whoever closes the history adds a record or two: they shall not cost a copy of all others.
+  range.records.reserve(end - begin + 2);
+  for (std::uint64_t p = begin; p < end;) {
+    std::uint64_t slots_to_edge = header_->capacity - (p & (header_->capacity - 1));
+    std::uint64_t count = std::min(end - p, slots_to_edge);
+    range.records.insert(range.records.end(), &slot(p), &slot(p) + count);
+    p += count;
+  }
   // Whatever the writer reached meanwhile may be half old and half new.
   std::atomic_thread_fence(std::memory_order_acquire);
   std::uint64_t safe = std::min(std::max(begin, oldest().value), end);
