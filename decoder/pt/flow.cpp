@@ -386,10 +386,14 @@ void FlowWalker::flush() {
 void FlowWalker::use_mode(CodeMode mode) {
   if (mode != mode_) flush();
   mode_ = mode;
-  std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
-  if (!reader) reader.emplace(code_, mode);
-  reader->set_epoch(epoch_);
-  reader_ = &*reader;
+  if (fast_ != nullptr) {
+    reader_ = &fast_->reader(mode);
+  } else {
+    std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
+    if (!reader) reader.emplace(code_, mode);
+    reader_ = &*reader;
+  }
+  reader_->set_epoch(epoch_);
 }
 
 void FlowWalker::use_changes(std::uint64_t offset, std::uint64_t time) {

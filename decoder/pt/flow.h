@@ -120,7 +120,7 @@ class FlowWalker {
   ByteSpan trace_;
   ItemReader items_;
 
-  std::array<std::optional<CodeReader>, 3> readers_;  // by CodeMode
+  std::array<std::optional<CodeReader>, 3> readers_;  // by CodeMode; the fast path has its own
   CodeReader* reader_ = nullptr;
   Epoch epoch_;
   std::size_t next_change_ = 0;  // index into config_.code_changes

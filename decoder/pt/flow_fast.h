@@ -119,6 +119,9 @@ class FastFlow {
   bool pop_return(std::uint64_t& ip);
   void clear_returns() { stack_.clear(); }
   const Rows& rows() const { return rows_; }
+  // What it reads code with. It remembers much, so a walker for a short segment has none of its
+  // own.
+  CodeReader& reader(CodeMode mode) { return filler_.reader(mode); }
 
   // From here on the code of this epoch holds.
   void set_epoch(Epoch epoch);

@@ -64,15 +64,20 @@ const Node& RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
   return nodes.emplace(ip, walk(ip, mode)).first->second;
 }
 
-Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
+CodeReader& RowFiller::reader(CodeMode mode) {
   std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
   if (!reader) {
     reader.emplace(code_, mode);
     reader->set_epoch(epoch_);
   }
+  return *reader;
+}
+
+Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
+  CodeReader& code = reader(mode);
   Node node;
   for (std::uint32_t steps = 0; steps < kMaxNodeInsns; ++steps) {
-    std::optional<Instruction> insn = reader->at({ip});
+    std::optional<Instruction> insn = code.at({ip});
     if (!insn) return node;
     ++node.tail_insns;
     switch (insn->kind) {

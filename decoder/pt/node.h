@@ -41,6 +41,8 @@ class RowFiller {
   std::uint64_t fill(StateKey state, std::uint8_t bits);
   std::uint64_t fill(StateKey state, std::uint64_t ip, IpKind kind);
 
+  CodeReader& reader(CodeMode mode);
+
   // SKL014: a direct branch may end the tracing without saying where it went.
   void expect_skl014(bool expect) { skl014_ = expect; }
 
