@@ -30,6 +30,7 @@ class LldbFace {
 
   // qSupported.
   void meet_debugger(std::string_view packet);
+  bool is_lldb() const { return is_lldb_; }
   void change_features(rsp::FeatureList& features) const;
 
   // A request as the server below understands it. Errors: kGone.

@@ -48,6 +48,7 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       recorder_(recorder),
       trace_(options, below, recorder),
       lldb_trace_(options, below, recorder),
+      lldb_replay_(below, recorder),
       lldb_(below, options.engine != EngineChoice::kQemu, options.detach_kills),
       judge_(below, recorder),
       stepper_(below, recorder, judge_),
@@ -142,6 +143,7 @@ void Proxy::debugger_is_gone() {
   debugger_.reset();
   waiting_packets_.clear();
   non_stop_.forget_debugger();
+  lldb_replay_.forget_debugger();
   if (listener_.is_stdio() || options_.once || (!extended_ && !has_program())) {
     stop_serving(0);
     return;
@@ -252,6 +254,8 @@ Result<void> Proxy::take_notifications() {
 
 Result<void> Proxy::on_packet(std::string packet) {
   auto request = lldb_.request_for_server(std::move(packet));
+  if (!request) return fail(std::move(request.error()));
+  if (lldb_.is_lldb()) request = lldb_replay_.request_for_server(std::move(*request));
   if (!request) return fail(std::move(request.error()));
   packet = std::move(*request);
   auto answered = answer_here(packet);

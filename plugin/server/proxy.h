@@ -14,6 +14,7 @@
 #include "plugin/server/end_signals.h"
 #include "plugin/server/listener.h"
 #include "plugin/server/lldb_face.h"
+#include "plugin/server/lldb_replay.h"
 #include "plugin/server/lldb_trace.h"
 #include "plugin/server/monitor.h"
 #include "plugin/server/non_stop.h"
@@ -85,6 +86,7 @@ class Proxy {
   Recorder& recorder_;
   TraceService trace_;
   LldbTrace lldb_trace_;
+  LldbReplay lldb_replay_;
   LldbFace lldb_;
   StopJudge judge_;
   Stepper stepper_;

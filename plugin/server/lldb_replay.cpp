@@ -1,0 +1,236 @@
+#include "plugin/server/lldb_replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "decoder/base/bytes.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::string_view kRefused = "E01";
+constexpr std::uint64_t kRip = 16;
+constexpr std::size_t kMaxRegisters = 1024;
+constexpr std::size_t kMaxBreakpoints = 1 << 16;
+constexpr std::size_t kMaxDescription_bytes = 1 << 20;
+
+// The number in an attribute of an XML element.
+std::optional<std::uint64_t> attribute(std::string_view element, std::string_view name) {
+  std::string begin = fmt::format(" {}=\"", name);
+  std::size_t at = element.find(begin);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::uint64_t value = 0;
+  for (char c : element.substr(at + begin.size())) {
+    if (c < '0' || c > '9') break;
+    value = value * 10 + static_cast<std::uint64_t>(c - '0');
+    if (value > kMaxDescription_bytes) return std::nullopt;
+  }
+  return value;
+}
+
+bool writes_state(std::string_view packet) {
+  return !packet.empty() && std::string_view("GPMX").find(packet.front()) != std::string_view::npos;
+}
+
+}  // namespace
+
+void LldbReplay::announce(rsp::FeatureList& features) {
+  features.set("ReverseContinue", "+");
+  features.set("ReverseStep", "+");
+}
+
+void LldbReplay::forget_debugger() {
+  past_.reset();
+  breakpoints_.clear();
+}
+
+// Whether the debugger's thread is the one that is in the past.
+Result<bool> LldbReplay::means_past() {
+  if (!past_) return false;
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  return *thread == past_->thread;
+}
+
+Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
+  note_breakpoint(packet);
+  auto in_past = means_past();
+  if (!in_past) return fail(std::move(in_past.error()));
+  Result<std::string> answer;
+  if (packet == "bc") {
+    answer = back(Until::kBreakpoint);
+  } else if (packet == "bs") {
+    answer = back(Until::kOneInstruction);
+  } else if (packet.size() > 1 && packet.front() == 'p' && parse_hex(packet.substr(1))) {
+    std::uint64_t number = *parse_hex(packet.substr(1));
+    if (*in_past && number != kRip) return std::optional(std::string(kRefused));
+    answer = *in_past ? fmt::format("{:016x}",
+                                    __builtin_bswap64(past_->at->item().instruction.address.value))
+                      : read_register(number);
+    // The server below reads single registers by itself.
+    if (answer && answer->empty()) return std::optional<std::string>();
+  } else if (past_ && packet.starts_with("vCont;")) {
+    return forward(packet);
+  } else if (*in_past && (packet == "g" || writes_state(packet))) {
+    answer = std::string(kRefused);
+  } else {
+    if (packet == "k" || packet.starts_with("vKill;") || packet.starts_with("D")) past_.reset();
+    return std::optional<std::string>();
+  }
+  if (!answer) return fail(std::move(answer.error()));
+  return std::optional(std::move(*answer));
+}
+
+// `Z0,ADDRESS,KIND` and `z0,...`, and the same of hardware breakpoints.
+void LldbReplay::note_breakpoint(std::string_view packet) {
+  bool is_breakpoint = packet.size() > 3 && (packet[0] == 'Z' || packet[0] == 'z') &&
+                       (packet[1] == '0' || packet[1] == '1') && packet[2] == ',';
+  if (!is_breakpoint) return;
+  auto address = parse_hex(packet.substr(3, packet.find(',', 3) - 3));
+  if (!address) return;
+  if (packet[0] == 'Z') {
+    if (breakpoints_.size() < kMaxBreakpoints) breakpoints_.insert({*address});
+  } else if (auto one = breakpoints_.find({*address}); one != breakpoints_.end()) {
+    breakpoints_.erase(one);
+  }
+}
+
+bool LldbReplay::stops_here() const {
+  const HistoryItem& item = past_->at->item();
+  return !item.is_gap && breakpoints_.contains(item.instruction.address);
+}
+
+// `edge`: "begin" or "end" when the history has no more in that direction.
+std::string LldbReplay::stop_reply(ThreadId thread, std::string_view edge) const {
+  std::string reply = "T05";
+  if (!edge.empty()) reply += fmt::format("replaylog:{};", edge);
+  return reply + "thread:" + rsp::format_thread(thread) + ";";
+}
+
+// Turns to the history of the debugger's thread. False when there is nothing of it.
+Result<bool> LldbReplay::enter() {
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  if (past_ && *thread && past_->thread == **thread) return true;
+  past_.reset();
+  RecordedThread* recorded = *thread ? recorder_.find(**thread) : nullptr;
+  if (recorded == nullptr || !recorded->enabled) return false;
+  auto snapshot = recorder_.visible(*recorded);
+  if (!snapshot) return fail(std::move(snapshot.error()));
+  Past past{**thread, nullptr, nullptr};
+  past.history = std::make_unique<const History>(
+      std::make_shared<const ThreadSnapshot>(of_this_program(std::move(*snapshot))));
+  past.at = std::make_unique<HistoryCursor>(*past.history);
+  if (past.history->instructions() == 0) return false;
+  past_ = std::move(past);
+  return true;
+}
+
+Result<std::string> LldbReplay::back(Until until) {
+  auto entered = enter();
+  if (!entered) return fail(std::move(entered.error()));
+  if (!*entered) {
+    auto thread = below_.debugger_thread();
+    if (!thread) return fail(std::move(thread.error()));
+    return *thread ? stop_reply(**thread, "begin") : std::string(kRefused);
+  }
+  HistoryCursor& at = *past_->at;
+  // In the present it stands on no item.
+  std::uint64_t from = at.valid() ? at.item().number : past_->history->size() + 1;
+  std::uint64_t oldest = from;  // the oldest instruction on the way
+  for (std::uint64_t number = from - 1; number > 0; --number) {
+    at.seek(number);
+    if (at.item().is_gap) continue;
+    oldest = number;
+    if (until == Until::kOneInstruction || stops_here()) return stop_reply(past_->thread, {});
+  }
+  ThreadId thread = past_->thread;
+  at.seek(oldest);
+  if (!at.valid()) past_.reset();
+  return stop_reply(thread, "begin");
+}
+
+// A request to run while the debugger sees the past.
+Result<std::optional<std::string>> LldbReplay::forward(std::string_view packet) {
+  ThreadId thread = past_->thread;
+  auto actions = rsp::parse_resume(packet, {});
+  const rsp::ResumeAction* action = actions ? rsp::action_for(*actions, thread) : nullptr;
+  if (action == nullptr) return std::optional(stop_reply(thread, {}));
+  bool one = action->kind != rsp::ResumeAction::Kind::kContinue;
+  HistoryCursor& at = *past_->at;
+  for (at.next(); at.valid(); at.next()) {
+    if (at.item().is_gap) continue;
+    if (one || stops_here()) return std::optional(stop_reply(thread, {}));
+  }
+  past_.reset();
+  return std::optional(stop_reply(thread, one ? "" : "end"));
+}
+
+// Of gdbserver, which reads all registers at once only. LLDB could not be told then that one of
+// them is not known. An empty answer: the server below may answer.
+Result<std::string> LldbReplay::read_register(std::uint64_t number) {
+  auto learned = learn_registers();
+  if (!learned) return fail(std::move(learned.error()));
+  if (!*learned) return std::string();
+  if (number >= registers_.size() || registers_[number].digits == 0) return std::string(kRefused);
+  if (auto restored = below_.restore_selection(); !restored)
+    return fail(std::move(restored.error()));
+  auto all = below_.ask("g");
+  if (!all) return fail(std::move(all.error()));
+  const RegisterPlace& place = registers_[number];
+  if (all->size() < place.at_digits + place.digits) return std::string(kRefused);
+  return all->substr(place.at_digits, place.digits);
+}
+
+// `P10=0011223344556677`
+Result<std::string> LldbReplay::request_for_server(std::string packet) {
+  std::size_t equals = packet.find('=');
+  if (!packet.starts_with('P') || equals == std::string::npos || past_) return packet;
+  auto learned = learn_registers();
+  if (!learned) return fail(std::move(learned.error()));
+  auto number = parse_hex(std::string_view(packet).substr(1, equals - 1));
+  std::string value = packet.substr(equals + 1);
+  if (!*learned || !number || *number >= registers_.size()) return packet;
+  const RegisterPlace& place = registers_[*number];
+  if (auto restored = below_.restore_selection(); !restored)
+    return fail(std::move(restored.error()));
+  auto all = below_.ask("g");
+  if (!all) return fail(std::move(all.error()));
+  if (value.size() != place.digits || all->size() < place.at_digits + place.digits) return packet;
+  return "G" + all->replace(place.at_digits, place.digits, value);
+}
+
+// From the target description: registers stand in `g` in the order of their numbers, without
+// holes. False when the description is not one document, as qemu's; its stub knows `p`.
+Result<bool> LldbReplay::learn_registers() {
+  if (!registers_.empty()) return true;
+  std::string text;
+  for (bool more = true; more && text.size() < kMaxDescription_bytes;) {
+    auto piece = below_.ask(fmt::format("qXfer:features:read:target.xml:{:x},4000", text.size()));
+    if (!piece) return fail(std::move(piece.error()));
+    if (piece->empty() || (piece->front() != 'm' && piece->front() != 'l')) return false;
+    more = piece->front() == 'm' && piece->size() > 1;
+    text += rsp::unescape(std::string_view(*piece).substr(1));
+  }
+  if (text.find("<xi:include") != std::string::npos) return false;
+  std::vector<RegisterPlace> found;
+  std::uint64_t next = 0;
+  for (std::size_t at = text.find("<reg "); at != std::string::npos; at = text.find("<reg ", at)) {
+    std::size_t end = text.find('>', at);
+    std::string_view element = std::string_view(text).substr(at, end - at);
+    auto bits = attribute(element, "bitsize");
+    std::uint64_t number = attribute(element, "regnum").value_or(next);
+    if (!bits || number >= kMaxRegisters) return false;
+    found.resize(std::max<std::size_t>(found.size(), number + 1));
+    found[number].digits = *bits / 4;
+    next = number + 1;
+    at = end == std::string::npos ? text.size() : end;
+  }
+  for (std::size_t n = 1; n < found.size(); ++n)
+    found[n].at_digits = found[n - 1].at_digits + found[n - 1].digits;
+  registers_ = std::move(found);
+  return !registers_.empty();
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,74 @@
+// LldbReplay: LLDB goes back in a recorded thread, and forward again, without the program moving.
+//
+// `bc` and `bs` (backwards), and the requests to run while the thread is in the past, walk its
+// history; breakpoints that the debugger has inserted stop it, and so do both ends: of the program
+// counter's past only the program counter is known, so all other registers are refused there.
+// Past the newest point the program is where it really stands, and runs with the next request.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decoder/history/history.h"
+#include "plugin/server/below.h"
+#include "plugin/server/recorder.h"
+#include "plugin/server/rsp/feature_list.h"
+#include "plugin/server/rsp/resume.h"
+
+namespace tailtrace {
+
+class LldbReplay {
+ public:
+  LldbReplay(Below& below, Recorder& recorder) : below_(below), recorder_(recorder) {}
+
+  static void announce(rsp::FeatureList& features);
+
+  // Another debugger, which has inserted no breakpoints yet and sees the present.
+  void forget_debugger();
+
+  // A request as the server below understands it: gdbserver writes all registers at once only.
+  // Errors: kGone.
+  Result<std::string> request_for_server(std::string packet);
+
+  // The answer to a packet that moves in the past or asks for registers there; nothing for all
+  // others. Sees every packet: breakpoints are noted. REQUIRES: the server below owes no answer.
+  // Errors: kGone.
+  Result<std::optional<std::string>> answer(std::string_view packet);
+
+ private:
+  struct Past {
+    ThreadId thread;
+    std::unique_ptr<const History> history;
+    std::unique_ptr<HistoryCursor> at;  // the instruction to be executed next
+  };
+  enum class Until { kOneInstruction, kBreakpoint };
+
+  Result<std::string> back(Until until);
+  Result<std::optional<std::string>> forward(std::string_view packet);
+  Result<bool> enter();
+  std::string stop_reply(ThreadId thread, std::string_view edge) const;
+  bool stops_here() const;
+  void note_breakpoint(std::string_view packet);
+
+  Result<bool> means_past();
+  Result<std::string> read_register(std::uint64_t number);
+  Result<bool> learn_registers();
+
+  struct RegisterPlace {
+    std::size_t at_digits = 0, digits = 0;  // in a `g` answer
+  };
+
+  Below& below_;
+  Recorder& recorder_;
+  std::optional<Past> past_;
+  std::multiset<Address> breakpoints_;
+  std::vector<RegisterPlace> registers_;  // by number
+};
+
+}  // namespace tailtrace
