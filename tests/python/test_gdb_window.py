@@ -107,3 +107,31 @@ def test_it_says_why_it_is_empty(terminal):
     terminal.wait_for(lambda screen: "history: " in screen)
     terminal.say("record stop")
     terminal.wait_for(lambda screen: "fix:  record btrace" in screen)
+
+
+def test_a_long_list_is_paged_and_can_be_left(terminal):
+    terminal.wait_for(lambda screen: "(gdb)" in screen and "main () at" in screen)
+    terminal.say("set pagination on")
+    terminal.say("set height 12")
+    terminal.say("tailtrace instruction-history /a 1,500")
+    terminal.wait_for(lambda screen: "--Type <RET> for more" in screen)
+    assert re.search(r"^11\t? +0x", terminal.screen(), re.M) is not None
+    terminal.say("q")
+    screen = terminal.wait_for(lambda screen: screen.rstrip().endswith("(gdb)"))
+    assert "Traceback" not in screen and "Python Exception" not in screen
+    terminal.say("set height 0")
+    terminal.say("tailtrace instruction-history 501,+1")
+    terminal.wait_for(lambda screen: re.search(r"^501 ", screen, re.M) is not None)
+
+
+def test_names_are_in_colour_on_a_terminal(terminal):
+    terminal.wait_for(lambda screen: "(gdb)" in screen and "main () at" in screen)
+    terminal.say("tailtrace goto -1")
+    terminal.wait_for(lambda screen: "#0 " in screen)
+    terminal.say("tailtrace where")
+    terminal.wait_for(lambda screen: "At instruction " in screen and screen.count("#0 ") == 2)
+    rows = [row for row, text in enumerate(terminal.display.display) if text.startswith("#0 ")]
+    row = terminal.display.buffer[rows[-1]]
+    text = terminal.display.display[rows[-1]]
+    name = re.search(r"(\w+) \(", text)
+    assert {row[column].fg for column in range(*name.span(1))} == {"brown"}  # yellow, to pyte
