@@ -23,8 +23,8 @@ constexpr std::uint64_t kProcessLimit_bytes = 5 << 20;
 constexpr std::uint64_t kPsbPeriod_bytes = 64 << 10;
 constexpr int kPsbPeriodShift = 11;
 
-// LLDB wants to know which errata a trace may have. Ours has none of any processor's: this is the
-// first one that had no errata left for the decoder that LLDB uses.
+// LLDB asks for /proc/cpuinfo and does not decode without these four values. The trace is no
+// processor's: any that its decoder knows will do.
 constexpr std::string_view kProcessor =
     "vendor_id\t: GenuineIntel\n"
     "cpu family\t: 6\n"
