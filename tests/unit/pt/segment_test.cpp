@@ -83,6 +83,29 @@ TEST(Segments, AnyCutAndAnyNumberOfThreadsMakeTheSameRecords) {
   }
 }
 
+// The first byte of a CYC, then a PSB: read on, the PSB's first byte is the CYC's second.
+TEST(Segments, APsbBehindACycThatWasCutOffIsFoundOnEitherPath) {
+  const Bytes psb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,
+                  0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x99, 0x01,
+                  0x7d, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x02, 0x23};
+  auto code = std::make_shared<CodeImage>();
+  ASSERT_TRUE(code->add({0x1000}, Bytes{0x74, 0x00, 0xff, 0xe0}));  // je 1002; jmp rax
+  PtInput input;
+  input.code = code;
+  input.trace = psb;
+  // An outcome for the je, one that waits for the jump's TIP, and the CYC.
+  input.trace.insert(input.trace.end(), {0x0e, 0x9f});
+  input.trace.insert(input.trace.end(), psb.begin(), psb.end());
+  input.trace.insert(input.trace.end(), 32, 0);
+  std::vector<BranchRecord> complete = complete_records(input);
+  // Nothing was lost but the CYC: the flow goes on at the second PSB.
+  bool goes_on = std::any_of(complete.begin(), complete.end(), [](const BranchRecord& r) {
+    return r.kind == RecordKind::kGap && r.to == Address{0x1000};
+  });
+  EXPECT_TRUE(goes_on);
+  expect_same(segment_records(input, input.trace.size(), 1), complete);
+}
+
 TEST(Segments, TimeNeverGoesBack) {
   for (const PtInput& input : inputs()) {
     std::uint64_t before = 0;
