@@ -23,6 +23,10 @@ std::string reason_text(const Gap& gap) {
       return "the kernel cut the buffer (truncated)";
     case GapReason::kLost:
       return "the kernel dropped data (lost)";
+    case GapReason::kPartial:
+      return "the hardware could not trace all of it (partial)";
+    case GapReason::kCollision:
+      return "the hardware lost data to other data of its own (collision)";
     case GapReason::kNoCode:
       return fmt::format("the code at {:#x} is not known", gap.at.value);
     case GapReason::kBadInstruction:
@@ -59,6 +63,10 @@ std::string_view reason_name(GapReason reason) {
       return "truncated";
     case GapReason::kLost:
       return "lost";
+    case GapReason::kPartial:
+      return "partial";
+    case GapReason::kCollision:
+      return "collision";
     case GapReason::kNoCode:
       return "no-code";
     case GapReason::kBadInstruction:

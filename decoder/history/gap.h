@@ -21,6 +21,8 @@ enum class GapReason : std::uint8_t {
   kOverwritten,     // the ring went round
   kTruncated,       // the kernel cut the buffer
   kLost,            // the kernel dropped data
+  kPartial,         // the hardware could not trace all of it
+  kCollision,       // the hardware lost data to other data of its own
   kNoCode,          // the bytes of an executed instruction are not known
   kBadInstruction,  // the bytes are known and are no instruction
   kBadTrace,        // the records contradict the code or each other

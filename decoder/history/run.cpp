@@ -65,6 +65,10 @@ GapReason reason_of_loss(const BranchRecord& record) {
       return GapReason::kTruncated;
     case GapCause::kLost:
       return GapReason::kLost;
+    case GapCause::kPartial:
+      return GapReason::kPartial;
+    case GapCause::kCollision:
+      return GapReason::kCollision;
     case GapCause::kUnknown:
       break;
   }

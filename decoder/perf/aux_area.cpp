@@ -37,8 +37,11 @@ void AuxView::copy_newest(std::span<std::uint8_t> out) const {
 }
 
 Bytes AuxView::joined() const {
-  Bytes bytes(size_bytes());
-  copy_newest(bytes);
+  // Grown and not resized: clearing large memory costs as much as copying into it.
+  Bytes bytes;
+  bytes.reserve(size_bytes());
+  bytes.insert(bytes.end(), older.begin(), older.end());
+  bytes.insert(bytes.end(), newer.begin(), newer.end());
   return bytes;
 }
 

@@ -78,6 +78,52 @@ struct RecordListBuilder {
   }
 };
 
+namespace {
+
+// What was copied is looked at while it is still in the cache.
+constexpr std::uint64_t kCheckedAtOnce_bytes = 16u << 10;
+
+void append(ByteSpan ring, std::uint64_t from, std::uint64_t size_bytes, Bytes& out) {
+  const std::uint64_t at = from & (ring.size() - 1);
+  const std::uint64_t before_seam = std::min<std::uint64_t>(size_bytes, ring.size() - at);
+  const ByteSpan first = ring.subspan(at, before_seam), rest = ring.first(size_bytes - before_seam);
+  out.insert(out.end(), first.begin(), first.end());
+  out.insert(out.end(), rest.begin(), rest.end());
+}
+
+bool all_like(ByteSpan records, RecordHeader like) {
+  const RecordHeader mask{~0u, 0, 0xffff};
+  const auto relevant = std::bit_cast<std::uint64_t>(mask);
+  const auto wanted = std::bit_cast<std::uint64_t>(like);
+  std::uint64_t different = 0;
+  const std::uint8_t* end = records.data() + records.size();
+  for (const std::uint8_t* at = records.data(); at != end; at += like.size_bytes) {
+    std::uint64_t header;
+    std::memcpy(&header, at, sizeof header);
+    different |= (header ^ wanted) & relevant;
+  }
+  return different == 0;
+}
+
+// Of `count` records, of which the newest `fresh` were not looked at, only those stay that are
+// newer than the newest stranger.
+void keep_behind_stranger(FixedRecords& records, RecordHeader like, std::uint64_t fresh,
+                          std::uint64_t& count) {
+  const std::size_t size = like.size_bytes;
+  if (all_like(ByteSpan(records.bytes).subspan((count - fresh) * size), like)) return;
+  for (std::uint64_t i = count; i-- > count - fresh;) {
+    auto header = load<RecordHeader>(records.bytes, i * size);
+    if (header.type == like.type && header.size_bytes == like.size_bytes) continue;
+    records.stranger = header;
+    records.bytes.erase(records.bytes.begin(),
+                        records.bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * size));
+    count -= i + 1;
+    return;
+  }
+}
+
+}  // namespace
+
 Result<FixedRecords> read_fixed_records(ByteSpan ring, std::uint64_t head, RecordHeader like,
                                         std::uint64_t limit) {
   if (auto ok = check_ring(ring); !ok) return fail(std::move(ok.error()));
@@ -88,20 +134,18 @@ Result<FixedRecords> read_fixed_records(ByteSpan ring, std::uint64_t head, Recor
   const std::uint64_t wanted = std::min(held, limit);
   FixedRecords result;
   result.size_bytes = like.size_bytes;
-  std::uint64_t good = 0;
-  for (; good < wanted; ++good) {
-    RecordHeader header;
-    copy_out(ring, head - (good + 1) * size,
-             {reinterpret_cast<std::uint8_t*>(&header), sizeof header});
-    if (header.type != like.type || header.size_bytes != like.size_bytes) {
-      result.stranger = header;
-      break;
-    }
+  result.bytes.reserve(wanted * size);
+  std::uint64_t count = 0;
+  for (std::uint64_t done = 0; done < wanted;) {
+    const std::uint64_t more =
+        std::min<std::uint64_t>(wanted - done, kCheckedAtOnce_bytes / size + 1);
+    append(ring, head - (wanted - done) * size, more * size, result.bytes);
+    done += more;
+    count += more;
+    keep_behind_stranger(result, like, more, count);
   }
-  result.count = good;
-  result.bytes.resize(good * size);
-  copy_out(ring, head - good * size, result.bytes);
-  result.first = head / size - good;
+  result.count = count;
+  result.first = head / size - count;
   return result;
 }
 
@@ -134,6 +178,15 @@ Result<RecordList> read_forward_ring(ByteSpan ring, std::uint64_t tail, std::uin
   if (end == builder.size()) return std::move(builder.list);
   std::size_t left = builder.size() - end;
   return bad_record(left >= kHeaderSize_bytes ? builder.header_at(end) : RecordHeader{}, end);
+}
+
+std::size_t first_of_newest(const RecordList& records, std::uint64_t bytes) {
+  std::size_t first = records.size();
+  for (std::uint64_t taken = 0; first > 0; --first) {
+    taken += records[first - 1].size();
+    if (taken > bytes) break;
+  }
+  return first;
 }
 
 }  // namespace tailtrace::perf

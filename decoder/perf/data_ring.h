@@ -60,6 +60,9 @@ Result<FixedRecords> read_fixed_records(ByteSpan ring, std::uint64_t head, Recor
 // ring that was not overwritten.
 Result<RecordList> read_backward_ring(ByteSpan ring, std::uint64_t head);
 
+// The index of the oldest record among the newest `bytes` bytes of a list: those are whole.
+std::size_t first_of_newest(const RecordList& records, std::uint64_t bytes);
+
 // What a ring that is not overwritten holds between its tail and its head.
 // Errors: kBadInput when the two are too far apart or a record's size is impossible.
 Result<RecordList> read_forward_ring(ByteSpan ring, std::uint64_t tail, std::uint64_t head);

@@ -159,6 +159,20 @@ void RecordSink::overflow(const Event& event) {
   if (!event.ip.is_null()) come_back(event.ip);
 }
 
+void RecordSink::lost(GapCause cause) {
+  if (!away_) {
+    away_ = Away{position(RecordKind::kGap), {}, {}};
+  } else if (away_->by && is_far(away_->by->kind)) {
+    records_.push_back(away_->record);
+    away_ = Away{make({}, {}, RecordKind::kGap, 0), {}, {}};
+  }
+  away_->record.kind = RecordKind::kGap;
+  away_->record.extra = static_cast<std::uint16_t>(cause);
+  insns_ = 0;
+  running_ = false;
+  newest_.reset();
+}
+
 void RecordSink::transaction(const Event& event) {
   if (event.has(kEventIpSuppressed)) return;
   aborted_ = event.has(kEventAborted);

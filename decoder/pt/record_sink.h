@@ -34,6 +34,9 @@ class RecordSink final : public Sink {
   // The records that are complete so far; they are handed over and forgotten.
   std::vector<BranchRecord> drain();
 
+  // Something is missing here for a reason that the trace does not tell.
+  void lost(GapCause cause);
+
   // The flow goes on at `ip` in other hands, as the fast path's. Returns the instructions executed
   // since the last record.
   std::uint32_t hand_over(Address ip);

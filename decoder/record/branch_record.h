@@ -76,6 +76,8 @@ enum class GapCause : std::uint16_t {
   kOverwritten = 4,     // the ring went round
   kTruncated = 5,       // the kernel cut the buffer
   kLost = 6,            // the kernel dropped data
+  kPartial = 7,         // the hardware could not trace all of it
+  kCollision = 8,       // the hardware lost data to other data of its own
 };
 
 struct BranchRecord {

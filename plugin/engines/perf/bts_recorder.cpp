@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "decoder/bts/branch_list.h"
+#include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/flow_recorder.h"
 #include "plugin/engines/perf/pmu.h"
 
@@ -30,19 +31,38 @@ class BtsAreaRecorder final : public FlowRecorder {
     const ByteSpan area = event_.aux();
     const std::uint64_t capacity = area.size() - area.size() % kBtsRecordSize_bytes;
     const std::uint64_t head = event_.aux_head();
-    auto view = order_aux_area(area, head, AuxHead::kRecordOffset);
-    if (!view) return fail(std::move(view.error()));
+    if (auto view = order_aux_area(area, head, AuxHead::kRecordOffset); !view)
+      return fail(std::move(view.error()));
     const std::uint64_t new_bytes = (head + capacity - seen_head_) % capacity;
     const bool continued = is_as_seen(head % capacity, new_bytes);
     if (!continued) flow.lost(GapCause::kOverwritten);
-    auto list = bts::read_bts_area(*view, continued ? new_bytes / kBtsRecordSize_bytes : ~0ull);
-    for (const bts::Branch& branch : list.branches) flow.add(branch);
+    auto holes = read_aux_holes(event_, seen_ring_head_ - event_.data_head(), capacity);
+    if (!holes) return fail(std::move(holes.error()));
+    seen_ring_head_ = event_.data_head();
+    std::uint64_t before_head = continued ? new_bytes : capacity;
+    for (const AuxHole& hole : *holes) {
+      if (hole.before_head_bytes > before_head) continue;
+      add(flow, head, before_head, hole.before_head_bytes);
+      flow.lost(cause_of_hole(hole.flags));
+      before_head = hole.before_head_bytes;
+    }
+    add(flow, head, before_head, 0);
     std::memcpy(seen_.data(), area.data(), capacity);
     seen_head_ = head % capacity;
     return {};
   }
 
  private:
+  // What lies between two distances from the head.
+  void add(bts::BranchFlow& flow, std::uint64_t head, std::uint64_t from, std::uint64_t to) {
+    const ByteSpan area = event_.aux();
+    const std::uint64_t capacity = area.size() - area.size() % kBtsRecordSize_bytes;
+    auto view = order_aux_area(area, (head + capacity - to) % capacity, AuxHead::kRecordOffset);
+    if (!view) return flow.lost(GapCause::kBadTrace);
+    auto list = bts::read_bts_area(*view, (from - to) / kBtsRecordSize_bytes);
+    for (const bts::Branch& branch : list.branches) flow.add(branch);
+  }
+
   bool is_as_seen(std::uint64_t head, std::uint64_t new_bytes) const {
     const ByteSpan area = event_.aux();
     const std::uint64_t capacity = area.size() - area.size() % kBtsRecordSize_bytes;
@@ -56,6 +76,7 @@ class BtsAreaRecorder final : public FlowRecorder {
 
   Bytes seen_;  // the area as it was last time; zeros at first, as the kernel gives it out
   std::uint64_t seen_head_ = 0;
+  std::uint64_t seen_ring_head_ = 0;
 };
 
 class BtsSampleRecorder final : public FlowRecorder {
@@ -91,13 +112,9 @@ Recorders record_bts_area(Kernel& kernel, const PerfConfig& config, ThreadId thr
   if (!pmu)
     return fail(explain(kernel, {Purpose::kBtsArea, Step::kOpen, ENOENT, {thread.tid, -1}}));
   perf_event_attr attr = plain_attr(pmu->type, 0);
-  auto event = Event::open(kernel, Purpose::kBtsArea, attr, {thread.tid, -1});
-  if (!event) return fail(std::move(event.error()));
-  if (auto ok = event->map_ring(0, Event::WhenFull::kOverwrite); !ok)
-    return fail(std::move(ok.error()));
   std::uint64_t size = std::min(buffer_for(config, kBtsRecordSize_bytes), kMaxBtsArea_bytes);
-  if (auto got = event->map_aux(size, Event::WhenFull::kOverwrite); !got)
-    return fail(std::move(got.error()));
+  auto event = open_aux_event(kernel, Purpose::kBtsArea, attr, {thread.tid, -1}, size);
+  if (!event) return fail(std::move(event.error()));
   return std::make_unique<BtsAreaRecorder>(std::move(*event), config.records.ring_records, start);
 }
 

@@ -13,7 +13,9 @@ class FlowRecorder : public ThreadRecorder {
   Result<void> refresh(const CodeInUse& code) final;
   Position end() const final { return {flow_ ? flow_->first() + flow_->records().size() : 0}; }
   void fill(const Engine::Stop& stop, ThreadSnapshot& snapshot) final;
-  std::uint64_t buffer_bytes() const override { return event_.ring().size() + event_.aux().size(); }
+  std::uint64_t buffer_bytes() const override {
+    return event_.aux().empty() ? event_.ring().size() : event_.aux().size();
+  }
   const std::optional<Error>& shortened() const override { return event_.aux_refusal(); }
 
  protected:

@@ -29,17 +29,14 @@ class LbrRecorder final : public FlowRecorder {
     const std::uint64_t head = event_.data_head();
     auto records = read_backward_ring(event_.ring(), head);
     if (!records) return fail(std::move(records.error()));
-    const std::uint64_t added_bytes = seen_head_ - head;
-    std::size_t first = records->size();
-    for (std::uint64_t bytes = 0; first > 0; --first) {
-      bytes += (*records)[first - 1].size();
-      if (bytes > added_bytes) break;
-    }
-    for (std::size_t i = first; i < records->size(); ++i) {
+    for (std::size_t i = first_of_newest(*records, seen_head_ - head); i < records->size(); ++i) {
       auto record = parse_record((*records)[i], format_);
       if (!record) return fail(std::move(record.error()));
       if (auto* sample = std::get_if<Sample>(&record->body))
         add_stack(flow, bts::read_branch_stack(*sample));
+      else if (std::holds_alternative<LostEvent>(record->body) ||
+               std::holds_alternative<ThrottleEvent>(record->body))
+        last_.clear();  // the next stack joins nothing
     }
     seen_head_ = head;
     return {};

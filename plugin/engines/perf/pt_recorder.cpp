@@ -4,7 +4,9 @@
 #include <bit>
 
 #include "decoder/perf/aux_area.h"
+#include "decoder/pt/packet_reader.h"
 #include "decoder/pt/record_sink.h"
+#include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/breakpoints.h"
 #include "plugin/engines/perf/overlap.h"
 #include "plugin/engines/perf/pt_settings.h"
@@ -13,6 +15,54 @@ namespace tailtrace::perf {
 namespace {
 
 constexpr std::uint64_t kDefaultBuffer_bytes = 1u << 20;
+
+// A hole that the kernel tells of is put into the trace as a packet that decoders hand through:
+// MNT, with a payload that no processor makes.
+constexpr std::uint64_t kHolePayload = 0x7461696c68000000;
+constexpr std::uint64_t kHoleMask = 0xffffffffff000000;
+
+std::optional<GapCause> hole_in(const pt::Event& event) {
+  if (event.kind != pt::EventKind::kMnt || (event.payload & kHoleMask) != kHolePayload)
+    return std::nullopt;
+  return cause_of_hole(event.payload & ~kHoleMask);
+}
+
+// A hole that was overwritten since need not lie between packets any more.
+bool is_between_packets(ByteSpan trace, std::size_t offset) {
+  std::size_t psb = 0, found = trace.size();
+  for (auto next = pt::find_psb(trace, 0); next && *next < offset;
+       next = pt::find_psb(trace, psb + 1))
+    found = psb = *next;
+  if (found == trace.size()) return false;
+  pt::PacketReader reader(trace);
+  reader.seek(found);
+  pt::Packet packet;
+  while (reader.offset() < offset)
+    if (reader.next(packet) != pt::ReadStatus::kOk) return false;
+  return reader.offset() == offset;
+}
+
+Bytes with_holes(const Bytes& trace, std::span<const AuxHole> holes) {
+  Bytes marked;
+  std::size_t taken = 0;
+  auto take_until = [&](std::size_t end) {
+    marked.insert(marked.end(), trace.begin() + static_cast<std::ptrdiff_t>(taken),
+                  trace.begin() + static_cast<std::ptrdiff_t>(end));
+    taken = end;
+  };
+  for (const AuxHole& hole : holes) {
+    if (hole.before_head_bytes > trace.size()) continue;
+    std::size_t at = trace.size() - hole.before_head_bytes;
+    if (!is_between_packets(trace, at)) continue;
+    take_until(at);
+    const std::uint64_t payload = kHolePayload | hole.flags;
+    marked.insert(marked.end(), {0x02, 0xc3, 0x88});
+    for (unsigned bit = 0; bit < 64; bit += 8)
+      marked.push_back(static_cast<std::uint8_t>(payload >> bit));
+  }
+  take_until(trace.size());
+  return marked;
+}
 
 // A trace unfolds to many times its size: only the newest records are kept while it is decoded.
 class TailSink final : public pt::Sink {
@@ -23,7 +73,12 @@ class TailSink final : public pt::Sink {
     sink_.instructions(run, state);
     if (++undrained_ == kDrainEvery) drain();
   }
-  void event(const pt::Event& event) override { sink_.event(event); }
+  void event(const pt::Event& event) override {
+    if (auto cause = hole_in(event))
+      sink_.lost(*cause);
+    else
+      sink_.event(event);
+  }
   void gap(const pt::Gap& gap) override { sink_.gap(gap); }
 
   // What happened for good.
@@ -72,6 +127,9 @@ class PtRecorder final : public ThreadRecorder {
       if (!view) return fail(std::move(view.error()));
       unwritten_ = view->size_bytes() - without_leading_zeros(*view).size_bytes();
       Bytes now = without_leading_zeros(*view).joined();
+      auto holes = read_aux_holes(event_, ~0ull, event_.aux().size());
+      if (!holes) return fail(std::move(holes.error()));
+      if (!holes->empty()) now = with_holes(now, *holes);
       if (now == trace_ && image_ == code.image) return {};
       trace_ = std::move(now);
     }
@@ -151,12 +209,8 @@ Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
       config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
   auto attr = pt_attr(*pmu, config, size);
   if (!attr) return fail(std::move(attr.error()));
-  auto event = Event::open(kernel, Purpose::kPt, *attr, {thread.tid, -1});
+  auto event = open_aux_event(kernel, Purpose::kPt, *attr, {thread.tid, -1}, size);
   if (!event) return fail(std::move(event.error()));
-  if (auto ok = event->map_ring(0, Event::WhenFull::kOverwrite); !ok)
-    return fail(std::move(ok.error()));
-  if (auto got = event->map_aux(size, Event::WhenFull::kOverwrite); !got)
-    return fail(std::move(got.error()));
   std::string filters;
   for (const std::string& filter : config.filters) filters += (filters.empty() ? "" : ",") + filter;
   if (!filters.empty())
