@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <linux/hw_breakpoint.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 namespace tailtrace::perf {
 namespace {
@@ -23,6 +25,10 @@ Result<perf_event_attr> attr_of(const BreakpointSpec& spec) {
   }
   attr.write_backward = 1;
   set_aux_action(attr, spec.action);
+  if (spec.stop) {
+    attr.sigtrap = 1;
+    attr.remove_on_exec = 1;
+  }
   if (spec.on == BreakOn::kExecute) {
     attr.bp_type = HW_BREAKPOINT_X;
     attr.bp_len = sizeof(long);
@@ -110,6 +116,37 @@ Result<void> Marker::move_to(Address address) {
 Result<void> Marker::only(std::uint32_t hits) {
   if (auto ok = event_.disable(); !ok) return ok;
   return event_.refresh(hits);
+}
+
+Result<Alarm> Alarm::open(Kernel& kernel, std::int32_t tid, const BreakpointSpec& spec) {
+  auto attr = attr_of(spec);
+  if (!attr) return fail(std::move(attr.error()));
+  attr->write_backward = 0;
+  attr->wakeup_events = 1;
+  auto event = Event::open(kernel, Purpose::kBreakpoint, *attr, {tid, -1});
+  if (!event) return fail(std::move(event.error()));
+  if (auto ok = event->map_ring(page_size(), Event::WhenFull::kStop); !ok)
+    return fail(std::move(ok.error()));
+  return Alarm(std::move(*event), *attr);
+}
+
+Result<std::vector<MarkerHit>> Alarm::wait(int timeout_ms) {
+  pollfd waited{event_.fd(), POLLIN, 0};
+  if (event_.data_head() == tail_ && ::poll(&waited, 1, timeout_ms) < 0 && errno != EINTR)
+    return fail(system_error("cannot wait for a hardware breakpoint"));
+  const std::uint64_t head = event_.data_head();
+  auto records = read_forward_ring(event_.ring(), tail_, head);
+  if (!records) return fail(std::move(records.error()));
+  std::vector<MarkerHit> hits;
+  const RecordFormat format{attr_.sample_type, false, 0, attr_.sample_regs_user};
+  for (std::size_t i = 0; i < records->size(); ++i) {
+    auto record = parse_record((*records)[i], format);
+    if (!record) return fail(std::move(record.error()));
+    if (auto* sample = std::get_if<Sample>(&record->body)) hits.push_back(hit_of(*sample));
+  }
+  tail_ = head;
+  event_.set_data_tail(head);
+  return hits;
 }
 
 Result<int> free_breakpoint_slots(Kernel& kernel, std::int32_t tid) {

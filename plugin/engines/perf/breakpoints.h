@@ -23,6 +23,10 @@ struct BreakpointSpec {
   std::uint64_t registers = 0;  // to be logged: one bit each, as asm/perf_regs.h numbers them
   // The hit lets an AUX trace of the leader go on or pause it (Linux 6.13 and later).
   AuxAction action = AuxAction::kNone;
+  // The hit is a SIGTRAP (si_code TRAP_PERF) at the instruction: the thread's tracer sees it stop.
+  // Whoever resumes it leaves the signal out. Linux 5.13 and later; ends when the program executes
+  // another one.
+  bool stop = false;
 };
 
 // One hit, as logged. Positions count from 0, the first hit ever.
@@ -54,6 +58,7 @@ class Marker {
   Result<MarkerLog> read(std::uint64_t limit);
 
   Result<std::uint64_t> count() const { return event_.count(); }
+  std::optional<TimeConversion> time_conversion() const { return event_.time_conversion(); }
   // Moves it to another address; what it watches for stays.
   Result<void> move_to(Address address);
   // It ends itself after so many more hits. REQUIRES: hits is not 0.
@@ -64,6 +69,29 @@ class Marker {
 
   Event event_;
   perf_event_attr attr_;
+};
+
+// An alarm tells of hits while the thread runs on: somebody waits for it. Each takes a debug
+// register of its own, beside a marker of the same address.
+class Alarm {
+ public:
+  // Errors: as Marker::open.
+  static Result<Alarm> open(Kernel& kernel, std::int32_t tid, const BreakpointSpec& spec);
+
+  // The hits since the last call, oldest first; none when there is none within the time (-1:
+  // however long), or the thread ended. A hole in their numbers is hits that came faster than they
+  // were taken.
+  Result<std::vector<MarkerHit>> wait(int timeout_ms);
+  // Of hits ever, exact.
+  Result<std::uint64_t> count() const { return event_.count(); }
+  int fd() const { return event_.fd(); }
+
+ private:
+  Alarm(Event event, const perf_event_attr& attr) : event_(std::move(event)), attr_(attr) {}
+
+  Event event_;
+  perf_event_attr attr_;
+  std::uint64_t tail_ = 0;
 };
 
 // How many debug registers of a thread are free for perf events now: tried, by opening and closing.

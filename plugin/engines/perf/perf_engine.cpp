@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
+
+#include "decoder/history/markers.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -17,6 +20,23 @@ ProcessCode::Read reader_of(const PerfConfig& config, ThreadId thread) {
   return [read = config.read_memory, thread](Address address, std::span<std::uint8_t> out) {
     return read(thread, address, out);
   };
+}
+
+// A hit with registers takes 64 bytes and eight for each of those.
+std::uint64_t marker_ring_bytes(const PerfConfig& config) {
+  constexpr std::uint64_t kMostHit_bytes = 256;
+  return std::bit_ceil(std::max<std::uint64_t>(config.marker_hits * kMostHit_bytes, page_size()));
+}
+
+Result<std::vector<Marker>> open_markers(Kernel& kernel, const PerfConfig& config,
+                                         ThreadId thread) {
+  std::vector<Marker> markers;
+  for (const BreakpointSpec& spec : config.markers) {
+    auto marker = Marker::open(kernel, thread.tid, spec, marker_ring_bytes(config));
+    if (!marker) return fail(std::move(marker.error()));
+    markers.push_back(std::move(*marker));
+  }
+  return markers;
 }
 
 void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
@@ -88,6 +108,12 @@ Result<void> PerfEngine::start(ThreadId thread) {
     remarks_.push_back(*(*recorder)->shortened());
     remarks_.back().now = fmt::format("{} KiB are used", (*recorder)->buffer_bytes() / 1024);
   }
+  auto markers = open_markers(kernel_, config_, thread);
+  if (!markers) {
+    if (process.threads == 0) processes_.erase(thread.pid);
+    return fail(std::move(markers.error()));
+  }
+  if (!markers->empty()) markers_.emplace(thread, std::move(*markers));
   ++process.threads;
   recorders_.emplace(thread, std::move(*recorder));
   return {};
@@ -95,6 +121,7 @@ Result<void> PerfEngine::start(ThreadId thread) {
 
 Result<void> PerfEngine::stop(ThreadId thread) {
   if (recorders_.erase(thread) == 0) return not_recorded(thread);
+  markers_.erase(thread);
   auto process = processes_.find(thread.pid);
   if (--process->second.threads == 0) processes_.erase(process);
   return {};
@@ -137,9 +164,33 @@ Result<ThreadSnapshot> PerfEngine::snapshot(ThreadId thread, const Stop& stop,
   snapshot.engine = name();
   snapshot.code = code.image;
   (*recorder)->fill(stop, snapshot);
+  if (auto ok = merge_hits(thread, snapshot); !ok) return fail(std::move(ok.error()));
   // The record where the thread stands belongs to every snapshot.
   keep_newest(snapshot, std::max<std::uint64_t>(limit, 1));
   return snapshot;
+}
+
+Result<void> PerfEngine::merge_hits(ThreadId thread, ThreadSnapshot& snapshot) {
+  hits_.clear();
+  auto markers = markers_.find(thread);
+  if (markers == markers_.end()) return {};
+  for (std::size_t slot = 0; slot < markers->second.size(); ++slot) {
+    auto log = markers->second[slot].read(config_.marker_hits);
+    if (!log) return fail(std::move(log.error()));
+    for (MarkerHit& hit : log->hits) hits_.push_back({slot, std::move(hit), {}});
+  }
+  std::stable_sort(hits_.begin(), hits_.end(),
+                   [](const Hit& a, const Hit& b) { return a.hit.time_ns < b.hit.time_ns; });
+  auto clock = markers->second.front().time_conversion();
+  std::vector<MarkedMoment> moments;
+  for (const Hit& hit : hits_)
+    moments.push_back({hit.hit.ip, config_.markers[hit.marker].on == BreakOn::kExecute,
+                       clock && clock->mult != 0 ? clock->to_tsc(hit.hit.time_ns) : 0,
+                       static_cast<std::uint16_t>(hit.marker)});
+  MarkedSnapshot marked = put_markers(snapshot, moments);
+  snapshot = std::move(marked.snapshot);
+  for (std::size_t i = 0; i < hits_.size(); ++i) hits_[i].place = marked.places[i];
+  return {};
 }
 
 Result<std::uint64_t> PerfEngine::buffer_bytes(ThreadId thread) const {

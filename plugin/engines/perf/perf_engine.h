@@ -37,6 +37,15 @@ class PerfEngine final : public Engine {
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 
+  // The hits of the markers (PerfConfig::markers) that the last snapshot of the thread shows, in
+  // the order of time, each with its record's position; nothing where it is not in the history.
+  struct Hit {
+    std::size_t marker = 0;
+    MarkerHit hit;
+    std::optional<Position> place;
+  };
+  const std::vector<Hit>& last_hits() const { return hits_; }
+
   // The buffer of a thread, in bytes. Errors: kGone.
   Result<std::uint64_t> buffer_bytes(ThreadId thread) const;
 
@@ -57,7 +66,11 @@ class PerfEngine final : public Engine {
   Kernel& kernel_;
   Hardware hardware_;
   PerfConfig config_;
+  Result<void> merge_hits(ThreadId thread, ThreadSnapshot& snapshot);
+
   std::map<ThreadId, std::unique_ptr<ThreadRecorder>> recorders_;
+  std::map<ThreadId, std::vector<Marker>> markers_;
+  std::vector<Hit> hits_;
   std::map<std::int32_t, Process> processes_;
   std::vector<Error> remarks_;
 };

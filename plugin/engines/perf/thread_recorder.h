@@ -12,6 +12,7 @@
 
 #include "decoder/bts/branch_flow.h"
 #include "plugin/engines/engine.h"
+#include "plugin/engines/perf/breakpoints.h"
 #include "plugin/engines/perf/event.h"
 #include "plugin/engines/perf/process_code.h"
 
@@ -38,6 +39,11 @@ struct PerfConfig {
   // hardware breakpoints, no stop (Linux 6.13 and later, and some before).
   std::optional<Address> resume_at;
   std::optional<Address> pause_at;
+
+  // Hardware breakpoints whose hits are put into the history as records of kind kMarker; the slot
+  // is the index here. The newest so many hits of each are held.
+  std::vector<BreakpointSpec> markers;
+  std::uint64_t marker_hits = 1024;
 
   // Last branch records: a sample every so many branches, each with the whole stack.
   std::uint64_t lbr_period = 4096;

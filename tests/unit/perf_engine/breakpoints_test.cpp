@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/hw_breakpoint.h>
+#include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <cstddef>
@@ -131,6 +133,53 @@ TEST_F(Breakpoints, EndThemselvesAfterSoManyHits) {
   auto read = log.read(~0ull);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->count, 3u);
+}
+
+TEST_F(Breakpoints, StopTheThreadAtTheInstruction) {
+  Child child({[] { hit(0, 3); }});
+  BreakpointSpec spec = at_marker();
+  spec.stop = true;
+  auto opened = Marker::open(real_kernel(), child.pid(), spec, 4096);
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(::ptrace(PTRACE_CONT, child.pid(), nullptr, 0), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child.pid(), &status, 0), child.pid());
+    ASSERT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+    EXPECT_EQ(child.registers().rip, spec.address.value);
+    EXPECT_EQ(child.registers().rdi, i);
+  }
+  EXPECT_TRUE(child.run());
+}
+
+TEST_F(Breakpoints, TellOfHitsWhileTheThreadRunsOn) {
+  Child child({[] { hit(0, 10); }});
+  auto alarm = Alarm::open(real_kernel(), child.pid(), at_marker());
+  ASSERT_TRUE(alarm) << alarm.error().to_string();
+  EXPECT_TRUE(alarm->wait(0)->empty());
+  ASSERT_EQ(::ptrace(PTRACE_CONT, child.pid(), nullptr, 0), 0);
+  std::vector<MarkerHit> hits;
+  while (hits.size() < 10) {
+    auto more = alarm->wait(-1);
+    ASSERT_TRUE(more) << more.error().to_string();
+    hits.insert(hits.end(), more->begin(), more->end());
+  }
+  for (std::uint64_t i = 0; i < 10; ++i)
+    EXPECT_EQ(hits[i].registers, std::vector<std::uint64_t>{i});
+  int status = 0;
+  ASSERT_EQ(::waitpid(child.pid(), &status, 0), child.pid());
+}
+
+TEST_F(Breakpoints, AnAlarmThatNobodyTakesCountsWhatIsLost) {
+  Child child({[] { hit(0, 1000); }});
+  auto alarm = Alarm::open(real_kernel(), child.pid(), at_marker());
+  ASSERT_TRUE(alarm) << alarm.error().to_string();
+  ASSERT_TRUE(child.run());
+  auto first = alarm->wait(0);
+  ASSERT_TRUE(first) << first.error().to_string();
+  EXPECT_EQ(first->size(), 4096u / 56);
+  EXPECT_TRUE(alarm->wait(0)->empty());
+  EXPECT_EQ(*alarm->count(), 1000u);
 }
 
 TEST_F(Breakpoints, MoveToAnotherAddress) {
