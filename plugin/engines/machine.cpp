@@ -153,6 +153,10 @@ Machine read_machine(const std::string& root) {
   machine.perf_event_mlock_kb =
       read_number<std::int64_t>(root + "/proc/sys/kernel/perf_event_mlock_kb");
   machine.yama_ptrace_scope = read_number<int>(root + "/proc/sys/kernel/yama/ptrace_scope");
+  machine.performance_cpus = read_text(root + "/sys/bus/event_source/devices/cpu_core/cpus");
+  machine.isolates_page_tables =
+      read_text(root + "/sys/devices/system/cpu/vulnerabilities/meltdown").find("PTI") !=
+      std::string::npos;
   machine.hypervisor = read_hypervisor(root, machine.cpu);
   machine.container = read_container(root);
   read_own_rights(root, machine);

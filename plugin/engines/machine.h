@@ -40,6 +40,9 @@ struct Machine {
   std::optional<std::int64_t> perf_event_mlock_kb;
   std::optional<int> yama_ptrace_scope;
 
+  std::string performance_cpus;  // of a processor with two kinds of cores, as "0-7"; else empty
+  bool isolates_page_tables = false;
+
   std::string hypervisor;  // its name; "unknown" when only the processor tells; empty: none
   std::string container;   // "docker", "podman", "lxc", ...; empty: none
   int seccomp = 0;         // of this process: 0 none, 1 strict, 2 filter

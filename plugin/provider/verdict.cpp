@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "plugin/engines/perf/known_trouble.h"
+
 namespace tailtrace {
 namespace {
 
@@ -190,8 +192,12 @@ const Verdict* auto_choice(const std::vector<Verdict>& verdicts) {
 }
 
 std::vector<Verdict> judge_surroundings(const Machine& machine, const Trials& trials) {
-  return {judge_debugger(trials.gdb, "gdb"), judge_debugger(trials.lldb, "lldb"),
-          judge_attach(machine, trials), judge_perf(machine, trials)};
+  std::vector<Verdict> verdicts = {judge_debugger(trials.gdb, "gdb"),
+                                   judge_debugger(trials.lldb, "lldb"),
+                                   judge_attach(machine, trials), judge_perf(machine, trials)};
+  for (perf::Trouble& trouble : perf::known_trouble(machine))
+    verdicts.push_back(refused(trouble.subject, trouble.what, trouble.why, trouble.fix));
+  return verdicts;
 }
 
 }  // namespace tailtrace
