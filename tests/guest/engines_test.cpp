@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "decoder/history/history.h"
 #include "plugin/engines/perf/perf_engine.h"
+#include "tests/guest/shown.h"
 #include "tests/guest/truth.h"
 #include "tests/guest/workload.h"
 #include "tests/support/child.h"
@@ -18,24 +18,6 @@ extern "C" const char __start_traced[], __stop_traced[];  // the linker's
 
 namespace tailtrace::perf {
 namespace {
-
-struct Shown {
-  std::vector<Address> executed;
-  std::vector<std::size_t> breaks;  // a gap comes before the instruction of this number
-};
-
-Shown show(const ThreadSnapshot& snapshot) {
-  History history(std::make_shared<ThreadSnapshot>(snapshot));
-  Shown shown;
-  HistoryCursor cursor(history);
-  for (cursor.seek_to_oldest(); cursor.valid(); cursor.next()) {
-    if (cursor.item().is_gap)
-      shown.breaks.push_back(shown.executed.size());
-    else
-      shown.executed.push_back(cursor.item().instruction.address);
-  }
-  return shown;
-}
 
 PerfConfig config_of(std::uint64_t buffer_bytes) {
   PerfConfig config;
@@ -89,24 +71,6 @@ void expect_tail(const ThreadSnapshot& snapshot, std::size_t at_least) {
   EXPECT_TRUE(std::equal(shown.executed.rbegin(), shown.executed.rend(), truth.rbegin()));
   std::printf("    the last %zu of %zu instructions, all exact\n", shown.executed.size(),
               truth.size());
-}
-
-// Every stretch without a gap is a stretch of the truth, one after the other.
-void expect_stretches(const Shown& shown, const std::vector<Address>& truth) {
-  auto from = truth.begin();
-  std::size_t begin = 0;
-  std::vector<std::size_t> ends = shown.breaks;
-  ends.push_back(shown.executed.size());
-  for (std::size_t end : ends) {
-    auto first = shown.executed.begin() + static_cast<std::ptrdiff_t>(begin);
-    auto last = shown.executed.begin() + static_cast<std::ptrdiff_t>(end);
-    from = std::search(from, truth.end(), first, last);
-    ASSERT_NE(from, truth.end() + (first == last ? 1 : 0)) << "instructions " << begin << " on";
-    if (first != last) from += last - first;
-    begin = end;
-  }
-  std::printf("    %zu instructions in %zu stretches, all exact\n", shown.executed.size(),
-              ends.size());
 }
 
 // Taking another snapshot does not move what an earlier one showed.
@@ -334,6 +298,61 @@ TEST(Refusals, WishesThatTheProcessorDoesNotHaveAreNamed) {
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().why, testing::HasSubstr("its config bits"));
 }
+
+struct Injected {
+  const char* name;
+  const char* flags;
+  GapReason reason;
+};
+
+class Holes : public testing::TestWithParam<std::tuple<Hardware, Injected>> {};
+
+// The kernel says of one stretch on a CPU that its trace is not whole.
+constexpr std::size_t kMostLost_insns = 100;
+
+TEST_P(Holes, AreGapsWithTheirCauseWhereTheyAre) {
+  auto [hardware, injected] = GetParam();
+  Session session(hardware, config_of(1 << 20),
+                  {[] {
+                     work(20, {false, true});
+                   },
+                   [] {
+                     work(20, {false, true});
+                   },
+                   [] {
+                     work(20, {false, true});
+                   }});
+  ASSERT_TRUE(session.child.run());
+  const std::size_t before = read_truth().size();
+  (void)session.snapshot();
+  {
+    ModuleParameter flags("inject_flags", injected.flags);
+    ModuleParameter count("inject_count", "1");
+    ASSERT_TRUE(session.child.run());
+  }
+  const std::size_t middle = read_truth().size();
+  ASSERT_TRUE(session.child.run());
+  ThreadSnapshot snapshot = session.snapshot();
+  Shown shown = show(snapshot);
+  ASSERT_EQ(shown.breaks.size(), 1u);
+  // Whichever time it left the CPU in the second part; what is lost is straight code at most.
+  EXPECT_GE(shown.breaks.front() + kMostLost_insns, before);
+  EXPECT_LE(shown.breaks.front(), middle);
+  EXPECT_EQ(shown.reasons.front(), injected.reason);
+  EXPECT_GE(shown.executed.size() + kMostLost_insns, read_truth().size());
+  expect_stretches(shown, read_truth());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernel, Holes,
+    testing::Combine(testing::Values(Hardware::kPt, Hardware::kBts),
+                     testing::Values(Injected{"Truncated", "1", GapReason::kTruncated},
+                                     Injected{"Partial", "4", GapReason::kPartial},
+                                     Injected{"Collision", "8", GapReason::kCollision})),
+    [](const auto& info) {
+      return std::string(std::get<0>(info.param) == Hardware::kPt ? "Pt" : "Bts") +
+             std::get<1>(info.param).name;
+    });
 
 TEST(Exit, ATraceStaysReadableWhenTheThreadIsGone) {
   Session session(Hardware::kPt, config_of(1 << 20), {[] { work(10); }});

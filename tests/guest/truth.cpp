@@ -9,6 +9,7 @@ namespace tailtrace {
 namespace {
 
 const char* const kLog = "/sys/kernel/debug/fakepmu/truth";
+constexpr unsigned kTidShift = 48;  // above addresses of user code
 constexpr std::size_t kMaxLog_bytes = 64u << 20;
 
 }  // namespace
@@ -20,12 +21,13 @@ void reset_truth() {
   assert(log);
 }
 
-std::vector<Address> read_truth() {
+std::vector<Address> read_truth(std::int32_t tid) {
   std::ifstream log(kLog, std::ios::binary);
   std::vector<Address> executed;
   std::uint64_t address;
   while (log.read(reinterpret_cast<char*>(&address), sizeof address)) {
-    executed.push_back({address});
+    const auto of = static_cast<std::int32_t>(address >> kTidShift);
+    if (tid == 0 || of == tid) executed.push_back({address & ((1ull << kTidShift) - 1)});
     assert(executed.size() < kMaxLog_bytes / sizeof address);
   }
   return executed;

@@ -1,7 +1,7 @@
 // What the test guest's kernel module knows and does: the addresses of all instructions that were
 // really executed while something was traced, and faults that it puts into traces on demand.
 //
-// Threading: one log for the whole guest; one traced thread at a time.
+// Threading: one log for the whole guest.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace tailtrace {
 
 // Empties the log.
 void reset_truth();
-// Everything executed since, oldest first.
-std::vector<Address> read_truth();
+// Everything executed since by one thread, or by all (0), oldest first.
+std::vector<Address> read_truth(std::int32_t tid = 0);
 
 // Sets a parameter of the module for as long as it lives.
 class ModuleParameter {

@@ -141,7 +141,7 @@ static inline struct fk_gen *gen_of(struct perf_event *e)
 
 /* ---- ground truth and playback blobs (debugfs) --------------------------- */
 static u64 *truth;
-static unsigned long truth_n;
+static atomic_long_t truth_n = ATOMIC_LONG_INIT(0);
 struct blob { u8 *data; size_t len, cap; };
 static struct blob play_pt, play_bts;
 static struct dentry *dbg;
@@ -171,11 +171,13 @@ static const struct file_operations blob_ops = {
 };
 static ssize_t truth_read(struct file *f, char __user *u, size_t n, loff_t *pos)
 {
-	return simple_read_from_buffer(u, n, pos, truth, truth_n * sizeof(u64));
+	unsigned long held = min_t(unsigned long, atomic_long_read(&truth_n), truth_bytes / sizeof(u64));
+
+	return simple_read_from_buffer(u, n, pos, truth, held * sizeof(u64));
 }
 static ssize_t truth_write(struct file *f, const char __user *u, size_t n, loff_t *pos)
 {
-	truth_n = 0;	/* any write resets the log */
+	atomic_long_set(&truth_n, 0);	/* any write resets the log */
 	return n;
 }
 static const struct file_operations truth_ops = {
@@ -184,8 +186,11 @@ static const struct file_operations truth_ops = {
 };
 static inline void truth_put(u64 ip)
 {
-	if (truth && truth_n < truth_bytes / sizeof(u64))
-		truth[truth_n++] = ip;
+	long at = atomic_long_fetch_inc(&truth_n);
+
+	/* user addresses have 47 bits; the thread stands above them */
+	if (truth && at < truth_bytes / sizeof(u64))
+		truth[at] = ip | (u64)current->pid << 48;
 }
 
 /* ---- byte sink ------------------------------------------------------------ */
