@@ -18,16 +18,14 @@ std::vector<Trouble> known_trouble(const Machine& machine) {
   const bool has_pt = machine.pmu("intel_pt") != nullptr;
   const bool has_core = machine.pmu("cpu") != nullptr || machine.pmu("cpu_core") != nullptr;
   if (machine.pmu("cpu_atom") != nullptr)
-    all.push_back({"hybrid",
-                   "branch samples and last branch records show what performance cores did only",
-                   "the processor has two kinds of cores (PMUs cpu_core and cpu_atom)",
-                   machine.performance_cpus.empty()
-                       ? "--engine=pt, which all cores have"
-                       : fmt::format("--engine=pt, or taskset -c {} PROGRAM",
-                                     machine.performance_cpus)});
+    all.push_back(
+        {"hybrid", "branch samples and last branch records show what performance cores did only",
+         "the processor has two kinds of cores (PMUs cpu_core and cpu_atom)",
+         machine.performance_cpus.empty()
+             ? "--engine=pt, which all cores have"
+             : fmt::format("--engine=pt, or taskset -c {} PROGRAM", machine.performance_cpus)});
   if (machine.isolates_page_tables && has_core && machine.cpu.has("bts"))
-    all.push_back({"page tables",
-                   "intel_bts is not there; branch samples are recorded instead",
+    all.push_back({"page tables", "intel_bts is not there; branch samples are recorded instead",
                    "the kernel isolates its page tables from user code (Meltdown)", ""});
   if (has_pt && !is_at_least(machine.kernel, 6, 16))
     all.push_back({"CPU 0",
@@ -35,8 +33,7 @@ std::vector<Trouble> known_trouble(const Machine& machine) {
                    fmt::format("Linux {} (mended in 6.16)", machine.kernel),
                    "what is lost is told as a gap all the same"});
   if (has_pt && !is_at_least(machine.kernel, 6, 1))
-    all.push_back({"one range",
-                   "buffers in one piece (Broadwell) may be written beyond their end",
+    all.push_back({"one range", "buffers in one piece (Broadwell) may be written beyond their end",
                    fmt::format("Linux {} (mended in 6.1)", machine.kernel), "a newer kernel"});
   return all;
 }
