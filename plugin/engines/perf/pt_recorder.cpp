@@ -4,115 +4,16 @@
 #include <bit>
 
 #include "decoder/perf/aux_area.h"
-#include "decoder/pt/packet_reader.h"
-#include "decoder/pt/record_sink.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/breakpoints.h"
 #include "plugin/engines/perf/overlap.h"
 #include "plugin/engines/perf/pt_settings.h"
+#include "plugin/engines/perf/pt_tail.h"
 
 namespace tailtrace::perf {
 namespace {
 
 constexpr std::uint64_t kDefaultBuffer_bytes = 1u << 20;
-
-// A hole that the kernel tells of is put into the trace as a packet that decoders hand through:
-// MNT, with a payload that no processor makes.
-constexpr std::uint64_t kHolePayload = 0x7461696c68000000;
-constexpr std::uint64_t kHoleMask = 0xffffffffff000000;
-
-std::optional<GapCause> hole_in(const pt::Event& event) {
-  if (event.kind != pt::EventKind::kMnt || (event.payload & kHoleMask) != kHolePayload)
-    return std::nullopt;
-  return cause_of_hole(event.payload & ~kHoleMask);
-}
-
-// A hole that was overwritten since need not lie between packets any more.
-bool is_between_packets(ByteSpan trace, std::size_t offset) {
-  std::size_t psb = 0, found = trace.size();
-  for (auto next = pt::find_psb(trace, 0); next && *next < offset;
-       next = pt::find_psb(trace, psb + 1))
-    found = psb = *next;
-  if (found == trace.size()) return false;
-  pt::PacketReader reader(trace);
-  reader.seek(found);
-  pt::Packet packet;
-  while (reader.offset() < offset)
-    if (reader.next(packet) != pt::ReadStatus::kOk) return false;
-  return reader.offset() == offset;
-}
-
-Bytes with_holes(const Bytes& trace, std::span<const AuxHole> holes) {
-  Bytes marked;
-  std::size_t taken = 0;
-  auto take_until = [&](std::size_t end) {
-    marked.insert(marked.end(), trace.begin() + static_cast<std::ptrdiff_t>(taken),
-                  trace.begin() + static_cast<std::ptrdiff_t>(end));
-    taken = end;
-  };
-  for (const AuxHole& hole : holes) {
-    if (hole.before_head_bytes > trace.size()) continue;
-    std::size_t at = trace.size() - hole.before_head_bytes;
-    if (!is_between_packets(trace, at)) continue;
-    take_until(at);
-    const std::uint64_t payload = kHolePayload | hole.flags;
-    marked.insert(marked.end(), {0x02, 0xc3, 0x88});
-    for (unsigned bit = 0; bit < 64; bit += 8)
-      marked.push_back(static_cast<std::uint8_t>(payload >> bit));
-  }
-  take_until(trace.size());
-  return marked;
-}
-
-// A trace unfolds to many times its size: only the newest records are kept while it is decoded.
-class TailSink final : public pt::Sink {
- public:
-  explicit TailSink(std::size_t newest = 0) : newest_(newest) {}
-
-  void instructions(std::span<const Instruction> run, const pt::RunState& state) override {
-    sink_.instructions(run, state);
-    if (++undrained_ == kDrainEvery) drain();
-  }
-  void event(const pt::Event& event) override {
-    if (auto cause = hole_in(event))
-      sink_.lost(*cause);
-    else
-      sink_.event(event);
-  }
-  void gap(const pt::Gap& gap) override { sink_.gap(gap); }
-
-  // What happened for good.
-  const std::vector<BranchRecord>& records() {
-    drain();
-    return records_;
-  }
-  std::uint64_t forgotten() const { return forgotten_; }
-  // What follows the records when the thread stands there; the sink stays as it is.
-  std::vector<BranchRecord> closing(Address pc) const {
-    pt::RecordSink copy = sink_;
-    return copy.finish(pc);
-  }
-
- private:
-  static constexpr std::size_t kDrainEvery = 256;
-
-  void drain() {
-    undrained_ = 0;
-    std::vector<BranchRecord> more = sink_.drain();
-    records_.insert(records_.end(), more.begin(), more.end());
-    // Half at a time, so that a record is moved once at most.
-    if (records_.size() < 2 * newest_) return;
-    std::size_t dropped = records_.size() - newest_;
-    records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(dropped));
-    forgotten_ += dropped;
-  }
-
-  pt::RecordSink sink_;
-  std::size_t newest_;
-  std::size_t undrained_ = 0;
-  std::vector<BranchRecord> records_;
-  std::uint64_t forgotten_ = 0;
-};
 
 class PtRecorder final : public ThreadRecorder {
  public:
@@ -156,7 +57,7 @@ class PtRecorder final : public ThreadRecorder {
   void decode(const CodeInUse& code) {
     std::vector<BranchRecord> before = sink_.records();
     const std::uint64_t end_before = first_ + before.size();
-    sink_ = TailSink(keep_);
+    sink_ = PtTail(keep_);
     pt::DecoderConfig config = config_;
     config.first_epoch = code.epoch();
     pt::make_flow_decoder(*code.image, config)->decode(trace_, sink_);
@@ -179,7 +80,7 @@ class PtRecorder final : public ThreadRecorder {
   std::shared_ptr<const CodeImage> image_;
   Bytes trace_;
   std::size_t unwritten_ = 0;  // bytes of the buffer that were never written
-  mutable TailSink sink_;      // with what was decoded last
+  mutable PtTail sink_;        // with what was decoded last
   std::uint64_t first_ = 0;    // position of its first record
 };
 
@@ -211,9 +112,7 @@ Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
   if (!attr) return fail(std::move(attr.error()));
   auto event = open_aux_event(kernel, Purpose::kPt, *attr, {thread.tid, -1}, size);
   if (!event) return fail(std::move(event.error()));
-  std::string filters;
-  for (const std::string& filter : config.filters) filters += (filters.empty() ? "" : ",") + filter;
-  if (!filters.empty())
+  if (std::string filters = joined_filters(config); !filters.empty())
     if (auto ok = event->set_filter(filters); !ok) return fail(std::move(ok.error()));
   auto triggers = open_triggers(kernel, config, thread, *event);
   if (!triggers) return fail(std::move(triggers.error()));

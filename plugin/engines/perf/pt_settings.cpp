@@ -56,6 +56,12 @@ Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& con
   return attr;
 }
 
+std::string joined_filters(const PerfConfig& config) {
+  std::string all;
+  for (const std::string& filter : config.filters) all += (all.empty() ? "" : ",") + filter;
+  return all;
+}
+
 pt::DecoderConfig pt_decoder_config(const Processor& cpu, const PmuDescription& pmu,
                                     const PerfConfig& config) {
   pt::DecoderConfig decoder;

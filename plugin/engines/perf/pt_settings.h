@@ -18,6 +18,9 @@ std::uint8_t psb_period_for(const PmuDescription& pmu, std::uint64_t buffer_byte
 Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& config,
                                 std::uint64_t buffer_bytes);
 
+// The address filters, as the kernel takes them all at once; empty when there is none.
+std::string joined_filters(const PerfConfig& config);
+
 // What a decoder must know of the processor and of the event.
 pt::DecoderConfig pt_decoder_config(const Processor& cpu, const PmuDescription& pmu,
                                     const PerfConfig& config);

@@ -899,8 +899,11 @@ static void do_stop(struct perf_event *e, struct fk_cpu *c, bool bts)
 	c->active = false;
 	if (!any_mine())
 		disarm(task_pt_regs(current));
-	if (c->stopped)
+	if (c->stopped) {
 		perf_aux_output_flag(&c->handle, PERF_AUX_FLAG_TRUNCATED);
+		g->seen_psb = g->pge = false;	/* nothing refers to what was not written */
+		g->ntnt = g->tnt = g->rn = 0;
+	}
 	if (inject_count && inject_flags) {
 		inject_count--;
 		perf_aux_output_flag(&c->handle, inject_flags & ~PERF_AUX_FLAG_OVERWRITE);

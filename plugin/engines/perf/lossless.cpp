@@ -1,0 +1,258 @@
+#include "plugin/engines/perf/lossless.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "decoder/base/file.h"
+#include "decoder/bts/branch_list.h"
+#include "decoder/perf/aux_area.h"
+#include "plugin/engines/perf/pt_settings.h"
+#include "plugin/engines/perf/pt_tail.h"
+
+namespace tailtrace::perf {
+namespace {
+
+// AUX records, of which one comes for each time on a CPU and each quarter of the buffer.
+constexpr std::uint64_t kRing_bytes = 64u << 10;
+constexpr std::uint64_t kDefaultBuffer_bytes = 4u << 20;
+// A kernel maps an area of BTS in one piece of physical memory, up to this size.
+constexpr std::uint64_t kMaxBtsArea_bytes = 4u << 20;
+
+std::uint64_t buffer_of(const PerfConfig& config, Hardware hardware) {
+  std::uint64_t wanted = config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes;
+  std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(wanted, page_size()));
+  return hardware == Hardware::kBts ? std::min(size, kMaxBtsArea_bytes) : size;
+}
+
+Result<perf_event_attr> attr_of(Kernel& kernel, Hardware hardware, const PerfConfig& config,
+                                ThreadId thread, std::uint64_t size) {
+  const char* name = hardware == Hardware::kPt ? "intel_pt" : "intel_bts";
+  const Purpose purpose = hardware == Hardware::kPt ? Purpose::kPt : Purpose::kBtsArea;
+  auto pmu = read_pmu(kernel.root(), name);
+  if (!pmu) return fail(explain(kernel, {purpose, Step::kOpen, ENOENT, {thread.tid, -1}}));
+  auto attr = hardware == Hardware::kPt ? pt_attr(*pmu, config, size)
+                                        : Result<perf_event_attr>(plain_attr(pmu->type, 0));
+  if (!attr) return attr;
+  attr->aux_watermark = static_cast<__u32>(size / 4);
+  return attr;
+}
+
+Result<void> write_all(int file, ByteSpan bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail(system_error("cannot write the trace into its file"));
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Lossless::Lossless(Event event, Hardware hardware, ThreadId thread, std::string path, UniqueFd file)
+    : event_(std::move(event)),
+      hardware_(hardware),
+      thread_(thread),
+      path_(std::move(path)),
+      file_(std::move(file)) {
+  progress_.buffer_bytes = event_.aux().size();
+}
+
+Result<Lossless> Lossless::start(Kernel& kernel, Hardware hardware, const PerfConfig& config,
+                                 ThreadId thread, const std::string& path) {
+  if (hardware == Hardware::kLbr)
+    return fail(ErrorCode::kUsage, "cannot record last branch records without loss",
+                "they are a short tail, taken now and then", "--engine=pt or bts");
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) return fail(system_error("cannot make " + path));
+  const std::uint64_t size = buffer_of(config, hardware);
+  auto attr = attr_of(kernel, hardware, config, thread, size);
+  if (!attr) return fail(std::move(attr.error()));
+  attr->disabled = 1;
+  const Purpose purpose = hardware == Hardware::kPt ? Purpose::kPt : Purpose::kBtsArea;
+  auto event = Event::open(kernel, purpose, *attr, {thread.tid, -1});
+  if (!event) return fail(std::move(event.error()));
+  if (auto ok = event->map_ring(kRing_bytes, Event::WhenFull::kStop); !ok)
+    return fail(std::move(ok.error()));
+  if (auto got = event->map_aux(size, Event::WhenFull::kStop); !got)
+    return fail(std::move(got.error()));
+  if (std::string filters = joined_filters(config); !filters.empty())
+    if (auto ok = event->set_filter(filters); !ok) return fail(std::move(ok.error()));
+  Lossless lossless(std::move(*event), hardware, thread, path, std::move(file));
+  lossless.code_ = std::make_unique<ProcessCode>(thread.pid);
+  (void)lossless.code_->update().has_value();
+  lossless.start_ = pc_of(kernel.root(), thread);
+  if (hardware == Hardware::kPt)
+    lossless.decoder_ = pt_decoder_config(read_machine(kernel.root()).cpu,
+                                          *read_pmu(kernel.root(), "intel_pt"), config);
+  if (auto ok = lossless.event_.enable(); !ok) return fail(std::move(ok.error()));
+  return lossless;
+}
+
+Result<void> Lossless::wait(int timeout_ms) {
+  pollfd waited{event_.fd(), POLLIN, 0};
+  if (::poll(&waited, 1, timeout_ms) < 0 && errno != EINTR)
+    return fail(system_error("cannot wait for trace data"));
+  return {};
+}
+
+// The last bytes of an area of BTS are too few for a record; the kernel skips them.
+std::uint64_t Lossless::capacity() const {
+  const std::uint64_t size = event_.aux().size();
+  return hardware_ == Hardware::kBts ? size - size % kBtsRecordSize_bytes : size;
+}
+
+std::uint64_t Lossless::in_file(std::uint64_t position) const {
+  const std::uint64_t size = event_.aux().size();
+  return position / size * capacity() + std::min(position % size, capacity());
+}
+
+Result<void> Lossless::take_records() {
+  constexpr std::uint64_t kHoles = kAuxTruncated | kAuxPartial | kAuxCollision;
+  const std::uint64_t head = event_.data_head();
+  auto records = read_forward_ring(event_.ring(), ring_tail_, head);
+  if (!records) return fail(std::move(records.error()));
+  for (std::size_t i = 0; i < records->size(); ++i) {
+    auto record = parse_record((*records)[i], RecordFormat{});
+    if (!record) return fail(std::move(record.error()));
+    const auto* aux = std::get_if<AuxEvent>(&record->body);
+    if (aux == nullptr || (aux->flags & kHoles) == 0) continue;
+    holes_.push_back({in_file(aux->offset_bytes + aux->size_bytes), aux->flags & kHoles});
+    ++progress_.holes;
+    cut_ = cut_ || (aux->flags & kAuxTruncated) != 0;
+  }
+  ring_tail_ = head;
+  event_.set_data_tail(head);
+  return {};
+}
+
+Result<void> Lossless::write_part(ByteSpan part, std::uint64_t offset_in_area) {
+  const std::uint64_t useful = capacity() - std::min(capacity(), offset_in_area);
+  part = part.first(std::min<std::uint64_t>(part.size(), useful));
+  progress_.written_bytes += part.size();
+  return write_all(file_.get(), part);
+}
+
+Result<void> Lossless::take_area(std::uint64_t head) {
+  const ByteSpan area = event_.aux();
+  auto unread = unread_aux_area(area, aux_tail_, head);
+  if (!unread) return fail(std::move(unread.error()));
+  progress_.fullest_bytes = std::max<std::uint64_t>(progress_.fullest_bytes, unread->size_bytes());
+  if (auto ok = write_part(unread->older, aux_tail_ % area.size()); !ok) return ok;
+  if (auto ok = write_part(unread->newer, 0); !ok) return ok;
+  aux_tail_ = head;
+  event_.set_aux_tail(head);
+  return {};
+}
+
+Result<std::uint64_t> Lossless::drain() {
+  const std::uint64_t before = progress_.written_bytes;
+  if (auto ok = take_records(); !ok) return fail(std::move(ok.error()));
+  if (auto ok = take_area(event_.aux_head()); !ok) return fail(std::move(ok.error()));
+  // There is room again; the kernel does not go on by itself.
+  if (std::exchange(cut_, false))
+    if (auto ok = event_.enable(); !ok) return fail(std::move(ok.error()));
+  return progress_.written_bytes - before;
+}
+
+std::optional<Error> Lossless::backpressure() const {
+  const std::string fix =
+      fmt::format("a buffer of more than {} KiB, or more processor time for whoever drains it",
+                  progress_.buffer_bytes / 1024);
+  if (progress_.holes != 0)
+    return Error{ErrorCode::kSystem,
+                 fmt::format("the trace of thread {} is not whole", thread_.tid),
+                 fmt::format("it was cut {} time{}: the buffer of {} KiB was full before it was "
+                             "drained, or the hardware failed",
+                             progress_.holes, progress_.holes == 1 ? "" : "s",
+                             progress_.buffer_bytes / 1024),
+                 fix, "the gaps are in the history"};
+  if (progress_.fullest_bytes * 4 > progress_.buffer_bytes * 3)
+    return Error{ErrorCode::kSystem,
+                 fmt::format("the trace of thread {} is about to be cut", thread_.tid),
+                 fmt::format("{} of {} KiB of its buffer were full before they were drained",
+                             progress_.fullest_bytes / 1024, progress_.buffer_bytes / 1024),
+                 fix, "nothing is lost yet"};
+  return std::nullopt;
+}
+
+void Lossless::decode_pt(ByteSpan trace, const CodeImage& code, Address pc, std::uint64_t limit,
+                         ThreadSnapshot& snapshot) const {
+  PtTail tail(limit);
+  pt::DecoderConfig config = decoder_;
+  config.first_epoch = code.newest();
+  auto decoder = pt::make_flow_decoder(code, config);
+  std::uint64_t begin = 0;
+  for (const Hole& hole : holes_) {
+    // A cut may go through a packet: each side is decoded by itself.
+    std::uint64_t end = std::min<std::uint64_t>(hole.offset_bytes, trace.size());
+    decoder->decode(trace.subspan(begin, end - begin), tail);
+    tail.lost(cause_of_hole(hole.flags));
+    begin = end;
+  }
+  decoder->decode(trace.subspan(begin), tail);
+  snapshot.records = tail.records();
+  snapshot.first = {tail.forgotten()};
+  for (const BranchRecord& record : tail.closing(pc)) snapshot.records.push_back(record);
+  snapshot.complete = tail.forgotten() == 0;
+}
+
+void Lossless::decode_bts(ByteSpan records, const CodeImage& code, Address pc, std::uint64_t limit,
+                          ThreadSnapshot& snapshot) const {
+  CodeReader reader(code);
+  reader.set_epoch(code.newest());
+  bts::BranchFlow flow(reader);
+  if (start_) flow.begin_at(*start_);
+  std::uint64_t begin = 0;
+  auto add_until = [&](std::uint64_t end) {
+    auto list = bts::read_bts_area({{}, records.subspan(begin, end - begin)}, ~0ull);
+    for (const bts::Branch& branch : list.branches) flow.add(branch);
+    flow.keep(limit);
+    begin = end;
+  };
+  for (const Hole& hole : holes_) {
+    add_until(std::min<std::uint64_t>(hole.offset_bytes, records.size()));
+    flow.lost(cause_of_hole(hole.flags));
+  }
+  add_until(records.size());
+  std::vector<BranchRecord> closing = flow.closing(pc);
+  snapshot.records = flow.records();
+  snapshot.records.insert(snapshot.records.end(), closing.begin(), closing.end());
+  snapshot.first = {flow.first()};
+  snapshot.complete = flow.complete() && start_.has_value();
+}
+
+Result<ThreadSnapshot> Lossless::snapshot(Address pc, std::uint64_t limit) {
+  (void)code_->update().has_value();  // of a process that is gone, as it was seen last
+  // All that was recorded shows when the event is off; what is cut then is not the buffer's fault.
+  if (auto ok = event_.disable(); !ok) return fail(std::move(ok.error()));
+  auto drained = drain();
+  if (auto ok = event_.enable(); !ok) return fail(std::move(ok.error()));
+  if (!drained) return fail(std::move(drained.error()));
+  ThreadSnapshot snapshot;
+  snapshot.thread = thread_;
+  snapshot.engine = hardware_ == Hardware::kPt ? "pt" : "bts";
+  snapshot.code = code_->image();
+  snapshot.first_epoch = snapshot.code->newest();
+  std::optional<MappedFile> file;
+  if (progress_.written_bytes != 0) {
+    auto opened = MappedFile::open(path_);
+    if (!opened) return fail(std::move(opened.error()));
+    file.emplace(std::move(*opened));
+  }
+  const ByteSpan trace = file ? file->bytes() : ByteSpan();
+  const std::uint64_t most = std::min<std::uint64_t>(limit, ~0ull >> 2);
+  if (hardware_ == Hardware::kPt)
+    decode_pt(trace, *snapshot.code, pc, most, snapshot);
+  else
+    decode_bts(trace, *snapshot.code, pc, most, snapshot);
+  return snapshot;
+}
+
+}  // namespace tailtrace::perf

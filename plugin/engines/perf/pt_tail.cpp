@@ -1,0 +1,85 @@
+#include "plugin/engines/perf/pt_tail.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "decoder/pt/packet_reader.h"
+#include "plugin/engines/perf/aux_event.h"
+
+namespace tailtrace::perf {
+namespace {
+
+// A hole that the kernel tells of is put into the trace as a packet that decoders hand through:
+// MNT, with a payload that no processor makes.
+constexpr std::uint64_t kHolePayload = 0x7461696c68000000;
+constexpr std::uint64_t kHoleMask = 0xffffffffff000000;
+
+std::optional<GapCause> hole_in(const pt::Event& event) {
+  if (event.kind != pt::EventKind::kMnt || (event.payload & kHoleMask) != kHolePayload)
+    return std::nullopt;
+  return cause_of_hole(event.payload & ~kHoleMask);
+}
+
+// A hole that was overwritten since need not lie between packets any more.
+bool is_between_packets(ByteSpan trace, std::size_t offset) {
+  std::size_t psb = 0, found = trace.size();
+  for (auto next = pt::find_psb(trace, 0); next && *next < offset;
+       next = pt::find_psb(trace, psb + 1))
+    found = psb = *next;
+  if (found == trace.size()) return false;
+  pt::PacketReader reader(trace);
+  reader.seek(found);
+  pt::Packet packet;
+  while (reader.offset() < offset)
+    if (reader.next(packet) != pt::ReadStatus::kOk) return false;
+  return reader.offset() == offset;
+}
+
+}  // namespace
+
+Bytes with_holes(ByteSpan trace, std::span<const AuxHole> holes) {
+  Bytes marked;
+  std::size_t taken = 0;
+  auto take_until = [&](std::size_t end) {
+    marked.insert(marked.end(), trace.begin() + static_cast<std::ptrdiff_t>(taken),
+                  trace.begin() + static_cast<std::ptrdiff_t>(end));
+    taken = end;
+  };
+  for (const AuxHole& hole : holes) {
+    if (hole.before_head_bytes > trace.size()) continue;
+    std::size_t at = trace.size() - hole.before_head_bytes;
+    if (!is_between_packets(trace, at)) continue;
+    take_until(at);
+    const std::uint64_t payload = kHolePayload | hole.flags;
+    marked.insert(marked.end(), {0x02, 0xc3, 0x88});
+    for (unsigned bit = 0; bit < 64; bit += 8)
+      marked.push_back(static_cast<std::uint8_t>(payload >> bit));
+  }
+  take_until(trace.size());
+  return marked;
+}
+
+void PtTail::instructions(std::span<const Instruction> run, const pt::RunState& state) {
+  sink_.instructions(run, state);
+  if (++undrained_ == kDrainEvery) drain();
+}
+
+void PtTail::event(const pt::Event& event) {
+  if (auto cause = hole_in(event))
+    sink_.lost(*cause);
+  else
+    sink_.event(event);
+}
+
+void PtTail::drain() {
+  undrained_ = 0;
+  std::vector<BranchRecord> more = sink_.drain();
+  records_.insert(records_.end(), more.begin(), more.end());
+  // Half at a time, so that a record is moved once at most.
+  if (records_.size() < 2 * newest_) return;
+  std::size_t dropped = records_.size() - newest_;
+  records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(dropped));
+  forgotten_ += dropped;
+}
+
+}  // namespace tailtrace::perf
