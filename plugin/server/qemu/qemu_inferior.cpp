@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 
 #include <climits>
+#include <cstdio>
+#include <filesystem>
 
 #include "decoder/base/bytes.h"
 #include "plugin/server/signals.h"
@@ -17,6 +19,11 @@ constexpr std::string_view kStubProcess = "p01.";  // as the stub names its only
 constexpr std::int32_t kStubPid = 1;
 constexpr std::string_view kFailed = "E01";
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
+
+// How often requests are made again when another thread's stop has changed what they mean.
+constexpr int kMaxTries = 8;
+// How long to look after threads that are to leave the stub, about a millisecond each.
+constexpr int kMaxNudges = 200;
 
 // Requests that name a thread.
 bool names_thread(std::string_view request) {
@@ -74,6 +81,8 @@ Result<void> QemuInferior::connect(bool is_first) {
   running_ = interrupt_sent_ = interrupt_wanted_ = false;
   selected_tid_ = 0;
   breakpoints_.clear();
+  further_stops_.clear();
+  looked_at_ = still_count_ = 0;
   stopped_ = {pid(), pid()};
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
   // Without this the stub speaks of threads without their process.
@@ -120,8 +129,12 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
   for (;;) {
     auto frame = stub_->next();
     if (!frame) return fail(std::move(frame.error()));
-    if (*frame && (*frame)->kind == rsp::Frame::Kind::kPacket)
-      return std::string((*frame)->payload);
+    if (*frame && (*frame)->kind == rsp::Frame::Kind::kPacket) {
+      std::string payload((*frame)->payload);
+      if (request == "?" || !keep_further_stop(payload)) return payload;
+      continue;
+    }
+    if (*frame) continue;
     std::vector<pollfd> polled = {{stub_->in(), POLLIN, 0}};
     if (auto waited = signals_.wait(polled); !waited) return fail(std::move(waited.error()));
     if (auto received = stub_->receive(); !received) return fail(std::move(received.error()));
@@ -129,12 +142,88 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
 }
 
 Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view request) {
-  if (selected_tid_ != thread.tid) {
-    auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
-    if (!selected || *selected != "OK") return selected ? Result<std::string>("E01") : selected;
-    selected_tid_ = thread.tid;
+  Result<std::string> answer = std::string(kFailed);
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    std::size_t before = further_stops_.size();
+    if (selected_tid_ != thread.tid) {
+      auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
+      if (!selected || *selected != "OK") return selected ? Result<std::string>("E01") : selected;
+      selected_tid_ = thread.tid;
+    }
+    answer = ask(request);
+    // A thread that stops is selected by the stub, maybe before the answer was made.
+    if (!answer || further_stops_.size() == before) break;
+    selected_tid_ = 0;
   }
-  return ask(request);
+  if (answer)
+    if (auto looked = look_at_further_stops(); !looked) return fail(std::move(looked.error()));
+  return answer;
+}
+
+// Whether a packet is one, and none that was asked for.
+bool QemuInferior::keep_further_stop(std::string_view payload) {
+  auto stop = rsp::parse_stop_reply(payload);
+  if (!stop || (payload[0] != 'T' && payload[0] != 'W' && payload[0] != 'X')) return false;
+  selected_tid_ = 0;
+  // Of an end the connection tells.
+  if (payload[0] != 'T' || !stop->thread || stop->thread->tid <= 0) return true;
+  ++still_count_;
+  further_stops_.push_back({{pid(), stop->thread->tid},
+                            replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()))});
+  return true;
+}
+
+// Which of them are at breakpoints, as long as those are there.
+Result<void> QemuInferior::look_at_further_stops() {
+  while (looked_at_ < further_stops_.size()) {
+    std::size_t i = looked_at_++;
+    if (!further_stops_[i].reply.starts_with("T05")) continue;
+    auto at_breakpoint = is_at_breakpoint(further_stops_[i].thread);
+    if (!at_breakpoint) return fail(std::move(at_breakpoint.error()));
+    if (*at_breakpoint) further_stops_[i].reply.insert(3, "swbreak:;");
+  }
+  return {};
+}
+
+Result<std::vector<QemuInferior::FurtherStop>> QemuInferior::take_further_stops() {
+  if (stub_ && !running_) {
+    // Should it be gone, the next look for an event finds out.
+    (void)stub_->receive().has_value();
+    while (auto frame = stub_->next()) {
+      if (!*frame) break;
+      if ((*frame)->kind == rsp::Frame::Kind::kPacket)
+        (void)keep_further_stop(std::string((*frame)->payload));
+    }
+  }
+  if (auto looked = look_at_further_stops(); !looked) return fail(std::move(looked.error()));
+  looked_at_ = 0;
+  return std::exchange(further_stops_, {});
+}
+
+// Whether a thread waits in the stub: in read() of the 256 bytes that it reads at a time.
+bool QemuInferior::is_any_thread_waiting() const {
+  std::error_code error;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid()), error)) {
+    auto line = read_file(task.path().string() + "/syscall", 4096);
+    unsigned fd = 0, size_bytes = 0;
+    if (!line ||
+        std::sscanf(std::string(as_text(*line)).c_str(), "0 %x %*x %x", &fd, &size_bytes) != 2)
+      continue;
+    auto file = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid(), fd), error);
+    if (size_bytes == 256 && file.string().starts_with("socket:")) return true;
+  }
+  return false;
+}
+
+// One thread took the request to run; the others that stopped find out with the next byte that they
+// read. An acknowledgement that nobody waits for is such a byte.
+void QemuInferior::free_waiting_threads() {
+  for (int i = 0; i < kMaxNudges && stub_; ++i) {
+    pollfd polled{stub_->in(), POLLIN, 0};
+    if (::poll(&polled, 1, 1) != 0 || !is_any_thread_waiting()) return;
+    (void)stub_->send_raw("+").has_value();
+  }
 }
 
 // `Z0,addr,kind` or `z0,addr,kind`, also of type 1.
@@ -174,6 +263,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
   resumed_with_ = rsp::format_resume(own);
   // Should it be gone, the next look for an event finds out.
   if (stub_) (void)stub_->send(resumed_with_).has_value();
+  if (std::exchange(still_count_, 0) > 1) free_waiting_threads();
 }
 
 void QemuInferior::interrupt() {
@@ -205,6 +295,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   // It says W before it ends its connection; how the process ended is known then.
   if (!stop || stop->kind != rsp::StopReply::Kind::kStopped) return std::optional<Event>();
   running_ = false;
+  ++still_count_;
   if (stop->thread && stop->thread->tid > 0) stopped_ = {pid(), stop->thread->tid};
   selected_tid_ = stopped_.tid;  // the stub selects it too
   Event event;
@@ -213,22 +304,23 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
     if (!interrupt_wanted_) {
       // Sent before it stopped last, for something else.
       running_ = true;
+      still_count_ = 0;
       (void)stub_->send(resumed_with_).has_value();
       return std::optional<Event>();
     }
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
   if (stop->signal == kProtocolSigTrap) {
-    auto at_breakpoint = is_at_breakpoint();
+    auto at_breakpoint = is_at_breakpoint(stopped_);
     if (!at_breakpoint) return fail(std::move(at_breakpoint.error()));
     if (*at_breakpoint) event.reply.insert(3, "swbreak:;");
   }
   return std::optional(std::move(event));
 }
 
-Result<bool> QemuInferior::is_at_breakpoint() {
+Result<bool> QemuInferior::is_at_breakpoint(ThreadId thread) {
   if (breakpoints_.empty()) return false;
-  auto digits = ask_of(stopped_, "p10");
+  auto digits = ask_of(thread, "p10");
   if (!digits) return fail(std::move(digits.error()));
   auto pc = digits->size() == 16 ? parse_hex(*digits) : std::nullopt;
   return pc && breakpoints_.contains({__builtin_bswap64(*pc)});

@@ -1,9 +1,10 @@
 // QemuInferior: one process under qemu-user with our recorder in it, spoken to through qemu's stub.
 //
 // The stub listens only while the program is stopped, calls its process 1 whatever its number, and
-// ends its connection when the program ends or executes another one. What a debugger expects beyond
-// that is made here: a program that was executed is met in its own stub, a running program can be
-// interrupted, and a stop at a breakpoint says so.
+// ends its connection when the program ends or executes another one. Each thread that stops waits
+// in it for requests, whoever it is that answers them; threads that did not stop run on. What a
+// debugger expects beyond that is made here: a program that was executed is met in its own stub, a
+// running program can be interrupted, and a stop at a breakpoint says so.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -64,6 +65,14 @@ class QemuInferior {
   // Errors: kSystem, kBadInput.
   Result<std::optional<Event>> take_event();
 
+  // Threads run on while one stands, and may stop too: such stops, told from nobody yet.
+  // REQUIRES: it is stopped. Errors: kGone when a signal ended the wait.
+  struct FurtherStop {
+    ThreadId thread;
+    std::string reply;
+  };
+  Result<std::vector<FurtherStop>> take_further_stops();
+
   // Lets go of it: it goes on by itself.
   void detach();
 
@@ -75,8 +84,12 @@ class QemuInferior {
   Result<std::string> exchange(std::string_view request);
   Result<std::optional<Event>> event_of(std::string_view payload);
   Result<Event> connection_ended();
-  Result<bool> is_at_breakpoint();
+  Result<bool> is_at_breakpoint(ThreadId thread);
   void note_breakpoint(std::string_view request);
+  bool keep_further_stop(std::string_view payload);
+  Result<void> look_at_further_stops();
+  bool is_any_thread_waiting() const;
+  void free_waiting_threads();
 
   QemuProcess process_;
   QemuLiveEngine engine_;
@@ -87,6 +100,9 @@ class QemuInferior {
   ThreadId stopped_;
   std::int32_t selected_tid_ = 0;  // in the stub; 0: not known
   std::string resumed_with_;       // the stub's own words
+  std::vector<FurtherStop> further_stops_;
+  std::size_t looked_at_ = 0;    // of further_stops_, for breakpoints
+  std::size_t still_count_ = 0;  // threads that stopped since it was resumed
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed

@@ -43,7 +43,7 @@ Result<QemuInferior*> QemuLink::start(std::vector<std::string> program) {
 
 Result<void> QemuLink::send(std::string_view payload) {
   if (is_resume(payload)) {
-    resume(payload);
+    return resume(payload);
   } else if (payload == "k") {
     kill_all();
     if (!options_.multi) exits_ = true;
@@ -83,19 +83,24 @@ Result<std::optional<rsp::Frame>> QemuLink::next() {
   return std::optional(rsp::Frame{rsp::Frame::Kind::kPacket, current_});
 }
 
-void QemuLink::resume(std::string_view request) {
+Result<void> QemuLink::resume(std::string_view request) {
   auto actions = rsp::parse_resume(request, run_choice_);
-  if (!actions) return push("E01");
+  if (!actions) {
+    push("E01");
+    return {};
+  }
+  if (auto taken = take_further_stops(*actions); !taken) return taken;
   owes_stop_ = true;
   // What happened before is told before anything moves.
   auto stopped_before = std::find_if(pending_.begin(), pending_.end(), [&](const PendingStop& p) {
-    const rsp::ResumeAction* action = rsp::action_for(*actions, {p.pid, p.pid});
+    const rsp::ResumeAction* action = rsp::action_for(*actions, p.thread);
     return action != nullptr && action->kind != rsp::ResumeAction::Kind::kStop;
   });
   if (stopped_before != pending_.end()) {
     PendingStop stop = std::move(*stopped_before);
     pending_.erase(stopped_before);
-    return report(std::move(stop));
+    report(std::move(stop));
+    return {};
   }
   bool any = false;
   for (const auto& [pid, inferior] : programs_.all()) {
@@ -104,9 +109,20 @@ void QemuLink::resume(std::string_view request) {
     inferior->resume(*actions);
     any = true;
   }
-  if (any) return;
+  if (any) return {};
   owes_stop_ = false;
   push("N");
+  return {};
+}
+
+Result<void> QemuLink::take_further_stops(const rsp::ResumeActions& actions) {
+  for (const auto& [pid, inferior] : programs_.all()) {
+    if (inferior->is_running() || !inferior->is_meant(actions)) continue;
+    auto stops = inferior->take_further_stops();
+    if (!stops) return fail(std::move(stops.error()));
+    for (auto& stop : *stops) pending_.push_back({stop.thread, std::move(stop.reply)});
+  }
+  return {};
 }
 
 Result<void> QemuLink::interrupt() {
@@ -132,8 +148,8 @@ Result<void> QemuLink::take_events() {
     if (!event) return fail(std::move(event.error()));
     if (!*event) continue;
     if (auto others = stop_others(inferior); !others) return others;
+    PendingStop stop{inferior.stopped_thread(), std::move((*event)->reply)};
     if ((*event)->has_ended) forget(pid);
-    PendingStop stop{pid, std::move((*event)->reply)};
     if (owes_stop_)
       report(std::move(stop));
     else if (!(*event)->was_interrupted)
@@ -159,7 +175,7 @@ Result<void> QemuLink::stop_others(const QemuInferior& stopped) {
     }
     if (!event || event->was_interrupted) continue;
     if (event->has_ended) ended.push_back(pid);
-    pending_.push_back({pid, std::move(event->reply)});
+    pending_.push_back({other->stopped_thread(), std::move(event->reply)});
   }
   for (std::int32_t pid : ended) programs_.remove(pid);
   return {};
@@ -167,7 +183,7 @@ Result<void> QemuLink::stop_others(const QemuInferior& stopped) {
 
 void QemuLink::report(PendingStop stop) {
   owes_stop_ = false;
-  if (QemuInferior* inferior = programs_.find(stop.pid)) general_ = inferior->stopped_thread();
+  if (programs_.find(stop.thread.pid) != nullptr) general_ = stop.thread;
   if (stop.reply[0] == 'W')
     ended_with_ = static_cast<int>(parse_hex(stop.reply.substr(1, 2)).value_or(0));
   push(std::move(stop.reply));
@@ -176,7 +192,7 @@ void QemuLink::report(PendingStop stop) {
 // It is gone, whatever was still to be told of it.
 void QemuLink::forget(std::int32_t pid) {
   programs_.remove(pid);
-  std::erase_if(pending_, [&](const PendingStop& p) { return p.pid == pid; });
+  std::erase_if(pending_, [&](const PendingStop& p) { return p.thread.pid == pid; });
 }
 
 QemuInferior* QemuLink::selected() {

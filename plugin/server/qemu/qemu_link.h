@@ -41,7 +41,7 @@ class QemuLink final : public ServerLink {
   using Answer = Result<std::optional<std::string>>;
 
   struct PendingStop {
-    std::int32_t pid = 0;
+    ThreadId thread;
     std::string reply;
   };
 
@@ -63,7 +63,8 @@ class QemuLink final : public ServerLink {
   void kill_all();
   void restart();
 
-  void resume(std::string_view request);
+  Result<void> resume(std::string_view request);
+  Result<void> take_further_stops(const rsp::ResumeActions& actions);
   Result<void> take_events();
   Result<void> stop_others(const QemuInferior& stopped);
   void report(PendingStop stop);
