@@ -35,6 +35,7 @@ Result<RecordedThread*> Recorder::start_running(ThreadId id) {
   RecordedThread thread;
   thread.id = id;
   thread.begun_before_enabled = engine_.was_born_recorded(id);
+  if (kept_ != nullptr) kept_->note_process(id.pid);
   return &threads_.emplace(id, std::move(thread)).first->second;
 }
 
@@ -50,7 +51,18 @@ void Recorder::thread_created(ThreadId id, Address pc) {
   threads_.emplace(id, std::move(thread));
 }
 
+void Recorder::keep(const RecordedThread& thread) {
+  if (kept_ == nullptr) return;
+  // Its process may be gone already: where it stood last has to do.
+  if (auto snapshot = engine_.snapshot(thread.id, thread.stop, ~0ull)) kept_->add(*snapshot);
+}
+
+void Recorder::keep_all() {
+  for (const auto& [id, thread] : threads_) keep(thread);
+}
+
 Result<void> Recorder::stop(ThreadId id) {
+  if (RecordedThread* thread = find(id)) keep(*thread);
   threads_.erase(id);
   last_ = nullptr;
   return engine_.stop(id);
@@ -98,6 +110,8 @@ void Recorder::memory_written(std::int32_t pid, Address address, std::uint64_t s
 }
 
 void Recorder::executed(ThreadId id, Address entry) {
+  for (const auto& [other, recorded] : threads_)
+    if (other.pid == id.pid) keep(recorded);
   std::erase_if(threads_, [&](const auto& t) { return t.first.pid == id.pid && t.first != id; });
   last_ = nullptr;
   RecordedThread* thread = find(id);
@@ -127,8 +141,11 @@ void Recorder::drop_ended() {
 }
 
 void Recorder::process_gone(std::int32_t pid) {
-  for (const auto& [id, thread] : threads_)
-    if (id.pid == pid && step_ == nullptr) (void)engine_.stop(id).has_value();
+  for (const auto& [id, thread] : threads_) {
+    if (id.pid != pid) continue;
+    keep(thread);
+    if (step_ == nullptr) (void)engine_.stop(id).has_value();
+  }
   std::erase_if(threads_, [&](const auto& t) { return t.first.pid == pid; });
   last_ = nullptr;
   if (step_ != nullptr) step_->process_gone(pid);

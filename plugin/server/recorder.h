@@ -16,6 +16,7 @@
 #include "plugin/engines/step/step_engine.h"
 #include "plugin/server/below.h"
 #include "plugin/server/btrace_documents.h"
+#include "plugin/server/kept_recording.h"
 #include "plugin/server/snapshot_cut.h"
 
 namespace tailtrace {
@@ -50,6 +51,11 @@ class Recorder {
 
   Engine& engine() { return engine_; }
   bool needs_steps() const { return step_ != nullptr; }
+
+  // Histories are handed to it before they are dropped. It outlives the recorder.
+  void keep_in(KeptRecording& kept) { kept_ = &kept; }
+  // Hands over what there is at the end.
+  void keep_all();
 
   // Kept for threads recorded from now on; the engine may have its own idea.
   void set_ring_records(std::uint64_t records) {
@@ -113,11 +119,14 @@ class Recorder {
   void forget_all();
 
  private:
+  void keep(const RecordedThread& thread);
+
   Below& below_;
   Engine& engine_;
   StepEngine* step_;
   std::map<ThreadId, RecordedThread> threads_;
   RecordedThread* last_ = nullptr;  // found last
+  KeptRecording* kept_ = nullptr;
 };
 
 }  // namespace tailtrace

@@ -4,6 +4,7 @@
 #include "plugin/server/end_signals.h"
 #include "plugin/server/engine_of.h"
 #include "plugin/server/gdbserver_link.h"
+#include "plugin/server/kept_recording.h"
 #include "plugin/server/listener.h"
 #include "plugin/server/private_folder.h"
 #include "plugin/server/proxy.h"
@@ -25,6 +26,12 @@ Result<int> serve_with(const ServeOptions& options, Listener& listener, Below& b
 
 Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
                                EndSignals& signals) {
+  std::optional<KeptRecording> kept;
+  if (!options.keep_folder.empty()) {
+    auto created = KeptRecording::create(options.keep_folder);
+    if (!created) return fail(std::move(created.error()));
+    kept.emplace(std::move(*created));
+  }
   auto folder = PrivateFolder::make();
   if (!folder) return fail(std::move(folder.error()));
   auto started = GdbserverLink::start(options, !listener.is_stdio(), signals);
@@ -33,7 +40,12 @@ Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
   Below below(std::move(started->link), signals);
   ChosenEngine chosen = choose_engine(options, folder->path(), below);
   Recorder recorder(below, *chosen.engine, chosen.step);
-  return serve_with(options, listener, below, recorder, signals);
+  if (!kept) return serve_with(options, listener, below, recorder, signals);
+  recorder.keep_in(*kept);
+  auto served = serve_with(options, listener, below, recorder, signals);
+  recorder.keep_all();
+  if (auto finished = kept->finish(); !finished) return fail(std::move(finished.error()));
+  return served;
 }
 
 Result<int> serve_by_qemu(const ServeOptions& options, Listener& listener, EndSignals& signals) {

@@ -52,8 +52,8 @@ struct ServeOptions {
   std::string qemu;                       // the same; empty: $TAILTRACE_QEMU, else qemu-x86_64
   std::vector<std::string> pass_through;  // gdbserver's options that concern itself: --debug, ...
 
-  // A folder that is made (0700) and left behind with the rings and the code image in it; empty:
-  // they live in a temporary folder that goes away.
+  // A folder that is made (0700) and left behind with the recording in it, as the engine has it:
+  // the rings and the code image, or a bundle of what there was at the end. Empty: nothing stays.
   std::string keep_folder;
 
   // Is given what there is to say while serving, line by line, in gdbserver's words: programs that

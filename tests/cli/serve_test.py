@@ -106,6 +106,18 @@ class TheEnd(Serving):
         for pid in family:
             wait_until_gone(pid)
 
+    def test_recording_is_kept_where_it_was_asked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = os.path.join(folder, "kept")
+            server, debugger = self.recording(f"--keep={kept}", "127.0.0.1:0", TALKS)
+            program = int(re.match(r"QCp([0-9a-f]+)\.", debugger.ask("qC"))[1], 16)
+            server.process.terminate()
+            self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
+            self.assertEqual(stat.S_IMODE(os.stat(kept).st_mode), 0o700)
+            outcome = cases.tailtrace("info", kept)
+            self.assertEqual(outcome.returncode, 0, outcome.stderr)
+            self.assertIn(str(program), outcome.stdout)
+
     def test_monitor_exit_ends_it(self):
         server, debugger = self.recording("--multi", "127.0.0.1:0", TALKS)
         debugger.send("qRcmd," + b"exit".hex())

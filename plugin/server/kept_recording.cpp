@@ -1,0 +1,39 @@
+#include "plugin/server/kept_recording.h"
+
+#include <fmt/core.h>
+
+#include "decoder/base/file.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+
+}  // namespace
+
+Result<KeptRecording> KeptRecording::create(const std::string& path) {
+  auto writer = BundleWriter::create(path);
+  if (!writer) return fail(std::move(writer.error()));
+  return KeptRecording(std::move(*writer));
+}
+
+void KeptRecording::note_process(std::int32_t pid) {
+  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
+  if (maps && !maps->empty()) maps_[pid] = as_text(*maps);
+}
+
+void KeptRecording::add(const ThreadSnapshot& snapshot) {
+  note_process(snapshot.thread.pid);
+  auto added = writer_.add(snapshot, maps_[snapshot.thread.pid]);
+  if (added)
+    empty_ = false;
+  else if (failed_)
+    failed_ = std::move(added);
+}
+
+Result<void> KeptRecording::finish() {
+  if (!failed_ || empty_) return failed_;
+  return writer_.finish();
+}
+
+}  // namespace tailtrace
