@@ -104,8 +104,6 @@ class AtATerminal(LldbCase):
         self.assertEqual(session.exit_status(), 5)
 
     def test_control_c_stops_the_program_and_the_history_shows_where(self):
-        if self.engine == "qemu":
-            self.skipTest("under qemu Ctrl-C ends the program")
         session = self.start()
         self.resume(session)
         session.type("spin\n")

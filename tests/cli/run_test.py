@@ -127,7 +127,7 @@ class AtATerminal(cases.EngineCase):
         session.expect("exited normally")
 
 
-cases.for_each_engine(globals(), Batch, AtATerminal, engines=("step",))
+cases.for_each_engine(globals(), Batch, AtATerminal)
 
 if __name__ == "__main__":
     cases.main()

@@ -156,8 +156,6 @@ class Debuggers(Serving):
         self.assertIn("<block", second.ask("qXfer:btrace:read:all:0,1000"))
 
     def test_one_that_is_gone_while_the_program_runs_finds_it_stopped(self):
-        if self.engine == "qemu":
-            self.skipTest("known defect: a SIGINT just after the start may end the program instead")
         server = self.serve("--multi", "127.0.0.1:0", TALKS)
         first = self.connect(server)
         first.greet()

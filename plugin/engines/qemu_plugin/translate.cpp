@@ -1,6 +1,7 @@
 #include "plugin/engines/qemu_plugin/translate.h"
 
 #include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/interrupt.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 
 namespace tailtrace {
@@ -66,6 +67,7 @@ RingBlock* describe(const Collected& c) {
     g_recorder.guest_base = reinterpret_cast<std::uint64_t>(c.memory) - c.begin;
     g_recorder.knows_guest_base = true;
     g_recorder.blocks.care_for(c.begin, kCareThread);  // the main thread begins here
+    let_interrupted_reads_go_on();
   }
   auto epoch = g_recorder.code.see(c.begin, c.bytes, c.size_bytes, c.memory);
   if (!epoch) return nullptr;

@@ -269,8 +269,15 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
 void QemuInferior::interrupt() {
   if (!running_) return;
   interrupt_wanted_ = true;
-  // The stub does not listen to a break while the program runs.
-  if (!std::exchange(interrupt_sent_, true)) ::kill(pid(), SIGINT);
+  send_wanted_interrupt();
+}
+
+// The stub does not listen to a break while the program runs. A signal while it still reads would
+// end its connection, and the program with it: it must have the order to run first.
+void QemuInferior::send_wanted_interrupt() {
+  if (!interrupt_wanted_ || interrupt_sent_ || !stub_ || !stub_->is_acknowledged()) return;
+  interrupt_sent_ = true;
+  ::kill(pid(), SIGINT);
 }
 
 Result<std::optional<QemuInferior::Event>> QemuInferior::take_event() {
@@ -284,6 +291,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::take_event() {
     auto event = event_of(std::string((*frame)->payload));
     if (!event || *event) return event;
   }
+  send_wanted_interrupt();
   if (!gone) return std::optional<Event>();
   auto event = connection_ended();
   if (!event) return fail(std::move(event.error()));

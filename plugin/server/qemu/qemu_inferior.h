@@ -87,6 +87,7 @@ class QemuInferior {
   Result<bool> is_at_breakpoint(ThreadId thread);
   void note_breakpoint(std::string_view request);
   bool keep_further_stop(std::string_view payload);
+  void send_wanted_interrupt();
   Result<void> look_at_further_stops();
   bool is_any_thread_waiting() const;
   void free_waiting_threads();

@@ -41,6 +41,8 @@ class Connection {
   // valid until receive(). Errors: kBadInput when the stream cannot be understood any more.
   Result<std::optional<Frame>> next();
 
+  // The peer has all that was sent to it, by its own word; true where nothing is acknowledged.
+  bool is_acknowledged() const { return last_packet_.empty(); }
   // From now on packets of either direction are not acknowledged.
   void stop_acks() { acks_ = false; }
 
