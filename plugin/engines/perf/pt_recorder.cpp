@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "decoder/perf/aux_area.h"
+#include "decoder/pt/packet_reader.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/breakpoints.h"
 #include "plugin/engines/perf/overlap.h"
@@ -14,6 +15,13 @@ namespace tailtrace::perf {
 namespace {
 
 constexpr std::uint64_t kDefaultBuffer_bytes = 1u << 20;
+
+// Tracing begins with a PSB (SDM, Intel PT, "Packet Generation Scenarios"). Zeros alone do not show
+// that a buffer was never full: the packet that its seam cuts may end with some.
+bool begins_with_psb(const Bytes& trace) {
+  ByteSpan begin = ByteSpan(trace).first(std::min(trace.size(), pt::kPsbSize_bytes));
+  return pt::find_psb(begin, 0) == 0u;
+}
 
 class PtRecorder final : public ThreadRecorder {
  public:
@@ -26,8 +34,8 @@ class PtRecorder final : public ThreadRecorder {
       Quiet quiet(event_);
       auto view = order_aux_area(event_.aux(), event_.aux_head(), AuxHead::kOffset);
       if (!view) return fail(std::move(view.error()));
-      unwritten_ = view->size_bytes() - without_leading_zeros(*view).size_bytes();
       Bytes now = without_leading_zeros(*view).joined();
+      holds_all_ = now.empty() || (now.size() < view->size_bytes() && begins_with_psb(now));
       auto holes = read_aux_holes(event_, ~0ull, event_.aux().size());
       if (!holes) return fail(std::move(holes.error()));
       if (!holes->empty()) now = with_holes(now, *holes);
@@ -46,7 +54,7 @@ class PtRecorder final : public ThreadRecorder {
     snapshot.first = {first_};
     snapshot.records = sink_.records();
     snapshot.records.insert(snapshot.records.end(), closing.begin(), closing.end());
-    snapshot.complete = unwritten_ != 0 && sink_.forgotten() == 0;
+    snapshot.complete = holds_all_ && sink_.forgotten() == 0;
     snapshot.first_epoch = image_->newest();
   }
 
@@ -62,8 +70,8 @@ class PtRecorder final : public ThreadRecorder {
     config.first_epoch = code.epoch();
     pt::make_flow_decoder(*code.image, config)->decode(trace_, sink_);
     std::span<const BranchRecord> now = sink_.records();
-    if (unwritten_ != 0) {
-      first_ = sink_.forgotten();  // the buffer holds all since the beginning
+    if (holds_all_) {
+      first_ = sink_.forgotten();
       return;
     }
     // A trace that lost its beginning begins with where decoding began, which is no event, and
@@ -79,9 +87,9 @@ class PtRecorder final : public ThreadRecorder {
   pt::DecoderConfig config_;
   std::shared_ptr<const CodeImage> image_;
   Bytes trace_;
-  std::size_t unwritten_ = 0;  // bytes of the buffer that were never written
-  mutable PtTail sink_;        // with what was decoded last
-  std::uint64_t first_ = 0;    // position of its first record
+  bool holds_all_ = true;    // the buffer was never full
+  mutable PtTail sink_;      // with what was decoded last
+  std::uint64_t first_ = 0;  // position of its first record
 };
 
 // Breakpoints that let the trace go on, or pause it.
