@@ -1,6 +1,7 @@
 // Where events belong: which are due at an address, which bind to an instruction, and what they do.
 #include <utility>
 
+#include "decoder/pt/far.h"
 #include "decoder/pt/flow.h"
 
 namespace tailtrace::pt {
@@ -12,21 +13,6 @@ constexpr std::uint64_t kCfeIret = 2, kCfeVmEntry = 7, kCfeUiret = 13;
 bool names_its_instruction(const Event& event) {
   std::uint64_t type = event.payload & 0xff;
   return type == kCfeIret || type == kCfeVmEntry || type == kCfeUiret;
-}
-
-bool is_far(InstructionClass kind) {
-  switch (kind) {
-    case InstructionClass::kFarJump:
-    case InstructionClass::kFarCall:
-    case InstructionClass::kFarReturn:
-    case InstructionClass::kSystemCall:
-    case InstructionClass::kSystemReturn:
-    case InstructionClass::kVmEntry:
-    case InstructionClass::kVmCall:
-      return true;
-    default:
-      return false;
-  }
 }
 
 bool is_branch(const Instruction& insn) { return insn.is_branch() || is_far(insn.kind); }

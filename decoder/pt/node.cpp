@@ -3,26 +3,15 @@
 #include <bit>
 
 #include "decoder/code/branch_kind.h"
+#include "decoder/pt/far.h"
 
 namespace tailtrace::pt {
 namespace {
 
 // Where control may go only by a TIP.
 bool needs_target(InstructionClass kind) {
-  switch (kind) {
-    case InstructionClass::kIndirectJump:
-    case InstructionClass::kIndirectCall:
-    case InstructionClass::kFarJump:
-    case InstructionClass::kFarCall:
-    case InstructionClass::kFarReturn:
-    case InstructionClass::kSystemCall:
-    case InstructionClass::kSystemReturn:
-    case InstructionClass::kVmEntry:
-    case InstructionClass::kVmCall:
-      return true;
-    default:
-      return false;
-  }
+  return kind == InstructionClass::kIndirectJump || kind == InstructionClass::kIndirectCall ||
+         is_far(kind);
 }
 
 // The kinds that branch_kind() makes of instructions for which tracing is off while they run.
@@ -39,8 +28,6 @@ bool is_far(RecordKind kind) {
       return false;
   }
 }
-
-bool is_far(InstructionClass kind) { return is_far(branch_kind(kind)); }
 
 }  // namespace
 
@@ -277,7 +264,7 @@ std::optional<Rows::State> RowFiller::run_off(Run& run, const Node& node, std::u
                                               IpKind kind) {
   if (!node.usable || node.has_paging) return std::nullopt;
   bool silent = kind == IpKind::kOffSilent;
-  if (silent && (skl014_ || !is_far(node.end.kind))) return std::nullopt;
+  if (silent && (skl014_ || !is_far(branch_kind(node.end.kind)))) return std::nullopt;
   for (const Node::Direct& direct : node.directs) {
     run.insns += direct.insns;
     run.tail += direct.insns;
