@@ -128,6 +128,7 @@ enum EventFlags : std::uint16_t {
   kEventInterrupt = 1 << 8,
   kEventStore = 1 << 9,
   kEventAutonomous = 1 << 10,
+  kEventTimeExact = 1 << 11,  // `time` was written for this event
 };
 
 struct Event {
@@ -175,6 +176,7 @@ struct Gap {
   Address ip;                      // where the flow had come to; 0 unknown
   std::uint64_t offset_bytes = 0;  // of the packet that could not be used
   std::uint64_t size_bytes = 0;    // of the trace that was skipped
+  bool executed = false;           // the instruction at `ip` was
 };
 
 // What instructions have in common that were executed in one go.
@@ -185,12 +187,32 @@ struct RunState {
   std::uint64_t time = 0;   // TSC known at the packet that steered the run before; 0 unknown
 };
 
+// A part of the flow as its branches.
+struct BranchRun {
+  Address begin;  // executed first
+  Address end;    // to be executed next
+  std::span<const BranchRecord> records;
+  std::uint32_t open_insns = 0;  // executed behind the last record
+  RunState state;                // at the end; the records have times of their own
+};
+
+// How much a sink wants to be told.
+enum class Detail : std::uint8_t {
+  kInstructions,  // every instruction, every event
+  kEvents,        // every event; instructions may be left out
+  kBranches,      // branches() or instructions(), as the decoder likes; kDisabled with the kEnabled
+                  // behind it may come as the records they make
+};
+
 // Takes what a decoder finds. The spans live during the call only.
 class Sink {
  public:
   virtual ~Sink() = default;
+  virtual Detail detail() const { return Detail::kInstructions; }
   // Executed one after the other; never empty.
   virtual void instructions(std::span<const Instruction> run, const RunState& state) = 0;
+  // Only where detail() is kBranches.
+  virtual void branches(const BranchRun&) {}
   virtual void event(const Event& event) = 0;
   virtual void gap(const Gap& gap) = 0;
 };

@@ -82,6 +82,7 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
   next_change_ = 0;
   use_changes(psb, time_);
   straight_on(ip_);
+  executed_ = false;
   Next next = deliver_events(nullptr);
   while (next == Next::kGoOn) next = step();
   flush();
@@ -106,23 +107,26 @@ bool FlowWalker::try_fast() {
   place.outcomes = outcomes_;
   place.outcome_count = outcome_count_;
   place.last_ip = items_.last_ip();
-  place.time_exact = items_.has_fresh_time();
+  place.fresh_time = items_.has_fresh_time();
+  place.time = {time_, time_exact_};
   place.ip = ip_.value;
   place.mode = mode_;
   flush();
   if (!fast_->run(trace_, end, place, items_.clock(), *paths_)) return false;
-  items_.resume(place.offset, place.last_ip, place.time_exact);
+  items_.resume(place.offset, place.last_ip, place.fresh_time);
   outcomes_ = place.outcomes;
   outcome_count_ = place.outcome_count;
-  if (place.offset > consumed_offset_) {
+  if (place.offset > begin) {
+    consumed_before_fast_ = consumed_offset_;
     consumed_offset_ = fast_end_ = place.offset;
     fast_begin_ = begin;
   }
   if (place.enabled) anchor();
   since_anchor_ += place.insns;
-  if (items_.clock().known()) time_ = std::max(time_, items_.clock().ticks());
+  time_ = place.time.ticks;
+  time_exact_ = place.time.exact;
   straight_on({place.ip});
-  straight_ = 1;  // not at once again
+  fast_stuck_ = true;
   return true;
 }
 
@@ -132,7 +136,7 @@ void FlowWalker::forget_reading_on() {
   if (consumed_offset_ != fast_end_) return;
   PacketReader packets(trace_, config_.errata.skz84);
   packets.seek(fast_begin_);
-  std::size_t last = fast_begin_;
+  std::size_t last = consumed_before_fast_;
   for (Packet packet; packets.offset() < fast_end_;) {
     std::size_t offset = packets.offset();
     if (packets.next(packet) != ReadStatus::kOk) break;
@@ -156,7 +160,7 @@ bool FlowWalker::pop_return(std::uint64_t& to) {
 
 // One instruction and what belongs to it.
 FlowWalker::Next FlowWalker::step() {
-  if (fast_ != nullptr && straight_ == 0) {
+  if (fast_ != nullptr && straight_ == 0 && !fast_stuck_) {
     if (try_fast()) return deliver_events(nullptr);
   }
   if (!held_ && outcome_count_ == 0 && ends_stream(items_.peek().kind)) {
@@ -186,6 +190,7 @@ FlowWalker::Next FlowWalker::step() {
   if (!insn)
     return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);
   emit(*insn);
+  executed_ = true;
   bound_paging_ = bound_vmcs_ = bound_ptwrite_ = bound_flow_ = false;
   hold_event();
   if (held_) {
@@ -196,14 +201,17 @@ FlowWalker::Next FlowWalker::step() {
   ++since_anchor_;
   proceeding_ = true;
   Next next = proceed(*insn);
-  proceeding_ = false;
+  proceeding_ = executed_ = false;
   if (next != Next::kGoOn) return next;
   return deliver_events(&*insn);
 }
 
 FlowWalker::Next FlowWalker::deliver_bound_events(const Instruction& insn) {
   while (held_ && is_bound(insn)) {
-    if (held_->kind == EventKind::kDisabled) ip_ = expected_after(insn);
+    if (held_->kind == EventKind::kDisabled) {
+      ip_ = expected_after(insn);
+      executed_ = false;
+    }
     Next next = deliver();
     if (next != Next::kGoOn || !enabled_) return next;
     hold_event();
@@ -228,6 +236,7 @@ FlowWalker::Next FlowWalker::deliver_events(const Instruction* behind) {
 FlowWalker::Next FlowWalker::straight_on(Address to) {
   ip_ = to;
   straight_ = 0;
+  fast_stuck_ = false;
   loop_mark_ = to;
   loop_mark_in_ = 1;
   return Next::kGoOn;
@@ -249,6 +258,7 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
       [[fallthrough]];
     case InstructionClass::kJump:
       ip_ = insn.target;
+      executed_ = false;
       if (ip_ == loop_mark_) return error(DecodeError::kEndlessLoop);
       if (--loop_mark_in_ == 0) {
         // Brent: the mark moves at distances that double, so it comes to lie in any loop.
@@ -294,11 +304,9 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
 // --- Outcomes and targets --------------------------------------------------------------------
 
 void FlowWalker::consumed(const Item& item) {
-  consumed_offset_ = std::max<std::size_t>(consumed_offset_, item.offset_bytes + 1);
-  bool overshot = item.time < time_ && time_ - item.time < kMaxOvershoot;
-  std::uint64_t time = overshot ? time_ : item.time;
+  std::uint64_t time = not_before(time_, item.time);
   // The branch that needed the item has its time, what ran before it the time before.
-  bool news = time != time_ || (item.time_exact && !run_state_.time_exact);
+  bool news = time != time_ || item.time_exact != run_state_.time_exact;
   if (proceeding_ && !run_.empty() && news) {
     Instruction branch = run_.back();
     run_.pop_back();
@@ -308,6 +316,11 @@ void FlowWalker::consumed(const Item& item) {
   }
   time_ = time;
   time_exact_ = item.time_exact;
+  passed(item);
+}
+
+void FlowWalker::passed(const Item& item) {
+  consumed_offset_ = std::max<std::size_t>(consumed_offset_, item.offset_bytes + 1);
   if (next_change_ < config_.code_changes.size()) use_changes(item.offset_bytes, item.time);
 }
 
@@ -364,7 +377,7 @@ FlowWalker::Next FlowWalker::finish() {
 
 FlowWalker::Next FlowWalker::error(DecodeError error) {
   flush();
-  gap_ = {error, ip_, items_.peek().offset_bytes, 0};
+  gap_ = {error, ip_, items_.peek().offset_bytes, 0, executed_};
   return Next::kResync;
 }
 

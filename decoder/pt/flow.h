@@ -107,6 +107,7 @@ class FlowWalker {
   Next missing();
   Next finish();
   void consumed(const Item& item);
+  void passed(const Item& item);
 
   void emit(const Instruction& insn);
   void flush();
@@ -136,18 +137,22 @@ class FlowWalker {
   ReturnStack returns_;
 
   bool proceeding_ = false;  // behind the last instruction of run_
+  bool executed_ = false;    // the instruction at ip_, and what comes of it is not known
   std::optional<Event> held_;
+  PacketTime held_time_;
   bool bound_paging_ = false, bound_vmcs_ = false, bound_ptwrite_ = false, bound_flow_ = false;
   bool anchored_ = false;
   std::uint64_t since_anchor_ = 0;
 
   std::uint32_t straight_ = 0;      // instructions since the last item
+  bool fast_stuck_ = false;         // the fast path could not go on from here
   Address loop_mark_;               // finds loops without packets
   std::uint32_t loop_mark_in_ = 0;  // branches until the mark moves
 
   std::size_t end_ = 0;
   std::size_t consumed_offset_ = 0;            // of the last item that was used up
   std::size_t fast_begin_ = 0, fast_end_ = 0;  // of the fast path's last stretch
+  std::size_t consumed_before_fast_ = 0;
   std::uint64_t time_ = 0;
   bool time_exact_ = false;
   std::size_t sync_offset_ = 0;

@@ -1,10 +1,114 @@
-// The flow decoder behind the interface that both decoders implement.
+// The flow decoder behind the interface that both decoders implement: what the fast path takes is
+// unfolded at once, into as much as the sink wants to know.
 #include <algorithm>
+#include <optional>
 
 #include "decoder/pt/flow.h"
+#include "decoder/pt/stretch_records.h"
 
 namespace tailtrace::pt {
 namespace {
+
+class Unfolder final : public PathSink {
+ public:
+  Unfolder(ByteSpan trace, const DecoderConfig& config, FastFlow& fast, Sink& sink)
+      : trace_(trace), config_(config), fast_(fast), sink_(sink), detail_(sink.detail()) {}
+
+  Detail detail() const override { return detail_; }
+  void instructions(std::span<const Instruction> run, const RunState& state) override {
+    sink_.instructions(run, state);
+  }
+  void event(const Event& event) override { sink_.event(event); }
+  void gap(const Gap& gap) override { sink_.gap(gap); }
+
+  bool takes_pauses() const override { return detail_ == Detail::kBranches; }
+
+  PathWords& begin_path(const PathStart& start,
+                        const std::shared_ptr<const EffectBook>& book) override {
+    stretch_.book = book;
+    stretch_.start = start;
+    words_.clear();
+    return words_;
+  }
+
+  void end_path(const PathEnd& end) override {
+    if (detail_ == Detail::kEvents || words_.size() == 0) return;
+    // A few thousand records at a time stay in the processor's caches.
+    constexpr std::size_t kWords = 1024;
+    stretch_.end = end;
+    StretchRecords stretch(stretch_, words_.span(), trace_, config_);
+    PacketTime time = stretch_.start.before;
+    while (!stretch.done()) {
+      records_.clear();
+      BranchRun run;
+      run.begin = stretch.at();
+      stretch.take(kWords, records_);
+      run.end = stretch.at();
+      run.records = records_;
+      run.open_insns = stretch.open_insns();
+      stretch.forget_insns();
+      run.state = {end.mode, false, stretch.time().exact, stretch.time().ticks};
+      detail_ == Detail::kBranches ? sink_.branches(run) : spell_out(run, time);
+      time = stretch.time();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMaxRun = 1024;
+
+  // The branch of a record has its time, what ran before it that of the record before.
+  void spell_out(const BranchRun& run, PacketTime time) {
+    reader_ = &fast_.reader(run.state.mode);
+    state_ = {run.state.mode, false, time.exact, time.ticks};
+    Address at = run.begin;
+    for (const BranchRecord& record : run.records) {
+      at = go_on(at, record.insns - 1);
+      RunState state = state_;
+      state.time = record.time;
+      state.time_exact = (record.flags & kFlagTimeExact) != 0;
+      use_state(state);
+      go_on(at, 1);
+      at = record.to;
+    }
+    go_on(at, run.open_insns);
+    flush();
+  }
+
+  // `insns` instructions, one behind the other; what comes next.
+  Address go_on(Address at, std::uint32_t insns) {
+    for (; insns != 0; --insns) {
+      std::optional<Instruction> insn = reader_->at(at);
+      if (!insn) return at;  // it has been there
+      if (run_.size() == kMaxRun) flush();
+      run_.push_back(*insn);
+      at = insn->next();
+    }
+    return at;
+  }
+
+  void use_state(const RunState& state) {
+    if (state.time == state_.time && state.time_exact == state_.time_exact) return;
+    flush();
+    state_ = state;
+  }
+
+  void flush() {
+    if (!run_.empty()) sink_.instructions(run_, state_);
+    run_.clear();
+  }
+
+  ByteSpan trace_;
+  const DecoderConfig& config_;
+  FastFlow& fast_;
+  Sink& sink_;
+  const Detail detail_;
+  Stretch stretch_;
+  PathWords words_;
+  std::vector<BranchRecord> records_;
+  CodeReader* reader_ = nullptr;
+  std::vector<Instruction> run_;
+  RunState state_;
+};
 
 class FlowDecoder final : public Decoder {
  public:
@@ -18,12 +122,15 @@ class FlowDecoder final : public Decoder {
       if (!padding) sink.gap({DecodeError::kNoSync, {}, 0, trace.size()});
       return;
     }
-    FlowWalker(trace, code_, config_, sink).run(0, trace.size());
+    if (!fast_) fast_.emplace(code_, config_);
+    Unfolder unfolder(trace, config_, *fast_, sink);
+    FlowWalker(trace, code_, config_, unfolder, *fast_).run(0, trace.size());
   }
 
  private:
   const CodeImage& code_;
-  DecoderConfig config_;
+  const DecoderConfig config_;
+  std::optional<FastFlow> fast_;
 };
 
 }  // namespace

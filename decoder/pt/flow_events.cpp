@@ -39,7 +39,10 @@ void FlowWalker::hold_event() {
   const Item& item = items_.peek();
   if (item.kind != ItemKind::kEvent) return;
   held_ = item.event;
-  consumed(item);
+  held_->time = not_before(time_, held_->time);
+  // Until it is delivered, what runs has the time before.
+  held_time_ = {not_before(time_, item.time), item.time_exact};
+  passed(item);
   items_.take();
   if (held_->kind == EventKind::kTrigger && (held_->payload & kTriggerCounted) != 0) held_->ip = {};
 }
@@ -191,6 +194,8 @@ bool FlowWalker::outside_filters(Address address) const {
 FlowWalker::Next FlowWalker::deliver() {
   Event event = *held_;
   flush();
+  time_ = held_time_.ticks;
+  time_exact_ = held_time_.exact;
   if (Next next = apply(event); next != Next::kGoOn) return next;
   sink_.event(event);
   held_.reset();

@@ -19,6 +19,7 @@ static_assert(4 * (kBlockWords + kPacketWords) <= KeyStack::kCapacity - 64);
 constexpr std::size_t kReadAhead_bytes = 16;
 
 constexpr unsigned kTntBits = 6;
+constexpr std::size_t kLongTnt_bytes = 8;
 
 struct IpCode {
   std::uint64_t mask = 0;       // which bits the packet has
@@ -66,11 +67,14 @@ struct FastFlow::Registers {
   std::uint64_t sum = 0;
   std::uint64_t sum_when_on = 0;  // when tracing was switched on last
   bool enabled = false;
-  bool timed = false;                     // any timing packet was taken
-  const std::uint8_t* cyc_end = nullptr;  // of the last CYC
+  bool timed = false;                      // any timing packet was taken
+  const std::uint8_t* time_end = nullptr;  // of the last timing packets, and padding
+  const std::uint8_t* cyc_end = nullptr;   // the same with a CYC among them
+  PacketTime used;                         // of the last packet before `time_end`, and its time
   Clock* clock;
   std::uint64_t stop_time;
   bool skd007;
+  bool pauses;
 };
 
 FastFlow::FastFlow(const CodeImage& code, const DecoderConfig& config)
@@ -117,9 +121,8 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   if (!common) return false;
   if (rows_.full()) drop();
 
-  std::uint64_t time = clock.known() ? clock.ticks() : 0;
-  PathWords& words =
-      sink.begin_path({{place.ip}, place.offset, time, place.time_exact}, rows_.shared_book());
+  PathWords& words = sink.begin_path(
+      {{place.ip}, place.offset, clock, place.fresh_time, place.time}, rows_.shared_book());
   Registers r{};
   r.at = trace.data() + place.offset;
   r.end = trace.data() + end - kReadAhead_bytes;
@@ -129,9 +132,14 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   r.clock = &clock;
   r.stop_time = place.stop_time;
   r.skd007 = config_.errata.skd007;
+  r.pauses = sink.takes_pauses();
+  r.time_end = r.at;
+  r.cyc_end = place.fresh_time ? r.at : nullptr;
+  r.used = place.time;
   r.rest = place.outcomes;
   r.rest_count = place.outcome_count;
-  PathTotals totals;
+  PathEnd path_end;
+  PathTotals& totals = path_end.totals;
   for (bool more = true; more;) {
     if (stack_.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack_.settle();
     std::uint32_t* room = words.room(kBlockWords + kPacketWords);
@@ -150,9 +158,11 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     place.insns += (r.sum & Counts::kInsnMask) - (r.enabled ? r.sum_when_on : 0);
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());
-  place.time_exact = r.cyc_end != nullptr && std::all_of(r.cyc_end, r.at, [](auto byte) {
-                       return byte == 0;  // padding, or nothing
-                     });
+  place.fresh_time = r.cyc_end == r.at;
+  // Timing packets at the end are of no packet that was used.
+  std::uint64_t ticks = clock.known() ? clock.ticks() : 0;
+  if (r.time_end != r.at) r.used.ticks = not_before(r.used.ticks, ticks);
+  place.time = r.used;
   place.last_ip = r.last_ip;
   place.ip = rows_.state(r.state).ip;
   std::uint8_t left = r.left != 0 ? r.left : r.deferred;
@@ -160,7 +170,11 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   place.outcomes = left >> 1 & ((1u << place.outcome_count) - 1);
   place.outcomes = place.outcomes << r.rest_count | (r.rest & ((1ull << r.rest_count) - 1));
   place.outcome_count += r.rest_count;
-  sink.end_path({place.ip}, totals, r.timed);
+  path_end.at = {place.ip};
+  path_end.time = place.time;
+  path_end.mode = place.mode;
+  path_end.timed = r.timed;
+  sink.end_path(path_end);
   return true;
 }
 
@@ -172,7 +186,8 @@ struct FastFlow::Loop {
   const std::uint8_t* const end;
   std::uint64_t last_ip, sum = 0, sum_when_on = 0, rest;
   bool enabled = false, timed;
-  const std::uint8_t* cyc_end;
+  const std::uint8_t *time_end, *cyc_end;
+  PacketTime used;
   StateKey state;
   std::uint8_t left = 0, deferred;
   unsigned rest_count;
@@ -185,7 +200,7 @@ struct FastFlow::Loop {
   Rows::TargetView targets;
   Clock& clock;
   const std::uint64_t stop_time;
-  const bool skd007;
+  const bool skd007, pauses;
 
   Loop(FastFlow& flow, const Registers& r)
       : owner(flow),
@@ -194,7 +209,9 @@ struct FastFlow::Loop {
         last_ip(r.last_ip),
         rest(r.rest),
         timed(r.timed),
+        time_end(r.time_end),
         cyc_end(r.cyc_end),
+        used(r.used),
         state(r.state),
         deferred(r.deferred),
         rest_count(r.rest_count),
@@ -206,7 +223,8 @@ struct FastFlow::Loop {
         targets(flow.rows_.targets()),
         clock(*r.clock),
         stop_time(r.stop_time),
-        skd007(r.skd007) {}
+        skd007(r.skd007),
+        pauses(r.pauses) {}
 
   void store(Registers& r) const {
     r.at = at;
@@ -222,7 +240,9 @@ struct FastFlow::Loop {
     r.sum_when_on = sum_when_on;
     r.enabled = enabled;
     r.timed = timed;
+    r.time_end = time_end;
     r.cyc_end = cyc_end;
+    r.used = used;
   }
 
   // What a row does beside leading to the next state. Storing always is cheaper than asking.
@@ -267,8 +287,22 @@ struct FastFlow::Loop {
   [[gnu::always_inline]] bool use_rest() {
     unsigned part = std::min(rest_count, kTntBits);
     rest_count -= part;
-    std::uint64_t bits = rest >> rest_count & ((1u << part) - 1);
-    return use(static_cast<std::uint8_t>((bits | 1u << part) << 1), std::exchange(rest_first, 0));
+    std::uint64_t outcomes_here = rest >> rest_count & ((1u << part) - 1);
+    auto bits = static_cast<std::uint8_t>((outcomes_here | 1u << part) << 1);
+    std::uint32_t first = std::exchange(rest_first, 0);
+    bool all = use(bits, first);
+    if (first != 0 && left == bits)
+      give_back(kLongTnt_bytes);
+    else if (first != 0)
+      used.exact = cyc_end == at - kLongTnt_bytes;
+    return all;
+  }
+
+  // Nothing of the packet could be used: it is the next one again.
+  void give_back(std::size_t size_bytes) {
+    at -= size_bytes;
+    left = 0;
+    rest_count = 0;
   }
 
   // The row of an IP packet; 0: none.
@@ -305,6 +339,7 @@ struct FastFlow::Loop {
     if ((row & RowBits::kDeferred) != 0) [[unlikely]]
       return true;  // the same packet again
     target_first = kPathFirst;
+    used.exact = cyc_end == at;
     last_ip = ip;
     at += code.size_bytes;
     return deferred == 0 || use(std::exchange(deferred, 0), 0);
@@ -312,7 +347,7 @@ struct FastFlow::Loop {
 
   // TIP.PGD, and the TIP.PGE behind it: both or none, so that tracing is on wherever it is left.
   [[gnu::always_inline]] bool take_pause(std::uint8_t head) {
-    if (deferred != 0) return false;
+    if (deferred != 0 || !pauses) return false;
     const IpCode& off_code = kIpCodes[head >> 5];
     bool silent = head >> 5 == 0;
     if (off_code.size_bytes == 0 && !silent) return false;
@@ -331,6 +366,7 @@ struct FastFlow::Loop {
     enabled = true;
     apply(on_row, kPathFirst);
     state = RowBits::next(on_row);
+    used.exact = false;  // nothing stands between the two
     last_ip = on_ip;
     at = on + on_code.size_bytes;
     return true;
@@ -349,7 +385,10 @@ struct FastFlow::Loop {
   // PAD, and the long TNT.
   [[gnu::always_inline]] bool take_extended(std::uint8_t head) {
     if (head == 0) {
-      at = skip_padding(at);
+      const std::uint8_t* behind = skip_padding(at);
+      if (time_end == at) time_end = behind;
+      if (cyc_end == at) cyc_end = behind;
+      at = behind;
       return true;
     }
     if (at[1] != 0xa3 || deferred != 0) return false;
@@ -357,7 +396,7 @@ struct FastFlow::Loop {
     std::memcpy(&raw, at, sizeof raw);
     raw >>= 16;
     if (raw == 0) return false;
-    at += 8;
+    at += kLongTnt_bytes;
     rest = raw;
     rest_count = static_cast<unsigned>(std::bit_width(raw)) - 1;
     rest_first = kPathFirst;
@@ -365,6 +404,8 @@ struct FastFlow::Loop {
   }
 
   [[gnu::always_inline]] bool take_time(std::uint8_t head) {
+    const std::uint8_t* begin = at;
+    std::uint64_t before = clock.known() ? clock.ticks() : 0;
     if ((head & 3) == 3) {
       std::uint64_t cycles = head >> 3;
       bool longer = (head & 4) != 0;
@@ -376,10 +417,13 @@ struct FastFlow::Loop {
       clock.take_cyc(cycles);
     } else if (head == 0x59) {
       clock.take({PacketKind::kMtc, 2, 0, false, at[1]}, false);
+      if (cyc_end == at) cyc_end = at + 2;
       at += 2;
     } else {
       return false;
     }
+    if (time_end != begin) used.ticks = not_before(used.ticks, before);
+    time_end = at;
     timed = true;
     return clock.ticks() < stop_time;
   }
@@ -402,6 +446,10 @@ struct FastFlow::Loop {
         if (deferred != 0) return false;
         ++at;
         go_on = use(head, kPathFirst);
+        if (left == head) [[unlikely]]
+          give_back(1);
+        else
+          used.exact = cyc_end == at - 1;
       } else {
         go_on = take_extended(head);
       }

@@ -74,22 +74,35 @@ struct PathTotals {
   std::uint64_t insns = 0, branches = 0, records = 0;
 };
 
-// Where the fast path begins.
+// Where a stretch of the fast path begins.
 struct PathStart {
   Address at;                    // control
   std::size_t offset_bytes = 0;  // of its first packet
-  std::uint64_t time = 0;        // 0 unknown
-  bool time_exact = false;
+  Clock clock;                   // as it is there
+  bool fresh_time = false;       // a time of its own stands right before the first packet
+  PacketTime before;             // of the last packet that was used
+};
+
+// Where it ends.
+struct PathEnd {
+  Address at;
+  PathTotals totals;
+  PacketTime time;  // of the last packet that was used
+  CodeMode mode = CodeMode::k64;
+  bool timed = false;  // there were timing packets on the way
+
+  RunState state() const { return {mode, false, time.exact, time.ticks}; }
 };
 
 // Takes compact paths beside what a Sink takes.
 class PathSink : public Sink {
  public:
+  // Whether a TIP.PGD and the TIP.PGE behind it may be of a path, and not events.
+  virtual bool takes_pauses() const { return true; }
   // Words are appended to the result; they refer to `book`.
   virtual PathWords& begin_path(const PathStart& start,
                                 const std::shared_ptr<const EffectBook>& book) = 0;
-  // `timed`: there were timing packets on the way.
-  virtual void end_path(Address at, const PathTotals& totals, bool timed) = 0;
+  virtual void end_path(const PathEnd& end) = 0;
 };
 
 class FastFlow {
@@ -106,7 +119,8 @@ class FastFlow {
     unsigned outcome_count = 0;
     std::uint64_t insns = 0;  // executed on the way, or since tracing was switched on
     bool enabled = false;     // it was switched off and on
-    bool time_exact = false;  // the next packet has a time of its own
+    bool fresh_time = false;  // the next packet has a time of its own
+    PacketTime time;          // of the last packet that was used
     // Stop behind the timing packet that reaches this.
     std::uint64_t stop_time = ~0ull;
   };

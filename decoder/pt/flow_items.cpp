@@ -281,6 +281,8 @@ bool ItemReader::emit(const Event& event) {
   Item& item = out_[out_end_++] = Item{};
   item.kind = ItemKind::kEvent;
   item.event = event;
+  if (fresh_time_ && event.has(kEventHasTime) && event.time == clock_.ticks())
+    item.event.flags |= kEventTimeExact;
   stamp(item);
   return true;
 }

@@ -114,7 +114,8 @@ class LibiptRun {
   std::size_t next_change_ = 0;
   std::vector<Instruction> run_;
   RunState state_;
-  Address ip_;  // as an error reports it
+  Address ip_;             // as an error reports it
+  bool executed_ = false;  // the instruction at ip_
   std::optional<Gap> gap_;
 };
 
@@ -166,6 +167,7 @@ std::optional<std::uint64_t> LibiptRun::find_psb(std::uint64_t from) const {
 
 LibiptRun::End LibiptRun::decode_from_sync(int status) {
   ip_ = {};
+  executed_ = false;
   for (;;) {
     status = drain_events(status);
     if (status < 0) break;
@@ -179,11 +181,13 @@ LibiptRun::End LibiptRun::decode_from_sync(int status) {
     pt_insn insn{};
     status = pt_insn_next(decoder_.get(), &insn, sizeof insn);
     ip_ = {insn.ip};
+    executed_ = insn.iclass != ptic_error;
     if (insn.iclass != ptic_error) {
       bool endless = take(insn, time);
       bool undisturbed = status >= 0 && (status & (pts_event_pending | pts_eos)) == 0;
       if (endless && undisturbed) {
         ip_ = run_.back().target;
+        executed_ = false;
         return open_gap(DecodeError::kEndlessLoop);
       }
     }
@@ -257,7 +261,7 @@ void LibiptRun::set_epoch(Epoch epoch) {
 
 LibiptRun::End LibiptRun::open_gap(DecodeError error) {
   send_run();
-  gap_ = Gap{error, ip_, offset(), 0};
+  gap_ = Gap{error, ip_, offset(), 0, executed_};
   return End::kError;
 }
 

@@ -1,5 +1,6 @@
 #include "decoder/pt/node.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "decoder/code/branch_kind.h"
@@ -103,8 +104,15 @@ RowFiller::Run RowFiller::begin(StateKey state) {
   return run;
 }
 
-void RowFiller::record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind) {
-  rows_.book().records.push_back({{from}, {to}, 0, run.tail, kind, 0, 0});
+// The packet tells what comes next; what came before did not need it.
+void RowFiller::decide(Run& run) {
+  if (!run.decided) run.lead_count = rows_.book().records.size() - run.first_record;
+  run.decided = true;
+}
+
+void RowFiller::record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind,
+                       std::uint8_t flags) {
+  rows_.book().records.push_back({{from}, {to}, 0, run.tail, kind, flags, 0});
   run.tail = 0;
 }
 
@@ -135,7 +143,8 @@ void RowFiller::branch(Run& run, const Node& node, std::uint64_t to) {
   ++run.insns;
   ++run.tail;
   ++run.branches;
-  record(run, node.end.address.value, to, branch_kind(node.end.kind));
+  decide(run);
+  record(run, node.end.address.value, to, branch_kind(node.end.kind), kFlagTimeExact);
   run.ip = to;
 }
 
@@ -143,6 +152,7 @@ void RowFiller::fall_through(Run& run, const Node& node) {
   ++run.insns;
   ++run.tail;
   ++run.branches;
+  decide(run);
   run.ip = node.end.next().value;
 }
 
@@ -160,10 +170,11 @@ std::uint32_t RowFiller::close(const Run& run, CodeMode mode, bool returns) {
   Side side;
   for (std::size_t i = 0; i < run.call_count; ++i) side.push[i] = rows_.key_of(run.calls[i], mode);
   side.counts = Counts::pack(run.insns, run.branches, records);
-  return rows_.add_effect(
-      {run.effect_start, static_cast<std::uint32_t>(run.first_record),
-       static_cast<std::uint32_t>(records), run.insns, run.tail, run.branches, returns},
-      side);
+  std::size_t lead = run.decided ? run.lead_count : records;
+  return rows_.add_effect({run.effect_start, static_cast<std::uint32_t>(run.first_record),
+                           static_cast<std::uint32_t>(records), run.insns, run.tail, run.branches,
+                           static_cast<std::uint16_t>(lead), run.decided, returns},
+                          side);
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
@@ -290,6 +301,7 @@ std::uint64_t RowFiller::fill_off(StateKey state, std::uint64_t to, IpKind kind)
   std::optional<Rows::State> off = run_off(run, node_at(run.ip, mode), to, kind);
   if (!off || too_large(run)) return abandon(run);
   off->mode = mode;
+  decide(run);
   Transition t;
   t.next = rows_.add_state(*off);
   t.growth = static_cast<int>(run.call_count);
@@ -306,16 +318,19 @@ std::uint64_t RowFiller::fill_on(StateKey state, std::uint64_t ip) {
   bool came_back = is_far(off.off_kind) || (off.off_told_to == ip && leaves(ip));
   std::uint64_t to = came_back ? ip : off.off_told_to;
   bool led_somewhere = to != 0 && leaves(to);
-  if (led_somewhere) record(run, off.ip, to, off.off_kind);
+  if (led_somewhere) record(run, off.ip, to, off.off_kind, kFlagTimeExact);
   if (!came_back) {
     auto& records = rows_.book().records;
     auto filter = static_cast<std::uint16_t>(EdgeCause::kFilter);
-    std::uint8_t flags = led_somewhere ? kFlagAsync : 0;
+    std::uint8_t flags = led_somewhere ? kFlagAsync | kFlagTimeExact : kFlagTimeExact;
     records.push_back(
         {{led_somewhere ? to : off.ip}, {}, 0, 0, RecordKind::kDisable, flags, filter});
-    records.push_back({{}, {ip}, 0, 0, RecordKind::kEnable, 0, filter});
+    records.push_back({{}, {ip}, 0, 0, RecordKind::kEnable, kFlagTimeExact, filter});
   }
   run.ip = ip;
+  // The first record is the TIP.PGD's.
+  run.lead_count = std::min<std::size_t>(1, rows_.book().records.size() - run.first_record);
+  run.decided = true;
   return put_target(state, ip, IpKind::kOn, {}, run);
 }
 

@@ -65,6 +65,8 @@ class RowFiller {
     std::array<std::uint64_t, 16> calls{};
     std::size_t call_count = 0;
     std::size_t first_record = 0;
+    std::size_t lead_count = 0;
+    bool decided = false;
   };
   enum class Step : std::uint8_t { kEnd, kStopped, kNone };
 
@@ -74,7 +76,9 @@ class RowFiller {
   Step run_node(Run& run, const Node& node, std::size_t max_calls);
   void branch(Run& run, const Node& node, std::uint64_t to);
   void fall_through(Run& run, const Node& node);
-  void record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind);
+  void decide(Run& run);
+  void record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind,
+              std::uint8_t flags = 0);
   bool too_large(const Run& run) const;
   std::uint64_t abandon(const Run& run);
   std::uint64_t fill_target(StateKey state, std::uint64_t target);

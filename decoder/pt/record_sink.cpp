@@ -34,12 +34,31 @@ bool names_next(const Event& event) {
   }
 }
 
+bool makes_records(const Event& event) {
+  if (event.has(kEventStatusUpdate)) return false;
+  switch (event.kind) {
+    case EventKind::kEnabled:
+    case EventKind::kDisabled:
+    case EventKind::kAsyncDisabled:
+    case EventKind::kAsyncBranch:
+    case EventKind::kOverflow:
+    case EventKind::kEndOfTrace:
+      return true;
+    case EventKind::kTransaction:
+      return !event.has(kEventIpSuppressed);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 BranchRecord RecordSink::make(Address from, Address to, RecordKind kind, std::uint8_t flags) const {
   BranchRecord record{from, to, time_, insns_, kind, flags, 0};
   if (in_transaction_) record.flags |= kFlagInTransaction;
-  if (time_exact_ && time_ != 0) record.flags |= kFlagTimeExact;
+  // A direct branch needs no packet: its time is that of one before it.
+  bool told = kind != RecordKind::kJump && kind != RecordKind::kCall;
+  if (time_exact_ && time_ != 0 && told) record.flags |= kFlagTimeExact;
   return record;
 }
 
@@ -77,6 +96,7 @@ void RecordSink::arrive(Address ip) {
   newest_.reset();
   running_ = true;
   at_ = ip;
+  if (told_time_ != 0) time_ = std::exchange(told_time_, 0);
 }
 
 // Where the flow is, or the branch that took it to where nobody knows.
@@ -143,7 +163,6 @@ void RecordSink::disabled(const Event& event) {
 }
 
 void RecordSink::overflow(const Event& event) {
-  if (!event.to.is_null()) arrive(event.to);
   if (!away_) {
     away_ = Away{position(RecordKind::kOverflow), {}, {}};
   } else if (away_->by && is_far(away_->by->kind)) {
@@ -160,6 +179,7 @@ void RecordSink::overflow(const Event& event) {
 }
 
 void RecordSink::lost(GapCause cause) {
+  time_exact_ = false;
   if (!away_) {
     away_ = Away{position(RecordKind::kGap), {}, {}};
   } else if (away_->by && is_far(away_->by->kind)) {
@@ -174,7 +194,6 @@ void RecordSink::lost(GapCause cause) {
 }
 
 void RecordSink::transaction(const Event& event) {
-  if (event.has(kEventIpSuppressed)) return;
   aborted_ = event.has(kEventAborted);
   if (aborted_) return;
   bool begins = event.has(kEventSpeculative);
@@ -183,11 +202,21 @@ void RecordSink::transaction(const Event& event) {
   in_transaction_ = begins;
 }
 
+// It is later; a branch that is not yet told has its own time.
+void RecordSink::tell_time(const Event& event) {
+  if (!event.has(kEventHasTime)) return;
+  (newest_ ? told_time_ : time_) = event.time;
+  if (!newest_) time_exact_ = false;
+}
+
 void RecordSink::event(const Event& event) {
-  if (event.has(kEventStatusUpdate)) return;
+  if (!makes_records(event)) return tell_time(event);
   // The branch that led there was before the event.
   if (names_next(event)) arrive(event.ip);
+  if (event.kind == EventKind::kOverflow && !event.to.is_null()) arrive(event.to);
   if (event.has(kEventHasTime)) time_ = event.time;
+  time_exact_ = event.has(kEventTimeExact);
+  told_time_ = 0;
   switch (event.kind) {
     case EventKind::kEnabled:
       if (away_)
@@ -225,8 +254,8 @@ void RecordSink::event(const Event& event) {
 
 void RecordSink::gap(const Gap& gap) {
   if (away_) records_.push_back(std::exchange(away_, std::nullopt)->record);
-  bool executed = newest_ && newest_->address == gap.ip;
-  if (running_ && !executed && !gap.ip.is_null()) arrive(gap.ip);
+  if (running_ && !gap.executed && !gap.ip.is_null()) arrive(gap.ip);
+  time_exact_ = false;
   away_ = Away{position(RecordKind::kGap), {}, {}};
   away_->record.extra = static_cast<std::uint16_t>(gap_cause(gap.error));
   insns_ = 0;
@@ -260,11 +289,25 @@ std::uint32_t RecordSink::hand_over(Address ip) {
   return insns_;
 }
 
-void RecordSink::take_back(Address ip, std::uint32_t insns) {
+void RecordSink::take_back(Address ip, std::uint32_t insns, const RunState& state) {
   running_ = true;
   newest_.reset();
   at_ = ip;
   insns_ = insns;
+  time_ = state.time;
+  time_exact_ = state.time_exact;
+  in_transaction_ = state.in_transaction;
+}
+
+void RecordSink::branches(const BranchRun& run) {
+  std::uint32_t open = hand_over(run.begin);
+  std::size_t first = records_.size();
+  records_.insert(records_.end(), run.records.begin(), run.records.end());
+  if (run.records.empty())
+    open += run.open_insns;
+  else
+    records_[first].insns += std::exchange(open, run.open_insns);
+  take_back(run.end, open, run.state);
 }
 
 void RecordSink::finish() {

@@ -27,6 +27,8 @@ namespace tailtrace::pt {
 
 class RecordSink final : public Sink {
  public:
+  Detail detail() const override { return Detail::kBranches; }
+  void branches(const BranchRun& run) override;
   void instructions(std::span<const Instruction> run, const RunState& state) override;
   void event(const Event& event) override;
   void gap(const Gap& gap) override;
@@ -41,7 +43,10 @@ class RecordSink final : public Sink {
   // since the last record.
   std::uint32_t hand_over(Address ip);
   // It comes back at `ip`, with `insns` instructions executed since the last record.
-  void take_back(Address ip, std::uint32_t insns);
+  void take_back(Address ip, std::uint32_t insns, const RunState& state);
+
+  // The last that is known; 0 unknown.
+  std::uint64_t time() const { return time_; }
 
   // Closes the history where the trace ended; drain() has the rest.
   void finish();
@@ -64,6 +69,7 @@ class RecordSink final : public Sink {
   void disabled(const Event& event);
   void overflow(const Event& event);
   void transaction(const Event& event);
+  void tell_time(const Event& event);
   BranchRecord position(RecordKind kind) const;
   BranchRecord make(Address from, Address to, RecordKind kind, std::uint8_t flags) const;
   void add(const BranchRecord& record);
@@ -75,6 +81,7 @@ class RecordSink final : public Sink {
   std::optional<Away> away_;
   std::uint32_t insns_ = 0;  // since the last record
   std::uint64_t time_ = 0;
+  std::uint64_t told_time_ = 0;  // by an event behind `newest_`; 0 none
   bool time_exact_ = false;
   bool in_transaction_ = false;
   bool aborted_ = false;  // the next asynchronous branch aborts a transaction

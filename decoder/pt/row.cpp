@@ -21,7 +21,7 @@ LargeArray<T>::LargeArray(std::size_t count) : count_(count) {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   mapped_ = map != MAP_FAILED;
   data_ = mapped_ ? static_cast<T*>(map) : new T[count]();
-  if (mapped_) ::madvise(map, size, MADV_HUGEPAGE);
+  if (mapped_ && count * sizeof(T) >= kLargePage_bytes) ::madvise(map, size, MADV_HUGEPAGE);
 }
 
 template <class T>

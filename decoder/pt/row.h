@@ -115,10 +115,14 @@ struct Effect {
   std::uint32_t insns = 0;
   std::uint32_t tail_insns = 0;  // since its last record, or all
   std::uint32_t branches = 0;
-  bool returns = false;  // its last record leads to where the next effect starts
+  std::uint16_t lead_count = 0;  // records of branches before the first that the packet told
+  bool decides = false;          // the packet told any
+  bool returns = false;          // its last record leads to where the next effect starts
 };
+static_assert(sizeof(Effect) == 32);
 
-// The effects that paths refer to; lives as long as any of them.
+// The effects that paths refer to; lives as long as any of them. A record whose time may be exact
+// is marked as such.
 struct EffectBook {
   std::vector<Effect> effects;
   std::vector<BranchRecord> records;

@@ -1,7 +1,6 @@
 #include "decoder/pt/segments.h"
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -71,7 +70,7 @@ class PathRecorder final : public PathSink {
   explicit PathRecorder(SegmentPath& path) : path_(path) { path_.chunks_.emplace_back(); }
 
   void instructions(std::span<const Instruction> run, const RunState& state) override {
-    begin(run.front().address, state.time);
+    begin(run.front().address);
     slow_.instructions(run, state);
     path_.totals_.insns += run.size();
     for (const Instruction& insn : run) path_.totals_.branches += insn.is_branch();
@@ -82,16 +81,15 @@ class PathRecorder final : public PathSink {
         begun_ = true;  // it did not begin inside the flow
         break;
       case EventKind::kOverflow:
-        event.to.is_null() ? void(begun_ = true) : begin(event.to, event.time);
+        event.to.is_null() ? void(begun_ = true) : begin(event.to);
         break;
       case EventKind::kAsyncBranch:
       case EventKind::kAsyncDisabled:
       case EventKind::kEndOfTrace:
-        begin(event.ip, event.time);
+        begin(event.ip);
         break;
       case EventKind::kTransaction:
-        if (!event.has(kEventStatusUpdate) && !event.has(kEventIpSuppressed))
-          begin(event.ip, event.time);
+        if (!event.has(kEventStatusUpdate) && !event.has(kEventIpSuppressed)) begin(event.ip);
         break;
       default:
         break;
@@ -107,32 +105,31 @@ class PathRecorder final : public PathSink {
   PathWords& begin_path(const PathStart& start,
                         const std::shared_ptr<const EffectBook>& book) override {
     next_ = {};
-    next_.book = book;
-    next_.start = start;
+    next_.stretch = {book, start, {}};
     next_.first_word = path_.words_.size();
     return path_.words_;
   }
 
-  void end_path(Address at, const PathTotals& totals, bool timed) override {
+  void end_path(const PathEnd& end) override {
     next_.word_count = path_.words_.size() - next_.first_word;
     if (next_.word_count == 0) return;
-    begin(next_.start.at, 0);
-    next_.open_insns = slow_.hand_over(next_.start.at);
-    next_.timed = timed;
+    Stretch& stretch = next_.stretch;
+    stretch.end = end;
+    begin(stretch.start.at);
+    next_.open_insns = slow_.hand_over(stretch.start.at);
     close_chunk();
     next_.first_record = path_.records_.size();
-    next_.end = at;
     path_.chunks_.push_back(next_);
-    path_.totals_.insns += totals.insns;
-    path_.totals_.branches += totals.branches;
-    path_.totals_.records += totals.records;
-    slow_.take_back(at, open_insns(next_));
+    path_.totals_.insns += end.totals.insns;
+    path_.totals_.branches += end.totals.branches;
+    path_.totals_.records += end.totals.records;
+    slow_.take_back(end.at, open_insns(next_), end.state());
   }
 
   // `walker` has decoded the segment.
   void finish(const FlowWalker& walker) {
     path_.stopped_at_ = walker.stopped_at();
-    if (path_.stopped_at_) begin(*path_.stopped_at_, 0);
+    if (path_.stopped_at_) begin(*path_.stopped_at_);
     if (inside_) path_.started_at_ = walker.started_at();
     if (path_.stopped_at_)
       path_.open_insns_ = slow_.hand_over(*path_.stopped_at_);
@@ -147,10 +144,9 @@ class PathRecorder final : public PathSink {
   // Since the last record of the chunk, or since before it.
   std::uint32_t open_insns(const SegmentPath::Chunk& chunk) const {
     std::uint64_t insns = 0;
-    std::span<const std::uint32_t> words =
-        path_.words_.span().subspan(chunk.first_word, chunk.word_count);
+    std::span<const std::uint32_t> words = path_.words_of(chunk);
     for (std::size_t i = words.size(); i-- != 0;) {
-      const Effect& effect = chunk.book->effects[words[i] & kPathEffect];
+      const Effect& effect = chunk.stretch.book->effects[words[i] & kPathEffect];
       if (effect.record_count != 0) return static_cast<std::uint32_t>(insns + effect.tail_insns);
       insns += effect.insns;
     }
@@ -164,11 +160,11 @@ class PathRecorder final : public PathSink {
   }
 
   // A segment that begins inside the flow goes on with it, whoever had it before.
-  void begin(Address at, std::uint64_t time) {
+  void begin(Address at) {
     if (std::exchange(begun_, true)) return;
     inside_ = true;
-    path_.start_time_ = time;
-    slow_.take_back(at, 0);
+    path_.start_time_ = slow_.time();
+    slow_.take_back(at, 0, {{}, false, false, slow_.time()});
   }
 
   SegmentPath& path_;
@@ -210,245 +206,23 @@ std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment
 
 // --- Records ---------------------------------------------------------------------------------
 
-// The time of each packet that makes words of the path, in order.
-class PacketTimes {
- public:
-  PacketTimes(ByteSpan trace, const Segment& segment, const DecoderConfig& config)
-      : packets_(trace, config.errata.skz84), clock_(config.timing, config.errata.skl168) {
-    packets_.seek(segment.begin);
-  }
-
-  // Up to the packet at `offset_bytes`.
-  void seek(std::size_t offset_bytes) {
-    while (packets_.offset() < offset_bytes && step()) {
-    }
-  }
-  // Behind the next TNT, TIP, TIP.PGD or TIP.PGE.
-  void next() {
-    while (!skip_common() && step() && !at_branch_) {
-    }
-  }
-  std::uint64_t time() const { return time_; }
-  bool exact() const { return exact_; }
-
- private:
-  // The most frequent packets, without taking them apart: a short TNT, TIP, and CYCs before them.
-  bool skip_common() {
-    const std::uint8_t* bytes = packets_.bytes().data();
-    std::size_t offset = packets_.offset(), size = packets_.size_bytes();
-    while (offset < size && (bytes[offset] & 7) == 3) {  // CYC of one byte
-      clock_.take_cyc(bytes[offset++] >> 3);
-      fresh_ = true;
-    }
-    constexpr std::uint8_t kTipSizes[8] = {0, 3, 5, 7, 7, 0, 9, 0};
-    std::uint8_t head = offset < size ? bytes[offset] : 0;
-    std::size_t length = 0;
-    if ((head & 1) == 0 && head > 2)
-      length = 1;
-    else if ((head & 0x1f) == 0x0d)
-      length = kTipSizes[head >> 5];
-    bool whole = length != 0 && offset + length <= size;
-    if (whole) keep_time();
-    packets_.seek(whole ? offset + length : offset);
-    return whole;
-  }
-
-  bool step() {
-    Packet packet;
-    if (packets_.next(packet) != ReadStatus::kOk) return false;
-    at_branch_ = false;
-    switch (packet.kind) {
-      case PacketKind::kTnt:
-      case PacketKind::kTip:
-      case PacketKind::kTipPgd:
-      case PacketKind::kTipPge:
-        at_branch_ = true;
-        keep_time();
-        break;
-      case PacketKind::kPsb:
-        in_psb_ = true;
-        clock_.psb();
-        break;
-      case PacketKind::kPsbEnd:
-        in_psb_ = false;
-        break;
-      case PacketKind::kOvf:
-        in_psb_ = false;
-        clock_.overflow();
-        break;
-      default:
-        clock_.take(packet, in_psb_);
-        fresh_ |= packet.kind == PacketKind::kCyc || packet.kind == PacketKind::kTsc;
-        break;
-    }
-    return true;
-  }
-
-  // An estimate that ran ahead must not make time go back.
-  void keep_time() {
-    std::uint64_t now = clock_.known() ? clock_.ticks() : 0;
-    if (now >= time_ || time_ - now >= kMaxOvershoot) time_ = now;
-    exact_ = fresh_ && time_ != 0;
-    fresh_ = false;
-  }
-
-  PacketReader packets_;
-  Clock clock_;
-  bool in_psb_ = false, at_branch_ = false, fresh_ = false, exact_ = false;
-  std::uint64_t time_ = 0;
-};
-
 std::size_t SegmentPath::size_bytes() const {
   return sizeof *this + words_.size() * sizeof(std::uint32_t) + chunks_.size() * sizeof(Chunk) +
          records_.size() * sizeof(BranchRecord) + gaps_.size() * sizeof(Gap);
 }
 
-// Writes records by way of a buffer in the first cache, and sees to it that time does not go back:
-// events carry the clock's estimate as it was.
-class RecordWriter {
- public:
-  explicit RecordWriter(std::vector<BranchRecord>& out) : out_(out) {}
-  ~RecordWriter() { flush(); }
-
-  // Room for `count` records, at most kMost, behind the last one; counted by grow().
-  static constexpr std::size_t kMost = 512;
-  BranchRecord* room(std::size_t count) {
-    if (size_ + count > std::size(buffer_)) flush();
-    return buffer_ + size_;
-  }
-  void grow(std::size_t count) { size_ += count; }
-
-  void append(std::span<const BranchRecord> records) {
-    for (const BranchRecord& record : records) {
-      BranchRecord& to = *room(1);
-      to = record;
-      to.time = not_before(record.time);
-      grow(1);
-    }
-  }
-
-  // The time of what is written next.
-  std::uint64_t not_before(std::uint64_t time) {
-    if (time < time_ && time_ - time < kMaxOvershoot) time = time_;
-    return time_ = time;
-  }
-
- private:
-  void flush() {
-    out_.insert(out_.end(), buffer_, buffer_ + size_);
-    size_ = 0;
-  }
-
-  std::vector<BranchRecord>& out_;
-  std::size_t size_ = 0;
-  std::uint64_t time_ = 0;
-  BranchRecord buffer_[2 * kMost];
-};
-static_assert(Counts::kMaxBranches + 2 <= RecordWriter::kMost);
-
-namespace {
-
-// Copies records and gives them a time; `insns` more ran before the first.
-inline void copy_records(const BranchRecord* from, std::size_t count, std::uint64_t time,
-                         std::uint8_t flags, std::uint32_t insns, BranchRecord* to) {
-  // The last eight bytes at once: a byte read back from a wider store waits for it.
-  constexpr std::size_t kLast = offsetof(BranchRecord, insns);
-  std::uint64_t more = std::uint64_t{flags} << (8 * (offsetof(BranchRecord, flags) - kLast));
-  for (std::size_t i = 0; i < count; ++i) {
-    to[i].from = from[i].from;
-    to[i].to = from[i].to;
-    to[i].time = time;
-    std::uint64_t last;
-    std::memcpy(&last, &from[i].insns, sizeof last);
-    last |= more;
-    std::memcpy(&to[i].insns, &last, sizeof last);
-  }
-  to->insns += insns;
-}
-
-}  // namespace
-
-// Words of a chunk, as records, one after the other.
-template <bool kTimed>
-class SegmentPath::Expander {
- public:
-  Expander(const SegmentPath& path, const Chunk& chunk, PacketTimes& times, RecordWriter& out)
-      : words_(path.words_.span().subspan(chunk.first_word, chunk.word_count)),
-        chunk_(chunk),
-        effects_(chunk.book->effects.data()),
-        records_(chunk.book->records.data()),
-        times_(times),
-        out_(out),
-        time_(out.not_before(chunk.start.time)),
-        open_(chunk.open_insns) {}
-
-  [[gnu::always_inline]] void run() {
-    // Effects and records lie anywhere in memory, and are known long before.
-    constexpr std::size_t kAhead = 8;
-    std::size_t i = 0;
-    for (; i + 2 * kAhead < words_.size(); ++i) {
-      __builtin_prefetch(&effect_at(i + 2 * kAhead));
-      __builtin_prefetch(records_ + effect_at(i + kAhead).first_record);
-      expand(i);
-    }
-    for (; i < words_.size(); ++i) expand(i);
-    if (returned_to_ != nullptr) *returned_to_ = chunk_.end;
-  }
-
- private:
-  const Effect& effect_at(std::size_t i) const { return effects_[words_[i] & kPathEffect]; }
-
-  [[gnu::always_inline]] void expand(std::size_t i) {
-    if ((words_[i] & kPathFirst) != 0) next_packet(i == 0);
-    const Effect& effect = effect_at(i);
-    if (returned_to_ != nullptr) returned_to_->value = effect.start;
-    returned_to_ = nullptr;
-    if (effect.record_count == 0) {
-      open_ += effect.insns;
-      return;
-    }
-    BranchRecord* to = out_.room(effect.record_count);
-    copy_records(records_ + effect.first_record, effect.record_count, time_, flags_, open_, to);
-    open_ = effect.tail_insns;
-    if (effect.returns) returned_to_ = &to[effect.record_count - 1].to;
-    out_.grow(effect.record_count);
-  }
-
-  [[gnu::always_inline]] void next_packet(bool first) {
-    bool exact = first && chunk_.start.time_exact && time_ != 0;
-    if (kTimed) {
-      times_.next();
-      time_ = out_.not_before(times_.time());
-      exact = times_.exact();
-    }
-    flags_ = exact ? kFlagTimeExact : 0;
-  }
-
-  const std::span<const std::uint32_t> words_;
-  const Chunk& chunk_;
-  const Effect* const effects_;
-  const BranchRecord* const records_;
-  PacketTimes& times_;
-  RecordWriter& out_;
-  std::uint64_t time_;
-  std::uint32_t open_;
-  std::uint8_t flags_ = 0;
-  Address* returned_to_ = nullptr;  // of a return in the buffer: where the next effect starts
-};
-
 void SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
                           std::vector<BranchRecord>& out) const {
   out.reserve(out.size() + totals_.records);
-  PacketTimes times(trace, segment_, config);
-  RecordWriter writer(out);
   for (const Chunk& chunk : chunks_) {
-    if (chunk.timed) {
-      times.seek(chunk.start.offset_bytes);
-      Expander<true>(*this, chunk, times, writer).run();
-    } else if (chunk.word_count != 0) {
-      Expander<false>(*this, chunk, times, writer).run();
+    std::size_t first = out.size();
+    if (chunk.word_count != 0) {
+      StretchRecords(chunk.stretch, words_of(chunk), trace, config).take(chunk.word_count, out);
+      if (out.size() != first) out[first].insns += chunk.open_insns;
     }
-    writer.append(std::span(records_).subspan(chunk.first_record, chunk.record_count));
+    std::span<const BranchRecord> slow(records_);
+    slow = slow.subspan(chunk.first_record, chunk.record_count);
+    out.insert(out.end(), slow.begin(), slow.end());
   }
 }
 

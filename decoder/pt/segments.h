@@ -14,6 +14,7 @@
 
 #include "decoder/pt/flow_fast.h"
 #include "decoder/pt/record_sink.h"
+#include "decoder/pt/stretch_records.h"
 
 namespace tailtrace::pt {
 
@@ -55,17 +56,14 @@ class SegmentPath {
 
   // A stretch of the fast path, and the records that follow it.
   struct Chunk {
-    std::shared_ptr<const EffectBook> book;
-    PathStart start;
-    bool timed = false;  // time moves on inside
+    Stretch stretch;
     std::size_t first_word = 0, word_count = 0;
     std::size_t first_record = 0, record_count = 0;
-    Address end;
     std::uint32_t open_insns = 0;  // executed since the last record before it
   };
-
-  template <bool kTimed>
-  class Expander;
+  std::span<const std::uint32_t> words_of(const Chunk& chunk) const {
+    return words_.span().subspan(chunk.first_word, chunk.word_count);
+  }
 
   Segment segment_;
   PathTotals totals_;

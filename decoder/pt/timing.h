@@ -23,6 +23,18 @@ namespace tailtrace::pt {
 // larger step back is none of an estimate.
 constexpr std::uint64_t kMaxOvershoot = 1u << 24;
 
+// The time of what comes behind `before`.
+constexpr std::uint64_t not_before(std::uint64_t before, std::uint64_t ticks) {
+  bool overshot = ticks < before && before - ticks < kMaxOvershoot;
+  return overshot ? before : ticks;
+}
+
+// The time that a packet carries; `exact` when it has one of its own.
+struct PacketTime {
+  std::uint64_t ticks = 0;  // 0 unknown
+  bool exact = false;
+};
+
 class Clock {
  public:
   Clock() = default;

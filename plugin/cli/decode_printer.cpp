@@ -71,6 +71,17 @@ std::string text_of(const BranchRecord& record) {
   return text;
 }
 
+pt::Detail detail_of(DecodeItems items) {
+  switch (items) {
+    case DecodeItems::kRecords:
+      return pt::Detail::kBranches;
+    case DecodeItems::kEvents:
+      return pt::Detail::kEvents;
+    default:
+      return pt::Detail::kInstructions;
+  }
+}
+
 class TextPrinter final : public DecodePrinter {
  public:
   TextPrinter(const DecodePrinterConfig& config, const CodeImage& code)
@@ -81,6 +92,11 @@ class TextPrinter final : public DecodePrinter {
     if (!config.name.empty()) out_.print("[{}]\n", config.name);
   }
 
+  pt::Detail detail() const override { return detail_of(items_); }
+  void branches(const pt::BranchRun& run) override {
+    records_.branches(run);
+    print_records();
+  }
   void instructions(std::span<const Instruction> run, const pt::RunState& state) override {
     if (items_ == DecodeItems::kRecords) {
       records_.instructions(run, state);
@@ -141,6 +157,11 @@ class JsonPrinter final : public DecodePrinter {
     out_.print("{},\"items\":[", text);
   }
 
+  pt::Detail detail() const override { return detail_of(config_.items); }
+  void branches(const pt::BranchRun& run) override {
+    records_.branches(run);
+    put_records();
+  }
   void instructions(std::span<const Instruction> run, const pt::RunState& state) override {
     if (config_.items == DecodeItems::kRecords) {
       records_.instructions(run, state);

@@ -157,7 +157,8 @@ class CountingSink final : public PathSink {
     if (words_.size() > kSegmentWords) words_.clear();
     return words_;
   }
-  void end_path(Address, const PathTotals& totals, bool) override {
+  void end_path(const PathEnd& end) override {
+    const PathTotals& totals = end.totals;
     work.insns += totals.insns;
     work.branches += totals.branches;
   }

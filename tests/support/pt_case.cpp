@@ -187,6 +187,11 @@ class CaseSink final : public pt::Sink {
       lines_.push_back((state.in_transaction ? "? " : "") + name(insn.address));
   }
 
+  pt::Detail detail() const override {
+    return test_.prints_records ? pt::Detail::kBranches : pt::Detail::kInstructions;
+  }
+  void branches(const pt::BranchRun& run) override { records_.branches(run); }
+
   void event(const pt::Event& event) override {
     if (test_.prints_records) return records_.event(event);
     std::string text = text_.of(event);

@@ -61,6 +61,15 @@ Bytes with_holes(ByteSpan trace, std::span<const AuxHole> holes) {
 
 void PtTail::instructions(std::span<const Instruction> run, const pt::RunState& state) {
   sink_.instructions(run, state);
+  drain_at_times();
+}
+
+void PtTail::branches(const pt::BranchRun& run) {
+  sink_.branches(run);
+  drain_at_times();
+}
+
+void PtTail::drain_at_times() {
   if (++undrained_ == kDrainEvery) drain();
 }
 

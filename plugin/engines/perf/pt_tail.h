@@ -17,7 +17,9 @@ class PtTail final : public pt::Sink {
  public:
   explicit PtTail(std::size_t newest = 0) : newest_(newest) {}
 
+  pt::Detail detail() const override { return pt::Detail::kBranches; }
   void instructions(std::span<const Instruction> run, const pt::RunState& state) override;
+  void branches(const pt::BranchRun& run) override;
   // A hole that with_holes() put in is a gap.
   void event(const pt::Event& event) override;
   void gap(const pt::Gap& gap) override { sink_.gap(gap); }
@@ -37,6 +39,7 @@ class PtTail final : public pt::Sink {
 
  private:
   static constexpr std::size_t kDrainEvery = 256;
+  void drain_at_times();
   void drain();
 
   pt::RecordSink sink_;

@@ -141,6 +141,58 @@ TEST_P(RecordSinkOf, ATailOfATraceShowsATail) {
   }
 }
 
+// What a sink makes of a jump to itself, and of a gap at that jump.
+std::vector<BranchRecord> gap_at_a_jump_to_itself(bool executed_again) {
+  Instruction jump{{0x1000}, {0x1000}, 2, InstructionClass::kJump};
+  RecordSink sink;
+  sink.instructions({&jump, 1}, {});
+  if (executed_again) sink.instructions({&jump, 1}, {});
+  sink.gap({DecodeError::kBadQuery, {0x1000}, 0, 0, executed_again});
+  sink.finish();
+  return sink.drain();
+}
+
+TEST(RecordSinkAlone, AGapAtABranchToItselfTellsHowOftenItWasExecuted) {
+  std::vector<BranchRecord> once = gap_at_a_jump_to_itself(false);
+  ASSERT_EQ(once.size(), 3u);
+  EXPECT_EQ(once[1], (BranchRecord{{0x1000}, {0x1000}, 0, 1, RecordKind::kJump, 0, 0}));
+  EXPECT_EQ(once[2].kind, RecordKind::kGap);
+  EXPECT_EQ(once[2].insns, 0u);
+  std::vector<BranchRecord> twice = gap_at_a_jump_to_itself(true);
+  ASSERT_EQ(twice.size(), 3u);
+  EXPECT_EQ(twice[2].kind, RecordKind::kGap);
+  EXPECT_EQ(twice[2].insns, 1u);
+}
+
+TEST(RecordSinkAlone, AnEventBehindABranchDoesNotChangeItsTime) {
+  Instruction jump{{0x1000}, {0x2000}, 2, InstructionClass::kConditional};
+  Instruction next{{0x2000}, {}, 1, InstructionClass::kOther};
+  RecordSink sink;
+  sink.instructions({&jump, 1}, {CodeMode::k64, false, true, 100});
+  Event frequency;
+  frequency.kind = EventKind::kCbr;
+  frequency.flags = kEventHasTime;
+  frequency.time = 120;
+  sink.event(frequency);
+  sink.instructions({&next, 1}, {CodeMode::k64, false, false, 120});
+  std::vector<BranchRecord> records = sink.drain();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].time, 100u);
+  EXPECT_NE(records[1].flags & kFlagTimeExact, 0);
+}
+
+TEST(RecordSinkAlone, ADirectJumpHasNoTimeOfItsOwn) {
+  Instruction jump{{0x1000}, {0x2000}, 2, InstructionClass::kJump};
+  Instruction next{{0x2000}, {}, 1, InstructionClass::kOther};
+  RecordSink sink;
+  sink.instructions({&jump, 1}, {CodeMode::k64, false, true, 100});
+  sink.instructions({&next, 1}, {CodeMode::k64, false, true, 100});
+  std::vector<BranchRecord> records = sink.drain();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].kind, RecordKind::kJump);
+  EXPECT_EQ(records[1].flags & kFlagTimeExact, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Decoders, RecordSinkOf, testing::Values(Which::kFlow, Which::kLibipt),
                          [](const auto& info) {
                            return info.param == Which::kFlow ? "Flow" : "Libipt";

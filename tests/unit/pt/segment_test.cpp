@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "decoder/pt/segments.h"
+#include "decoder/pt/synthesis.h"
 #include "tests/support/pt_inputs.h"
+#include "tests/support/random_program.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -16,6 +18,13 @@ namespace {
 std::vector<BranchRecord> complete_records(const PtInput& input) {
   RecordSink sink;
   FlowWalker(input.trace, *input.code, input.config, sink).run(0, input.trace.size());
+  sink.finish();
+  return sink.drain();
+}
+
+std::vector<BranchRecord> decoder_records(const PtInput& input) {
+  RecordSink sink;
+  make_flow_decoder(*input.code, input.config)->decode(input.trace, sink);
   sink.finish();
   return sink.drain();
 }
@@ -29,20 +38,14 @@ std::vector<BranchRecord> segment_records(const PtInput& input, std::size_t leas
 }
 
 std::string text(const BranchRecord& r) {
-  return fmt::format("{} {:x} -> {:x} insns {} flags {:x} extra {}", kind_name(r.kind),
-                     r.from.value, r.to.value, r.insns, r.flags, r.extra);
+  return fmt::format("{} {:x} -> {:x} time {:x} insns {} flags {:x} extra {}", kind_name(r.kind),
+                     r.from.value, r.to.value, r.time, r.insns, r.flags, r.extra);
 }
 
-// The complete decoder gives a direct jump the time of the run it ends, the fast path that of its
-// packet; all else is the same.
 void expect_same(const std::vector<BranchRecord>& got, const std::vector<BranchRecord>& expected) {
   for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    BranchRecord a = got[i], b = expected[i];
-    a.time = b.time = 0;
-    a.flags &= static_cast<std::uint8_t>(~kFlagTimeExact);
-    b.flags &= static_cast<std::uint8_t>(~kFlagTimeExact);
-    ASSERT_TRUE(a == b) << "record " << i << ": " << text(got[i]) << " instead of "
-                        << text(expected[i]);
+    ASSERT_TRUE(got[i] == expected[i])
+        << "record " << i << ": " << text(got[i]) << " instead of " << text(expected[i]);
   }
   EXPECT_EQ(got.size(), expected.size());
 }
@@ -68,7 +71,9 @@ TEST(Segments, FastPathMakesTheRecordsOfTheCompleteDecoder) {
   if (all.empty()) GTEST_SKIP() << "no traces here; TAILTRACE_REAL_PT names their folder";
   for (const PtInput& input : all) {
     SCOPED_TRACE(input.name);
-    expect_same(segment_records(input, input.trace.size(), 1), complete_records(input));
+    std::vector<BranchRecord> complete = complete_records(input);
+    expect_same(decoder_records(input), complete);
+    expect_same(segment_records(input, input.trace.size(), 1), complete);
   }
 }
 
@@ -80,6 +85,39 @@ TEST(Segments, AnyCutAndAnyNumberOfThreadsMakeTheSameRecords) {
     std::vector<BranchRecord> whole = segment_records(input, input.trace.size(), 1);
     expect_same(segment_records(input, 0, 1), whole);
     expect_same(segment_records(input, 10000, 3), whole);
+  }
+}
+
+// Random programs and walks, in every way that they can be written.
+TEST(Segments, AnySynthesisedTraceMakesTheRecordsOfTheCompleteDecoder) {
+  constexpr SynthesisTiming kTimings[] = {SynthesisTiming::kNone, SynthesisTiming::kTsc,
+                                          SynthesisTiming::kMtc, SynthesisTiming::kCyc};
+  for (std::uint64_t seed = 0; seed < 32; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomProgram program(seed, 2 + seed % 50);
+    WalkOptions walk_options;
+    walk_options.branches = 1000;
+    walk_options.transactions = seed % 2 == 0;
+    walk_options.asynchronous = walk_options.edges = walk_options.losses = seed % 3 != 0;
+    walk_options.times = true;
+    Walk walk = random_walk(program, seed, walk_options);
+    SynthesisOptions options;
+    options.timing = kTimings[seed % 4];
+    options.return_compression = seed % 5 != 0;
+    options.psb_period_bytes = seed % 7 * 100;
+    options.pause_at_psb = seed % 8 == 0;
+    auto trace = synthesize(walk.snapshot.records, *program.image(), {}, options);
+    ASSERT_TRUE(trace);
+    PtInput input;
+    input.code = program.image();
+    input.trace = *trace;
+    input.config.timing = options.clocks;
+    std::vector<BranchRecord> complete = complete_records(input);
+    EXPECT_GT(complete.size(), 100u);
+    expect_same(decoder_records(input), complete);
+    expect_same(segment_records(input, input.trace.size(), 1), complete);
+    expect_same(segment_records(input, 0, 2), complete);
+    if (HasFailure()) return;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "decoder/pt/packet_writer.h"
 #include "decoder/pt/segments.h"
 
 namespace tailtrace::pt {
@@ -201,6 +202,30 @@ class TimedJumps : public testing::Test {
 
 TEST_F(TimedJumps, HaveTheTimeOfTheModelInTheCompleteDecoder) {
   expect_times(records_of(*make_flow_decoder(code_, config_)));
+}
+
+// A time of its own is that packet's alone: the next one has none unless it brings one.
+TEST_F(TimedJumps, ATimeIsExactForOnePacketOnly) {
+  PacketWriter out;
+  out.psb();
+  out.tsc(1000);
+  out.fup({0x1000});
+  out.psbend();
+  out.tsc(2000);
+  out.tip({0x1000});
+  out.tip({0x1000});
+  RecordSink complete, fast;
+  FlowWalker(out.bytes(), code_, config_, complete).run(0, out.size_bytes());
+  make_flow_decoder(code_, config_)->decode(out.bytes(), fast);
+  for (RecordSink* sink : {&complete, &fast}) {
+    sink->finish();
+    std::vector<BranchRecord> records = sink->drain();
+    ASSERT_EQ(records.size(), 4u);
+    EXPECT_EQ(records[1].time, 2000u);
+    EXPECT_NE(records[1].flags & kFlagTimeExact, 0);
+    EXPECT_EQ(records[2].time, 2000u);
+    EXPECT_EQ(records[2].flags & kFlagTimeExact, 0);
+  }
 }
 
 // Which gives an instruction the time of the packet before.

@@ -1,0 +1,86 @@
+// StretchRecords: the words of a stretch of the fast path (flow_fast.h), as BranchRecords, in
+// pieces of any length.
+//
+// A record has the time of the packet that told its branch; a direct jump or call has that of the
+// packet before, and never an exact one. Times are read from the packets again, where there are
+// timing packets at all: a path does not hold them.
+//
+// Threading: one thread at a time; trace, words and effects must outlive it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "decoder/pt/flow_fast.h"
+
+namespace tailtrace::pt {
+
+// What is known of a stretch beside its words.
+struct Stretch {
+  std::shared_ptr<const EffectBook> book;
+  PathStart start;
+  PathEnd end;
+};
+
+class StretchRecords {
+ public:
+  StretchRecords(const Stretch& stretch, std::span<const std::uint32_t> words, ByteSpan trace,
+                 const DecoderConfig& config);
+
+  bool done() const { return next_ == words_.size(); }
+
+  // Appends the records of the next `count` words; fewer are left at the end.
+  void take(std::size_t count, std::vector<BranchRecord>& out);
+
+  // Behind what was taken: where control stands, and what was executed since the last record.
+  Address at() const { return done() ? stretch_.end.at : Address{effect_at(next_).start}; }
+  std::uint32_t open_insns() const { return open_; }
+  // They are told elsewhere.
+  void forget_insns() { open_ = 0; }
+  // Of the last packet that told anything.
+  PacketTime time() const { return untold_ ? before_ : now_; }
+
+ private:
+  // The time of each packet that makes words of the stretch, in order.
+  class PacketTimes {
+   public:
+    PacketTimes(ByteSpan trace, const PathStart& start, const DecoderConfig& config);
+    // Behind the next TNT, TIP, TIP.PGD or TIP.PGE.
+    void next();
+    std::uint64_t time() const { return clock_.known() ? clock_.ticks() : 0; }
+    bool exact() const { return exact_; }
+
+   private:
+    bool skip_common();
+    bool step();
+
+    PacketReader packets_;
+    Clock clock_;
+    bool at_branch_ = false, fresh_ = false, exact_ = false;
+  };
+
+  // Records are put together in the first cache before they are appended.
+  class Buffer;
+
+  const Effect& effect_at(std::size_t i) const { return effects_[words_[i] & kPathEffect]; }
+  template <bool kTimed>
+  void expand_all(std::size_t end, Buffer& out);
+  template <bool kTimed>
+  void expand(std::size_t i, Buffer& out);
+  template <bool kTimed>
+  void next_packet(bool first);
+
+  const Stretch& stretch_;
+  const std::span<const std::uint32_t> words_;
+  const Effect* const effects_;
+  const BranchRecord* const records_;
+  PacketTimes times_;
+  std::size_t next_ = 0;
+  std::uint32_t open_ = 0;
+  PacketTime before_, now_;  // of the packet before, and of the one that makes words
+  bool first_packet_ = true;
+  bool untold_ = false;             // the packet has not told a branch yet
+  Address* returned_to_ = nullptr;  // of a return in the buffer: where the next effect starts
+};
+
+}  // namespace tailtrace::pt
