@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
@@ -283,8 +284,8 @@ std::string_view purpose_name(Purpose purpose) {
 std::vector<Holder> holders_of_events(const std::string& root, std::size_t limit) {
   std::vector<Holder> holders;
   std::error_code error;
-  for (fs::directory_iterator entry(root + "/proc", error), end;
-       !error && entry != end && holders.size() < limit; entry.increment(error)) {
+  for (fs::directory_iterator entry(root + "/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
     int pid = std::atoi(entry->path().filename().c_str());
     if (pid <= 0) continue;
     std::size_t events = count_events(entry->path() / "fd");
@@ -294,6 +295,9 @@ std::vector<Holder> holders_of_events(const std::string& root, std::size_t limit
     while (!text.empty() && text.back() == '\n') text.pop_back();
     holders.push_back({pid, pid == ::getpid() ? text + ", this process" : text, events});
   }
+  std::stable_sort(holders.begin(), holders.end(),
+                   [](const Holder& a, const Holder& b) { return a.events > b.events; });
+  if (holders.size() > limit) holders.resize(limit);
   return holders;
 }
 

@@ -38,7 +38,8 @@ struct Holder {
   std::size_t events = 0;
 };
 
-// Looks through /proc; processes of others are seen only with the rights for it. At most `limit`.
+// Looks through /proc; processes of others are seen only with the rights for it. At most `limit`,
+// those that hold the most first.
 std::vector<Holder> holders_of_events(const std::string& root, std::size_t limit);
 
 // The attribute without which the kernel would have taken the event: tried one after the other.
