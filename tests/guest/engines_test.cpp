@@ -41,6 +41,8 @@ struct Session {
     auto taken = engine.snapshot(thread, {pc, false}, ~0ull);
     EXPECT_TRUE(taken) << taken.error().to_string();
     if (!taken) return {};
+    EXPECT_FALSE(taken->records.empty());
+    if (taken->records.empty()) return {};
     EXPECT_EQ(taken->records.back().kind, RecordKind::kDisable);
     EXPECT_EQ(taken->records.back().from, pc);
     return std::move(*taken);
@@ -91,21 +93,21 @@ void expect_same_positions(const ThreadSnapshot& older, const ThreadSnapshot& ne
 }
 
 TEST(Pt, ShowsAllOfAShortExecution) {
-  Session session(Hardware::kPt, config_of(1 << 20), {[] { work(300); }});
+  Session session(Hardware::kPt, config_of(1 << 20), {[] { work(200); }});
   ASSERT_TRUE(session.child.run());
   expect_all(session.snapshot());
 }
 
 TEST(Pt, ShowsTheTailThatASmallBufferHolds) {
-  Session session(Hardware::kPt, config_of(4096), {[] { work(2000); }});
+  Session session(Hardware::kPt, config_of(4096), {[] { work(500); }});
   ASSERT_TRUE(session.child.run());
   expect_tail(session.snapshot(), 1000);
 }
 
 TEST(Pt, NeedsNoReturnCompression) {
-  PerfConfig config = config_of(65536);
+  PerfConfig config = config_of(16384);
   config.return_compression = false;
-  Session session(Hardware::kPt, config, {[] { work(2000); }});
+  Session session(Hardware::kPt, config, {[] { work(500); }});
   ASSERT_TRUE(session.child.run());
   expect_tail(session.snapshot(), 1000);
 }
@@ -113,7 +115,7 @@ TEST(Pt, NeedsNoReturnCompression) {
 TEST(Pt, GoesOnFromStopToStop) {
   for (std::uint64_t buffer : {1u << 20, 4096u}) {
     Session session(Hardware::kPt, config_of(buffer),
-                    {[] { work(500); }, [] { work(4); }, [] { work(30); }, [] { work(1); }});
+                    {[] { work(300); }, [] { work(4); }, [] { work(30); }, [] { work(1); }});
     ThreadSnapshot before;
     for (int stop = 0; stop < 4; ++stop) {
       ASSERT_TRUE(session.child.run());
@@ -212,24 +214,24 @@ TEST(Pt, BreakpointsLetTheTraceGoOnAndPauseIt) {
 }
 
 TEST(Bts, ShowsAllOfAShortExecutionWithItsSignals) {
-  Session session(Hardware::kBts, config_of(4 << 20), {[] { work(300); }});
+  Session session(Hardware::kBts, config_of(1 << 20), {[] { work(200); }});
   EXPECT_TRUE(session.engine.take_remarks().empty());
   ASSERT_TRUE(session.child.run());
   expect_all(session.snapshot());
 }
 
 TEST(Bts, ShowsTheTailThatASmallAreaHolds) {
-  for (std::uint64_t buffer : {4096u, 8192u, 65536u}) {
-    Session session(Hardware::kBts, config_of(buffer), {[] { work(2000, {false, true}); }});
+  for (auto [buffer, rounds] : {std::pair(4096u, 40u), {8192u, 80u}, {65536u, 600u}}) {
+    Session session(Hardware::kBts, config_of(buffer), {[n = rounds] { work(n, {false, true}); }});
     ASSERT_TRUE(session.child.run());
     expect_tail(session.snapshot(), 300);
   }
 }
 
 TEST(Bts, GoesOnFromStopToStop) {
-  for (std::uint64_t buffer : {4u << 20, 16384u}) {
+  for (std::uint64_t buffer : {1u << 20, 16384u}) {
     Session session(Hardware::kBts, config_of(buffer),
-                    {[] { work(10); }, [] { work(3); }, [] { work(6); }, [] { work(300); }});
+                    {[] { work(10); }, [] { work(3); }, [] { work(6); }, [] { work(100); }});
     ThreadSnapshot before;
     for (int stop = 0; stop < 4; ++stop) {
       ASSERT_TRUE(session.child.run());
@@ -238,21 +240,25 @@ TEST(Bts, GoesOnFromStopToStop) {
       before = std::move(now);
     }
     Shown shown = show(before);
+    // What the last part did does not fit into the small one.
     if (buffer != 16384) expect_all(before);
-    EXPECT_EQ(shown.breaks.size(), buffer == 16384 ? 1u : 0u);
+    EXPECT_EQ(shown.breaks.empty(), buffer != 16384);
     expect_stretches(shown, read_truth());
   }
 }
 
 TEST(Bts, LargeAreasAreOfferedInTheSizeThatIsGot) {
   Session session(Hardware::kBts, config_of(64 << 20), {[] { work(3); }});
-  EXPECT_EQ(*session.engine.buffer_bytes(session.thread), 4u << 20);
+  // Less where the kernel has no such piece of memory any more; then it says so.
+  const std::uint64_t got = *session.engine.buffer_bytes(session.thread);
+  EXPECT_LE(got, 4u << 20);
+  EXPECT_EQ(session.engine.take_remarks().empty(), got == 4u << 20);
 }
 
 TEST(BtsSamples, AreTakenWhereTheAreaIsRefused) {
   ModuleParameter no_leaks("bts_leak", "N");
   for (std::uint64_t ring : {8192u, 32768u, 1u << 20}) {
-    Child child({[] { work(200, {false, true}); }});
+    Child child({[] { work(100, {false, true}); }});
     reset_truth();
     ThreadId thread{child.pid(), child.pid()};
     auto recorder = record_bts_samples(real_kernel(), config_of(ring), thread, pc_of("", thread));

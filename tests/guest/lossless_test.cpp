@@ -42,10 +42,10 @@ class LosslessRecording : public testing::TestWithParam<Hardware> {
 
 // Many times the buffer's size, drained whenever there is something.
 TEST_P(LosslessRecording, HasEverythingWhenItIsDrained) {
-  constexpr std::uint64_t kBuffer_bytes = 16384;
-  Child child({[] { work(1500, {false, true}); }});
+  const std::uint64_t buffer_bytes = GetParam() == Hardware::kPt ? 4096 : 16384;
+  Child child({[] { work(700, {false, true}); }});
   reset_truth();
-  Lossless lossless = must_start(child, kBuffer_bytes);
+  Lossless lossless = must_start(child, buffer_bytes);
   ASSERT_EQ(::ptrace(PTRACE_CONT, child.pid(), nullptr, 0), 0);
   for (int status = 0; ::waitpid(child.pid(), &status, WNOHANG) == 0;) {
     ASSERT_TRUE(lossless.wait(1));
@@ -54,14 +54,16 @@ TEST_P(LosslessRecording, HasEverythingWhenItIsDrained) {
   }
   Shown shown = show(must_show(lossless, child));
   std::vector<Address> truth = read_truth();
-  EXPECT_GT(lossless.progress().written_bytes, 2 * kBuffer_bytes);
   if (lossless.progress().holes != 0) {
-    // One processor and two who want it: the buffer may run full before we run.
+    // One processor and two who want it: the buffer may run full before we run. Holes with no
+    // instruction between them are one gap.
     EXPECT_TRUE(lossless.backpressure());
-    EXPECT_EQ(shown.breaks.size(), lossless.progress().holes);
+    EXPECT_LE(shown.breaks.size(), lossless.progress().holes);
+    EXPECT_THAT(shown.reasons, testing::Each(GapReason::kTruncated));
     expect_stretches(shown, truth);
     return;
   }
+  EXPECT_GT(lossless.progress().written_bytes, 2 * buffer_bytes);
   EXPECT_TRUE(shown.breaks.empty());
   EXPECT_EQ(shown.executed.size(), truth.size());
   EXPECT_TRUE(shown.executed == truth);
@@ -71,7 +73,7 @@ TEST_P(LosslessRecording, HasEverythingWhenItIsDrained) {
 
 // From stop to stop, so that nobody has to be fast: nothing may be missing.
 TEST_P(LosslessRecording, GoesOnFromStopToStop) {
-  std::vector<std::function<void()>> parts(8, [] { work(60, {false, true}); });
+  std::vector<std::function<void()>> parts(8, [] { work(30, {false, true}); });
   Child child(parts);
   reset_truth();
   Lossless lossless = must_start(child, 1 << 20);
@@ -92,7 +94,7 @@ TEST_P(LosslessRecording, GoesOnFromStopToStop) {
 }
 
 TEST_P(LosslessRecording, TellsOfABufferThatNobodyDrained) {
-  Child child({[] { work(2000, {false, true}); }, [] { work(1, {false, true}); }});
+  Child child({[] { work(600, {false, true}); }, [] { work(1, {false, true}); }});
   reset_truth();
   Lossless lossless = must_start(child, 8192);
   ASSERT_TRUE(child.run());
@@ -106,6 +108,7 @@ TEST_P(LosslessRecording, TellsOfABufferThatNobodyDrained) {
   ASSERT_FALSE(shown.breaks.empty());
   EXPECT_THAT(shown.reasons, testing::Each(GapReason::kTruncated));
   expect_stretches(shown, read_truth());
+  ASSERT_FALSE(shown.executed.empty());
   EXPECT_EQ(shown.executed.back(), read_truth().back()) << "it went on behind the hole";
 }
 
@@ -116,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Hardware, LosslessRecording,
 
 // Counters are not exclusive: each consumer has its own event and a ring of its own size.
 TEST(Consumers, OfBranchStacksAreIndependent) {
-  Child child({[] { work(200, {false, true}); }});
+  Child child({[] { work(150, {false, true}); }});
   ThreadId thread{child.pid(), child.pid()};
   reset_truth();
   PerfConfig small = config_of(8192), large = config_of(1 << 20);

@@ -113,6 +113,17 @@ std::uint64_t Lossless::in_file(std::uint64_t position) const {
   return position / size * capacity() + std::min(position % size, capacity());
 }
 
+// A kernel that goes on with a full buffer says so whenever the thread is on a CPU again: what has
+// nothing recorded in between is one hole.
+void Lossless::put_hole(std::uint64_t offset, std::uint64_t flags) {
+  if (!holes_.empty() && holes_.back().offset_bytes == offset) {
+    holes_.back().flags |= flags;
+    return;
+  }
+  holes_.push_back({offset, flags});
+  ++progress_.holes;
+}
+
 Result<void> Lossless::take_records() {
   constexpr std::uint64_t kHoles = kAuxTruncated | kAuxPartial | kAuxCollision;
   const std::uint64_t head = event_.data_head();
@@ -123,8 +134,7 @@ Result<void> Lossless::take_records() {
     if (!record) return fail(std::move(record.error()));
     const auto* aux = std::get_if<AuxEvent>(&record->body);
     if (aux == nullptr || (aux->flags & kHoles) == 0) continue;
-    holes_.push_back({in_file(aux->offset_bytes + aux->size_bytes), aux->flags & kHoles});
-    ++progress_.holes;
+    put_hole(in_file(aux->offset_bytes + aux->size_bytes), aux->flags & kHoles);
     cut_ = cut_ || (aux->flags & kAuxTruncated) != 0;
   }
   ring_tail_ = head;

@@ -37,7 +37,9 @@ class Lossless {
     std::uint64_t written_bytes = 0;
     std::uint64_t buffer_bytes = 0;
     std::uint64_t fullest_bytes = 0;  // what waited in the buffer at the worst drain
-    std::uint64_t holes = 0;          // times that the trace is not whole
+    // Places where the trace is not whole. A history shows as many gaps or fewer: holes between
+    // which no whole instruction was recorded are one gap.
+    std::uint64_t holes = 0;
   };
   const Progress& progress() const { return progress_; }
   // Nothing as long as all is well; else that data was lost, or is about to be, and what to do.
@@ -54,6 +56,7 @@ class Lossless {
   };
 
   Lossless(Event event, Hardware hardware, ThreadId thread, std::string path, UniqueFd file);
+  void put_hole(std::uint64_t offset, std::uint64_t flags);
   Result<void> take_records();
   Result<void> take_area(std::uint64_t head);
   Result<void> write_part(ByteSpan part, std::uint64_t offset_in_area);

@@ -57,6 +57,7 @@ void ProcessCode::hide_breakpoints(const MemoryRegion& region, Bytes& bytes) con
   if (!file || file->bytes().size() <= region.offset_bytes) return;
   ByteSpan original = file->bytes().subspan(region.offset_bytes);
   std::size_t common = std::min(original.size(), bytes.size());
+  if (std::equal(bytes.data(), bytes.data() + common, original.data())) return;  // nearly always
   std::size_t differing = 0;
   for (std::size_t i = 0; i < common; ++i) differing += bytes[i] != original[i];
   // Another file by that name now, or code that rewrote itself: then no byte of it is believed.
