@@ -202,7 +202,7 @@ Result<std::string> LldbReplay::request_for_server(std::string packet) {
 }
 
 // From the target description: registers stand in `g` in the order of their numbers, without
-// holes. False when the description is not one document, as qemu's; its stub knows `p`.
+// holes. False when the description is not one document: whoever has such a one knows `p`.
 Result<bool> LldbReplay::learn_registers() {
   if (!registers_.empty()) return true;
   std::string text;

@@ -101,8 +101,12 @@ class Server:
         return self.process.wait(cases.HANG_S)
 
     def close(self):
-        if self.process.poll() is None:
+        # One that is killed could not take its files away.
+        self.process.terminate()
+        try:
+            self.process.wait(cases.HANG_S)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-        self.process.wait()
+            self.process.wait()
         self.process.stderr.close()
         self.process.stdin.close()

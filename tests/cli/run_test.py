@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import tempfile
 
@@ -9,6 +10,8 @@ import cases
 import terminal
 
 TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
+STAIRS = os.path.join(cases.BINARY_DIR, "tests/programs/stairs")
+SMALL_STACK_BYTES = 1 << 20
 PROMPT = r"\(gdb\) "
 
 
@@ -50,6 +53,23 @@ class Batch(cases.EngineCase):
         self.assertIn("complained\n", outcome.stderr)
         for talk in ("created; pid", "Listening", "Remote debugging from", "GDBserver"):
             self.assertNotIn(talk, outcome.stderr)
+
+    def test_core_file_is_the_programs(self):
+        # A small stack: GDB reads and writes all of it.
+        before = resource.getrlimit(resource.RLIMIT_STACK)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_STACK, before)
+        resource.setrlimit(resource.RLIMIT_STACK, (SMALL_STACK_BYTES, before[1]))
+        with tempfile.TemporaryDirectory() as folder:
+            core = os.path.join(folder, "core")
+            outcome = self.run_batch("", "break top", "continue", "stepi", "reverse-stepi",
+                                     f"generate-core-file {core}", program=(STAIRS,))
+            self.assertIn(f"Saved corefile {core}", outcome.stdout, outcome.stderr)
+            # Neither qemu's memory nor our rings are in it.
+            self.assertLess(os.stat(core).st_size, 64 << 20)
+            read = subprocess.run(["gdb", "-nx", "-batch", "-ex", "backtrace", STAIRS, core],
+                                  capture_output=True, text=True, timeout=cases.HANG_S, check=False)
+        calls = re.findall(r"(?m)^#\d+ .*?(\w+) \(", read.stdout)
+        self.assertEqual(calls[-3:], ["top", "middle", "main"], read.stdout + read.stderr)
 
     def test_leaves_no_file_and_no_process_behind(self):
         with tempfile.TemporaryDirectory() as folder:

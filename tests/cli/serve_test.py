@@ -90,10 +90,46 @@ class TheEnd(Serving):
             self.assertEqual(os.listdir(folder), [])
 
     def test_kill_leaves_no_process_behind(self):
-        if self.engine == "qemu":
-            self.skipTest("its program goes on by itself")
         server, _ = self.recording("127.0.0.1:0", TALKS)
         family = children_of(server.process.pid)
+        server.process.kill()
+        for pid in family:
+            wait_until_gone(pid)
+
+    def test_what_a_killed_server_left_behind_goes_with_the_next(self):
+        if self.engine != "qemu":
+            self.skipTest("it leaves no recording behind")
+        with tempfile.TemporaryDirectory() as folder:
+            env = dict(os.environ, TAILTRACE_SESSIONS=folder)
+            first, _ = self.recording("127.0.0.1:0", TALKS, env=env)
+            [used] = os.listdir(folder)
+            second, _ = self.recording("127.0.0.1:0", TALKS, env=env)
+            self.make_old(folder)
+            third, _ = self.recording("127.0.0.1:0", TALKS, env=env)
+            self.assertIn(used, os.listdir(folder), "removed though it was in use")
+            for server in (first, second):
+                family = children_of(server.process.pid)
+                server.process.kill()
+                for pid in [server.process.pid] + family:
+                    wait_until_gone(pid)
+            self.make_old(folder)
+            self.recording("127.0.0.1:0", TALKS, env=env)
+            left = os.listdir(folder)
+            self.assertEqual(len(left), 2, "the third's and the fourth's")
+            self.assertNotIn(used, left)
+            third.process.terminate()
+            third.wait()
+
+    @staticmethod
+    def make_old(folder):
+        """None of the folders in it was made just now."""
+        for name in os.listdir(folder):
+            os.utime(os.path.join(folder, name), (0, 0))
+
+    def test_killed_while_the_program_runs_ends_the_program_too(self):
+        server, debugger = self.recording("127.0.0.1:0", TALKS)
+        family = children_of(server.process.pid)
+        debugger.send("vCont;c")
         server.process.kill()
         for pid in family:
             wait_until_gone(pid)

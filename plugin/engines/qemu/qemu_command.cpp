@@ -131,7 +131,7 @@ Result<QemuCommand> make_qemu_command(const QemuOptions& options, const std::str
   return command;
 }
 
-Result<int> QemuCommand::start(const QemuOptions& options) const {
+Result<int> QemuCommand::start(const QemuOptions& options, int inherited) const {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   // Copies far up first: one of the wanted descriptors may be another's number.
@@ -140,6 +140,8 @@ Result<int> QemuCommand::start(const QemuOptions& options) const {
   for (int i = 0; i < 3; ++i)
     if (copies[static_cast<std::size_t>(i)])
       ::posix_spawn_file_actions_adddup2(&actions, copies[static_cast<std::size_t>(i)].get(), i);
+  // To itself: that keeps it open.
+  if (inherited >= 0) ::posix_spawn_file_actions_adddup2(&actions, inherited, inherited);
   if (!options.folder.empty())
     ::posix_spawn_file_actions_addchdir_np(&actions, options.folder.c_str());
   posix_spawnattr_t attributes;

@@ -19,9 +19,9 @@ struct QemuCommand {
   std::vector<std::string> arguments;    // argv; the first is qemu's path
   std::vector<std::string> environment;  // "NAME=VALUE"
 
-  // Starts it with the descriptors, the folder and the group of the options. The process number.
-  // Errors: kSystem.
-  Result<int> start(const QemuOptions& options) const;
+  // Starts it with the descriptors, the folder and the group of the options. It has `inherited`,
+  // one of our descriptors, under the same number. The process number. Errors: kSystem.
+  Result<int> start(const QemuOptions& options, int inherited = -1) const;
 };
 
 // Errors: as find_program(), find_qemu(), find_qemu_plugin().

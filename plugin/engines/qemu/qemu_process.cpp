@@ -52,6 +52,7 @@ QemuProcess::QemuProcess(QemuProcess&& other) noexcept
     : session_(std::move(other.session_)),
       pid_(std::exchange(other.pid_, 0)),
       pidfd_(std::move(other.pidfd_)),
+      leash_(std::move(other.leash_)),
       inotify_(std::move(other.inotify_)),
       program_index_(other.program_index_),
       with_stub_(other.with_stub_),
@@ -61,6 +62,7 @@ QemuProcess& QemuProcess::operator=(QemuProcess&& other) noexcept {
   std::swap(session_, other.session_);
   std::swap(pid_, other.pid_);
   std::swap(pidfd_, other.pidfd_);
+  std::swap(leash_, other.leash_);
   std::swap(inotify_, other.inotify_);
   std::swap(program_index_, other.program_index_);
   std::swap(with_stub_, other.with_stub_);
@@ -90,7 +92,7 @@ Result<QemuProcess> QemuProcess::launch(const QemuOptions& options) {
     if (ok.error().code != ErrorCode::kGone) return fail(std::move(ok.error()));
     return fail(process.early_end(options));
   }
-  if (options.keep_session || !options.kept_session.empty()) process.session_.keep();
+  if (!options.kept_session.empty()) process.session_.keep();
   return process;
 }
 
@@ -101,9 +103,13 @@ Result<void> QemuProcess::spawn(const QemuOptions& options) {
   if (!inotify_ ||
       ::inotify_add_watch(inotify_.get(), session_.path().c_str(), IN_CREATE | IN_MOVED_TO) < 0)
     return fail(system_error("cannot watch the session folder"));
-  Result<int> pid = command->start(options);
+  Result<Leash> leash = Leash::make();
+  if (!leash) return fail(std::move(leash.error()));
+  leash_ = std::move(*leash);
+  Result<int> pid = command->start(options, leash_.inherited_fd());
   if (!pid) return fail(std::move(pid.error()));
   pid_ = *pid;
+  if (auto held = leash_.hold(pid_); !held) return held;
   pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!pidfd_) return fail(system_error("cannot watch the process"));
   return {};
@@ -167,6 +173,11 @@ Result<UniqueFd> QemuProcess::connect_stub() {
     pollfd end{pidfd_.get(), POLLIN, 0};
     ::poll(&end, 1, 1);
   }
+}
+
+void QemuProcess::let_go() {
+  leash_.let_go();
+  pid_ = 0;
 }
 
 Result<bool> QemuProcess::replaced() {

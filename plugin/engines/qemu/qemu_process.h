@@ -1,7 +1,8 @@
 // QemuProcess: a program started under qemu-x86_64 with our plugin, and the session folder that
 // its recording goes to.
 //
-// The program inherits our descriptors 0, 1 and 2 or gets others; its process number is qemu's.
+// The program inherits our descriptors 0, 1 and 2 or gets others; its process number is qemu's. It
+// ends with us, whatever ends us, unless it was let go of.
 //
 // Threading: one thread at a time. The process is our child: nobody else may wait for it.
 #pragma once
@@ -14,6 +15,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/base/result.h"
+#include "plugin/engines/qemu/leash.h"
 #include "plugin/engines/qemu/session_folder.h"
 
 namespace tailtrace {
@@ -27,7 +29,6 @@ struct QemuOptions {
   bool own_group = false;
   std::string folder;         // that the program begins in; empty: ours
   bool with_stub = false;     // stop before the first instruction and wait for a debugger
-  bool keep_session = false;  // leave the session folder behind
   std::string kept_session;   // a new folder to be left behind; empty: as the two around it say
   std::string sessions;       // where the session folder is made; see SessionFolder::make
   std::string qemu;           // name or path; default $TAILTRACE_QEMU, else qemu-x86_64
@@ -61,7 +62,7 @@ class QemuProcess {
 
   // The process goes on by itself, and so does its recording until the session folder is removed;
   // only what is being written stays. Nobody waits for it any more.
-  void let_go() { pid_ = 0; }
+  void let_go();
 
   // Becomes readable when the process ends.
   int end_fd() const { return pidfd_.get(); }
@@ -80,6 +81,7 @@ class QemuProcess {
   SessionFolder session_;
   int pid_ = 0;
   UniqueFd pidfd_;
+  Leash leash_;
   UniqueFd inotify_;
   unsigned program_index_ = 0;
   bool with_stub_ = false;

@@ -1,5 +1,6 @@
 // SessionFolder: the folder, private to the user, in which recordings of one run are kept while it
-// lasts. It goes away with the object unless it is kept.
+// lasts. It goes away with the object unless it is kept. Folders of processes that were killed go
+// away when the next one is made in the same place.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "decoder/base/file.h"
 #include "decoder/base/result.h"
 
 namespace tailtrace {
@@ -22,9 +24,10 @@ class SessionFolder {
   static Result<SessionFolder> make_at(const std::string& path);
 
   SessionFolder(SessionFolder&& other) noexcept
-      : path_(std::exchange(other.path_, {})), keep_(other.keep_) {}
+      : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)), keep_(other.keep_) {}
   SessionFolder& operator=(SessionFolder&& other) noexcept {
     std::swap(path_, other.path_);
+    std::swap(lock_, other.lock_);
     std::swap(keep_, other.keep_);
     return *this;
   }
@@ -37,6 +40,7 @@ class SessionFolder {
   explicit SessionFolder(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
+  UniqueFd lock_;  // of the folder, as long as somebody needs it
   bool keep_ = false;
 };
 

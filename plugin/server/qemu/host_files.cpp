@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,6 +91,16 @@ std::string protocol_stat(const struct stat& info) {
   return out;
 }
 
+UniqueFd open_made(std::string_view content) {
+  UniqueFd fd(::memfd_create("tailtrace", MFD_CLOEXEC));
+  while (fd && !content.empty()) {
+    ssize_t n = ::write(fd.get(), content.data(), content.size());
+    if (n <= 0) return {};
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return fd;
+}
+
 std::string with_data(std::string_view data) {
   return fmt::format("F{:x};", data.size()) + rsp::escape(data);
 }
@@ -119,7 +130,9 @@ std::string HostFiles::open(std::string_view arguments) {
   if (!path || !flags) return fmt::format("F-1,{:x}", kInvalid);
   if ((*flags & kOpenWriteBits) != 0) return fmt::format("F-1,{:x}", kReadOnlySystem);
   if (open_.size() >= kMaxOpen) return fmt::format("F-1,{:x}", kTooManyFiles);
-  UniqueFd fd(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  auto made = made_(*path);
+  UniqueFd fd =
+      made ? open_made(*made) : UniqueFd(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return failed(errno);
   open_.emplace(next_, std::move(fd));
   return fmt::format("F{:x}", next_++);

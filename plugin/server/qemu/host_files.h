@@ -1,11 +1,14 @@
 // HostFiles: the debugger reads files where the program runs, through `vFile` packets. Reading
-// only: nothing is written, removed or made.
+// only: nothing is written, removed or made. Some files are not the system's: what they contain is
+// made when they are opened.
 //
 // Threading: one thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +18,10 @@ namespace tailtrace {
 
 class HostFiles {
  public:
+  // What a file contains that we make; nothing for the system's own.
+  using Made = std::function<std::optional<std::string>(const std::string& path)>;
+  explicit HostFiles(Made made) : made_(std::move(made)) {}
+
   // The answer to a packet that begins with `vFile:`.
   std::string answer(std::string_view packet);
 
@@ -27,6 +34,7 @@ class HostFiles {
   std::string close(std::string_view arguments);
   std::string read_link(std::string_view arguments);
 
+  Made made_;
   std::map<std::uint64_t, UniqueFd> open_;
   std::uint64_t next_ = 1;
 };

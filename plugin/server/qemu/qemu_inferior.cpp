@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "decoder/base/bytes.h"
+#include "plugin/server/qemu/guest_maps.h"
 #include "plugin/server/signals.h"
 
 namespace tailtrace {
@@ -19,6 +20,7 @@ constexpr std::string_view kStubProcess = "p01.";  // as the stub names its only
 constexpr std::int32_t kStubPid = 1;
 constexpr std::string_view kFailed = "E01";
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
+constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 
 // How often requests are made again when another thread's stop has changed what they mean.
 constexpr int kMaxTries = 8;
@@ -158,6 +160,19 @@ Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view reque
   if (answer)
     if (auto looked = look_at_further_stops(); !looked) return fail(std::move(looked.error()));
   return answer;
+}
+
+std::optional<std::string> QemuInferior::maps(const std::string& file) {
+  auto all = read_file(fmt::format("/proc/{}/{}", pid(), file), kMaxMaps_bytes);
+  if (!all || running_) return std::nullopt;
+  // The stub reads the program's memory only.
+  auto is_guest = [this](Address address) -> Result<bool> {
+    auto byte = ask(fmt::format("m{:x},1", address.value));
+    if (!byte) return fail(std::move(byte.error()));
+    return byte->size() == 2;
+  };
+  auto text = guest_part_of_maps(as_text(*all), is_guest);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 // Whether a packet is one, and none that was asked for.

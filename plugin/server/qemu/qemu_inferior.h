@@ -47,6 +47,9 @@ class QemuInferior {
   // The same, of a thread.
   Result<std::string> ask_of(ThreadId thread, std::string_view request);
 
+  // What it has mapped, as /proc/PID/`file` (maps or smaps) has it; nothing while it runs.
+  std::optional<std::string> maps(const std::string& file);
+
   // Whether an action is meant for it, and makes it run.
   bool is_meant(const rsp::ResumeActions& actions) const;
   // REQUIRES: it is stopped, and is_meant().

@@ -26,6 +26,7 @@ bool is_resume(std::string_view request) {
 QemuLink::QemuLink(const ServeOptions& options, QemuPrograms& programs)
     : options_(options),
       programs_(programs),
+      files_([this](const std::string& path) { return made_file(path); }),
       answers_ready_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {}
 
 void QemuLink::say(std::string_view line) const {

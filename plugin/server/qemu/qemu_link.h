@@ -70,6 +70,7 @@ class QemuLink final : public ServerLink {
   void report(PendingStop stop);
   void forget(std::int32_t pid);
 
+  std::optional<std::string> made_file(const std::string& path);
   QemuInferior* selected();
   void say(std::string_view line) const;
   void push(std::string payload);

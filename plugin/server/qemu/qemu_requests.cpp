@@ -6,6 +6,7 @@
 
 #include "decoder/base/bytes.h"
 #include "plugin/server/qemu/qemu_link.h"
+#include "plugin/server/qemu/target_description.h"
 #include "plugin/server/rsp/feature_list.h"
 
 namespace tailtrace {
@@ -18,16 +19,6 @@ constexpr std::string_view kMonitorExit = "qRcmd,65786974";
 constexpr std::string_view kArchitecture =
     "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
     "<target><architecture>i386:x86-64</architecture></target>";
-
-// The stub's own description lacks `orig_rax`. GDB takes a target without it for no Linux one, and
-// then finds no shared libraries. It comes last, and says that no system call is under way.
-constexpr std::string_view kDescription =
-    "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
-    "<target><architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>"
-    "<xi:include href=\"i386-64bit.xml\"/>"
-    "<feature name=\"org.gnu.gdb.i386.linux\">"
-    "<reg name=\"orig_rax\" bitsize=\"64\" type=\"int\" group=\"system\"/></feature></target>";
-constexpr std::string_view kOrigRax = "ffffffffffffffff";
 
 std::optional<std::string> text_of_hex(std::string_view digits) {
   auto bytes = from_hex(digits);
@@ -140,8 +131,16 @@ QemuLink::Answer QemuLink::answer_transfer(std::string_view request) {
   }
   if (transfer->object != "features" || transfer->annex != "target.xml")
     return std::optional<std::string>();
-  return std::optional(
-      rsp::transfer_answer(inferior != nullptr ? kDescription : kArchitecture, *transfer));
+  std::string description =
+      inferior != nullptr ? qemu_target_description() : std::string(kArchitecture);
+  return std::optional(rsp::transfer_answer(description, *transfer));
+}
+
+std::optional<std::string> QemuLink::made_file(const std::string& path) {
+  for (const auto& [pid, inferior] : programs_.all())
+    for (const char* file : {"maps", "smaps"})
+      if (path == fmt::format("/proc/{}/{}", pid, file)) return inferior->maps(file);
+  return std::nullopt;
 }
 
 // Registers, memory, breakpoints, the rest of its description and the auxiliary vector.

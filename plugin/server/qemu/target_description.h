@@ -1,0 +1,23 @@
+// The registers of a program under qemu, described so that GDB knows them all for what they are.
+//
+// The description of qemu 7.2's stub names all of them core registers. GDB then takes the program
+// for one without vector registers, and breaks down where it needs them (generate-core-file). It
+// also lacks `orig_rax`, without which GDB takes a target for no Linux one and finds no shared
+// libraries. Numbers and sizes are the stub's own, gdb-xml/i386-64bit.xml in qemu; `orig_rax` is
+// added behind them.
+//
+// Threading: values.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tailtrace {
+
+// An XML document (GDB manual, "Target Descriptions").
+std::string qemu_target_description();
+
+// What comes behind the stub's registers in `g`: no system call is under way.
+constexpr std::string_view kOrigRax = "ffffffffffffffff";
+
+}  // namespace tailtrace
