@@ -1,12 +1,10 @@
 // How `tailtrace run --lldb` starts LLDB: connected, recording, and at `main`.
 //
-// Threading: pure functions, but for find_lldb.
+// Threading: pure functions.
 #pragma once
 
 #include <string>
 #include <vector>
-
-#include "decoder/base/result.h"
 
 namespace tailtrace {
 
@@ -27,10 +25,5 @@ std::vector<std::string> lldb_command_line(const LldbStart& start);
 // Python for LLDB: commands that let the program run return when it stops. Otherwise LLDB would
 // read the terminal at the same time as the program does.
 std::string lldb_terminal_script();
-
-// The path of an LLDB that reads traces from a server: 22, which this was made with, else the
-// newest. Runs those that it finds to ask their version.
-// Errors: kNoEngine when there is none, or all are too old.
-Result<std::string> find_lldb(const std::string& search_path);
 
 }  // namespace tailtrace

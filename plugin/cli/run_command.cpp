@@ -15,6 +15,7 @@
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/provider/child_process.h"
+#include "plugin/provider/lldb_program.h"
 #include "plugin/server/engine_of.h"
 
 namespace tailtrace {

@@ -38,6 +38,8 @@ std::optional<unsigned> unit_shift(std::string_view word) {
   return std::nullopt;
 }
 
+constexpr char kFix[] = "a number, with KiB, MiB, GiB or TiB behind it if it is a size";
+
 struct Quantity {
   std::uint64_t number = 0;
   std::string_view unit;
@@ -49,15 +51,14 @@ Result<Quantity> parse_quantity(std::string_view text, std::string_view wanted) 
   auto [rest, error] = std::from_chars(text.data(), end, quantity.number);
   std::string what = fmt::format("cannot use `{}` as {}", text, wanted);
   if (error == std::errc::result_out_of_range)
-    return fail(ErrorCode::kUsage, what, "it is larger than 64 bits");
+    return fail(ErrorCode::kUsage, what, "it is larger than 64 bits", kFix);
   if (error != std::errc())
     return fail(ErrorCode::kUsage, what,
-                text.starts_with('-') ? "it is negative" : "it is not a number");
+                text.starts_with('-') ? "it is negative" : "it is not a number", kFix);
   while (rest != end && *rest == ' ') ++rest;
   quantity.unit = {rest, static_cast<std::size_t>(end - rest)};
   if (!unit_shift(quantity.unit))
-    return fail(ErrorCode::kUsage, what, fmt::format("`{}` is no unit", quantity.unit),
-                "KiB, MiB, GiB or TiB behind the number");
+    return fail(ErrorCode::kUsage, what, fmt::format("`{}` is no unit", quantity.unit), kFix);
   return quantity;
 }
 
@@ -65,7 +66,7 @@ Result<std::uint64_t> size_of(const Quantity& quantity, std::string_view text) {
   unsigned shift = *unit_shift(quantity.unit);
   if (quantity.number > (~0ull >> shift))
     return fail(ErrorCode::kUsage, fmt::format("cannot use `{}` as a size", text),
-                "it is larger than 64 bits");
+                "it is larger than 64 bits", kFix);
   return quantity.number << shift;
 }
 

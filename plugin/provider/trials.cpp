@@ -20,6 +20,7 @@
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/provider/child_process.h"
+#include "plugin/provider/lldb_program.h"
 
 namespace tailtrace {
 namespace {
@@ -142,10 +143,20 @@ std::string try_qemu(const std::string& qemu) {
   return snapshot->records.size() < 2 ? "the program that was tried left no history" : "";
 }
 
+void try_lldb(Trials& trials) {
+  const char* search_path = std::getenv("PATH");
+  auto path = find_lldb(search_path == nullptr ? "" : search_path);
+  if (path)
+    trials.lldb = find_tool(*path);
+  else
+    trials.no_lldb = std::move(path.error());
+  trials.lldb.name = "lldb";
+}
+
 void try_tools(Trials& trials) {
   trials.gdb = find_tool("gdb");
   trials.gdbserver = find_tool("gdbserver");
-  trials.lldb = find_tool("lldb");
+  try_lldb(trials);
   const char* own_qemu = std::getenv("TAILTRACE_QEMU");
   trials.qemu = find_tool(own_qemu != nullptr ? own_qemu : "qemu-x86_64");
   if (trials.qemu.path.empty()) return;

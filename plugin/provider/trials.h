@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "decoder/base/result.h"
 #include "plugin/engines/machine.h"
 
 namespace tailtrace {
@@ -33,6 +34,7 @@ struct Trials {
   std::int64_t memlock_limit_bytes = -1;  // RLIMIT_MEMLOCK; -1: none
 
   Tool gdb, gdbserver, lldb, qemu;
+  Error no_lldb;  // why there is none that reads traces, where lldb.path is empty
   bool qemu_has_plugins = false;
   std::string qemu_records;  // why a program could not be recorded in it; empty: it could
 };

@@ -101,12 +101,14 @@ Verdict judge_bts(const Machine& machine, const Trials& trials) {
 
 Verdict judge_lbr(const Machine& machine, const Trials& trials) {
   if (!machine.lbr_depth)
-    return refused("lbr", "no branch stack",
-                   machine.hypervisor.empty()
-                       ? "the kernel shows no PMU with a branch stack"
-                       : fmt::format("this is a virtual machine ({}), and the kernel shows no PMU "
-                                     "with a branch stack",
-                                     machine.hypervisor));
+    return refused(
+        "lbr", "no branch stack",
+        machine.hypervisor.empty()
+            ? "the kernel shows no PMU with a branch stack"
+            : fmt::format("this is a virtual machine ({}), and the kernel shows no PMU "
+                          "with a branch stack",
+                          machine.hypervisor),
+        machine.hypervisor.empty() ? "record with another engine" : "record on the host itself");
   if (!trials.lbr) return refused("lbr", "no branch stack", "it was not tried");
   if (!trials.lbr->ok()) return perf_refused("lbr", machine, trials.lbr->error_number);
   return works("lbr", fmt::format("samples carry the last {} branches", *machine.lbr_depth));
@@ -161,10 +163,18 @@ Verdict judge_attach(const Machine& machine, const Trials& trials) {
                  scope >= 3 ? "" : "sudo sysctl kernel.yama.ptrace_scope=0");
 }
 
-Verdict judge_debugger(const Tool& tool, const std::string& package) {
-  if (!tool.path.empty()) return works(tool.name, fmt::format("{} ({})", tool.version, tool.path));
-  return refused(tool.name, "not found", "there is none in PATH",
-                 "sudo apt-get install " + package);
+Verdict found(const Tool& tool) {
+  return works(tool.name, fmt::format("{} ({})", tool.version, tool.path));
+}
+
+Verdict judge_gdb(const Tool& gdb) {
+  if (!gdb.path.empty()) return found(gdb);
+  return refused("gdb", "not found", "there is none in PATH", "sudo apt-get install gdb");
+}
+
+Verdict judge_lldb(const Trials& trials) {
+  if (!trials.lldb.path.empty()) return found(trials.lldb);
+  return refused("lldb", "none that reads traces", trials.no_lldb.why, trials.no_lldb.fix);
 }
 
 Verdict judge_perf(const Machine& machine, const Trials& trials) {
@@ -192,8 +202,7 @@ const Verdict* auto_choice(const std::vector<Verdict>& verdicts) {
 }
 
 std::vector<Verdict> judge_surroundings(const Machine& machine, const Trials& trials) {
-  std::vector<Verdict> verdicts = {judge_debugger(trials.gdb, "gdb"),
-                                   judge_debugger(trials.lldb, "lldb"),
+  std::vector<Verdict> verdicts = {judge_gdb(trials.gdb), judge_lldb(trials),
                                    judge_attach(machine, trials), judge_perf(machine, trials)};
   for (perf::Trouble& trouble : perf::known_trouble(machine))
     verdicts.push_back(refused(trouble.subject, trouble.what, trouble.why, trouble.fix));

@@ -59,7 +59,7 @@ class Programs(InFolder):
         self.check(path, path, "it is not executable", "chmod +x " + path)
 
     def test_folder(self):
-        self.check(self.folder, self.folder, "it is a folder")
+        self.check(self.folder, self.folder, "it is a folder", "name a program")
 
     def test_32_bit_program(self):
         for name, machine in (("i386", 3), ("x32", 62)):
@@ -68,13 +68,21 @@ class Programs(InFolder):
 
     def test_program_of_another_processor(self):
         path = self.file("arm", elf_header(64, 183))
-        self.check(path, path, "it is for another processor (ELF machine 183)")
+        self.check(path, path, "it is for another processor (ELF machine 183)",
+                   "a build of it for x86-64")
+
+    def test_program_cut_short(self):
+        with open(TALKS, "rb") as file:
+            whole = file.read()
+        for size in (64, 70, 1000, 5000):
+            path = self.file("cut", whole[:size])
+            self.check(path, path, "its end is missing", "build or copy it again")
 
     def test_neither_program_nor_script(self):
         path = self.file("text", b"hello\n")
-        self.check(path, path, "neither an ELF program nor a script")
+        self.check(path, path, "neither an ELF program nor a script", "the program that reads it")
         path = self.file("empty", b"")
-        self.check(path, path, "neither an ELF program nor a script")
+        self.check(path, path, "neither an ELF program nor a script", "the program that reads it")
 
     def test_script_without_its_interpreter(self):
         path = self.file("script", b"#!/nonexistent/interpreter -x\n")
@@ -144,10 +152,13 @@ class Values(InFolder):
         for ring, why in (("0", "power of two"), ("3", "power of two"), ("-1", "negative"),
                           ("99999999999999999999", "larger than 64 bits"),
                           ("8192GiB", "power of two"), ("1KiB", "power of two"),
+                          ("999999999999G", "larger than 64 bits"),
                           ("much", "not a number"), ("64parsecs", "no unit")):
             for verb in (["run", f"--ring={ring}", "--"], ["serve", f"--ring={ring}", ":0"]):
                 with self.subTest(verb):
-                    self.assert_error(cases.tailtrace(*verb, TALKS), 2, ring, why)
+                    outcome = cases.tailtrace(*verb, TALKS)
+                    self.assert_error(outcome, 2, ring, why)
+                    self.assertIn("\n  fix:  ", outcome.stderr)
 
     def test_handover_that_cannot_be(self):
         for number in ("0", "-5", "x"):

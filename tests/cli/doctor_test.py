@@ -55,6 +55,25 @@ class Doctor(cases.CommandCase):
                 self.assertIn(tools[name]["version"], first_line(name, "--version"))
                 self.assertRegex(tools[name]["version"], r"^\d+\.\d+")
 
+    def test_lldb_is_the_one_that_run_would_take(self):
+        for name, version, taken in (("lldb-22", "22.1.8", True), ("lldb-15", "15.0.7", True),
+                                     ("lldb", "14.0.6", False)):
+            with self.subTest(name):
+                env = self.with_tools()
+                tool = os.path.join(env["PATH"], name)
+                with open(tool, "w", encoding="ascii") as file:
+                    file.write(f"#!/bin/sh\necho lldb version {version}\n")
+                os.chmod(tool, 0o755)
+                document = self.diagnose(3, env=env)
+                verdict = next(one for one in document["besides"] if one["name"] == "lldb")
+                self.assertEqual(verdict["works"], taken)
+                if taken:
+                    self.assertEqual(document["tools"]["lldb"]["path"], tool)
+                    self.assertEqual(document["tools"]["lldb"]["version"], version)
+                else:
+                    self.assertIn("older than version 15", verdict["why"])
+                    self.assertIn("lldb-22", verdict["fix"])
+
     def test_without_any_tool_no_engine_works_and_the_status_says_so(self):
         document = self.diagnose(3, env=self.with_tools())
         self.assertIsNone(document["auto"])

@@ -13,7 +13,7 @@
 namespace tailtrace {
 namespace {
 
-Error cannot_run(const std::string& path, std::string why, std::string fix = {}) {
+Error cannot_run(const std::string& path, std::string why, std::string fix) {
   return Error{ErrorCode::kUsage, "cannot run " + path, std::move(why), std::move(fix), {}};
 }
 
@@ -21,8 +21,9 @@ Result<void> check_access(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0)
     return fail(cannot_run(path, std::strerror(errno), "check the name"));
-  if (S_ISDIR(info.st_mode)) return fail(cannot_run(path, "it is a folder"));
-  if (!S_ISREG(info.st_mode)) return fail(cannot_run(path, "it is not a regular file"));
+  if (S_ISDIR(info.st_mode)) return fail(cannot_run(path, "it is a folder", "name a program"));
+  if (!S_ISREG(info.st_mode))
+    return fail(cannot_run(path, "it is not a regular file", "name a program"));
   if (::access(path.c_str(), X_OK) != 0)
     return fail(cannot_run(path, "it is not executable", "chmod +x " + path));
   return {};
@@ -32,16 +33,21 @@ Error refusal(const std::string& path, const ProgramFile& file) {
   using Kind = ProgramFile::Kind;
   switch (file.kind) {
     case Kind::kUnreadable:
-      return cannot_run(path, std::strerror(file.error_number));
+      return cannot_run(path, std::strerror(file.error_number), "chmod +r " + path);
     case Kind::kElf32:
       return cannot_run(path, "it is a 32-bit program", "use a 64-bit build of it");
     case Kind::kOtherMachine:
       return cannot_run(path,
-                        fmt::format("it is for another processor (ELF machine {})", file.machine));
+                        fmt::format("it is for another processor (ELF machine {})", file.machine),
+                        "use a build of it for x86-64");
     case Kind::kOtherElf:
-      return cannot_run(path, "it is an ELF file but not a program");
+      return cannot_run(path, "it is an ELF file but not a program", "name a program");
+    case Kind::kCutShort:
+      return cannot_run(path, "its end is missing: its headers tell of more than the file has",
+                        "build or copy it again");
     default:
-      return cannot_run(path, "it is neither an ELF program nor a script with a #! line");
+      return cannot_run(path, "it is neither an ELF program nor a script with a #! line",
+                        "if it is a script, name the program that reads it first");
   }
 }
 
@@ -64,7 +70,7 @@ Result<std::string> find_in_path(const std::string& name) {
 
 Result<Runnable> find_program(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments[0].empty())
-    return fail(ErrorCode::kUsage, "cannot run a program", "none is named");
+    return fail(ErrorCode::kUsage, "cannot run a program", "none is named", "name one");
   Result<std::string> path = find_in_path(arguments[0]);
   if (!path) return fail(std::move(path.error()));
   Runnable found{*path, arguments};
@@ -78,7 +84,8 @@ Result<Runnable> find_program(const std::vector<std::string>& arguments) {
     words.insert(words.end(), found.arguments.begin() + 1, found.arguments.end());
     found = {words[0], std::move(words)};
   }
-  return fail(cannot_run(arguments[0], "its interpreters need ever more interpreters"));
+  return fail(cannot_run(arguments[0], "its interpreters need ever more interpreters",
+                         "name the last of them first"));
 }
 
 }  // namespace tailtrace

@@ -2,9 +2,11 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 namespace tailtrace {
@@ -21,6 +23,26 @@ Kind kind_of(const Elf64_Ehdr& elf) {
   return elf.e_type == ET_EXEC || elf.e_type == ET_DYN ? Kind::kElf64 : Kind::kOtherElf;
 }
 
+bool is_inside(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t file_bytes) {
+  return offset <= file_bytes && size_bytes <= file_bytes - offset;
+}
+
+// Whether all that the kernel would map of the program is in the file.
+bool is_whole(int fd, const Elf64_Ehdr& elf) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return false;
+  auto file_bytes = static_cast<std::uint64_t>(info.st_size);
+  std::uint64_t at = elf.e_phoff;
+  if (!is_inside(at, elf.e_phnum * sizeof(Elf64_Phdr), file_bytes)) return false;
+  for (int i = 0; i < elf.e_phnum; ++i, at += sizeof(Elf64_Phdr)) {
+    Elf64_Phdr part;
+    if (::pread(fd, &part, sizeof part, static_cast<off_t>(at)) != sizeof part) return false;
+    if (part.p_type == PT_LOAD && !is_inside(part.p_offset, part.p_filesz, file_bytes))
+      return false;
+  }
+  return true;
+}
+
 // "#!INTERPRETER [ONE ARGUMENT]"
 std::vector<std::string> words_of(const std::string& head) {
   constexpr char kBlanks[] = " \t";
@@ -35,20 +57,7 @@ std::vector<std::string> words_of(const std::string& head) {
   return words;
 }
 
-}  // namespace
-
-ProgramFile inspect_program(const std::string& path) {
-  ProgramFile file;
-  std::string head(kMaxHead_bytes, '\0');
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? -1 : ::read(fd, head.data(), head.size());
-  file.error_number = n < 0 ? errno : 0;
-  if (fd >= 0) ::close(fd);
-  if (n < 0) {
-    file.kind = Kind::kUnreadable;
-    return file;
-  }
-  head.resize(static_cast<std::size_t>(n));
+void look_at(int fd, const std::string& head, ProgramFile& file) {
   if (head.compare(0, 2, "#!") == 0) {
     file.interpreter = words_of(head);
     file.kind = file.interpreter.empty() ? Kind::kUnknown : Kind::kScript;
@@ -57,7 +66,25 @@ ProgramFile inspect_program(const std::string& path) {
     std::memcpy(&elf, head.data(), sizeof elf);
     file.kind = kind_of(elf);
     file.machine = elf.e_machine;
+    if (file.kind == Kind::kElf64 && !is_whole(fd, elf)) file.kind = Kind::kCutShort;
   }
+}
+
+}  // namespace
+
+ProgramFile inspect_program(const std::string& path) {
+  ProgramFile file;
+  std::string head(kMaxHead_bytes, '\0');
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? -1 : ::read(fd, head.data(), head.size());
+  if (n < 0) {
+    file.error_number = errno;
+    file.kind = Kind::kUnreadable;
+  } else {
+    head.resize(static_cast<std::size_t>(n));
+    look_at(fd, head, file);
+  }
+  if (fd >= 0) ::close(fd);
   return file;
 }
 

@@ -1,4 +1,5 @@
-// ProgramFile: what a file is that somebody wants to execute, as far as its first bytes tell.
+// ProgramFile: what a file is that somebody wants to execute, as far as its first bytes and
+// its size tell.
 //
 // This is shared with code that lives inside qemu's process; it needs no library.
 //
@@ -17,6 +18,7 @@ struct ProgramFile {
     kElf32,         // a 32-bit x86 program, or an x32 one
     kOtherMachine,  // `machine` says which
     kOtherElf,      // an object file, a core, ...
+    kCutShort,      // an x86-64 program whose end is missing
     kScript,        // `interpreter`: its path and at most one argument
     kUnknown,
   };

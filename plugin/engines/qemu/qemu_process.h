@@ -27,11 +27,11 @@ struct QemuOptions {
   std::uint64_t ring_records = 1ull << 16;              // per thread; a power of two
   // In a process group of its own, with all signals as a program expects them.
   bool own_group = false;
-  std::string folder;         // that the program begins in; empty: ours
-  bool with_stub = false;     // stop before the first instruction and wait for a debugger
-  std::string kept_session;   // a new folder to be left behind; empty: as the two around it say
-  std::string sessions;       // where the session folder is made; see SessionFolder::make
-  std::string qemu;           // name or path; default $TAILTRACE_QEMU, else qemu-x86_64
+  std::string folder;        // that the program begins in; empty: ours
+  bool with_stub = false;    // stop before the first instruction and wait for a debugger
+  std::string kept_session;  // a new folder to be left behind; empty: as the two around it say
+  std::string sessions;      // where the session folder is made; see SessionFolder::make
+  std::string qemu;          // name or path; default $TAILTRACE_QEMU, else qemu-x86_64
   std::vector<std::string> qemu_options;  // more of qemu's own, such as {"-seed", "1"}
 };
 

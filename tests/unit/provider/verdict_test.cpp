@@ -26,6 +26,8 @@ struct Patient {
     trials.gdb = {"gdb", "/usr/bin/gdb", "13.1"};
     trials.gdbserver = {"gdbserver", "/usr/bin/gdbserver", "13.1"};
     trials.lldb = {"lldb", "", ""};
+    trials.no_lldb = {ErrorCode::kNoEngine, "cannot start LLDB", "there is no lldb in PATH",
+                      "sudo apt-get install lldb-22", ""};
     trials.qemu = {"qemu-x86_64", "/usr/bin/qemu-x86_64", "7.2.22"};
     trials.qemu_has_plugins = true;
   }
@@ -201,7 +203,7 @@ TEST(Verdict, AttachIsLimitedByYamaUnlessCapable) {
 TEST(Verdict, MissingDebuggerNamesItsPackage) {
   Patient patient;
   EXPECT_TRUE(patient.verdict("gdb").works);
-  EXPECT_EQ(patient.verdict("lldb").fix, "sudo apt-get install lldb");
+  EXPECT_EQ(patient.verdict("lldb").fix, "sudo apt-get install lldb-22");
 }
 
 }  // namespace

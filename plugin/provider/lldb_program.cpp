@@ -1,0 +1,55 @@
+#include "plugin/provider/lldb_program.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "plugin/provider/child_process.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr int kPreferred = 22;
+constexpr int kNewest = 40;
+// The first whose trace commands ask the server for what they need.
+constexpr int kOldest = 15;
+
+// Names to try, the best first.
+std::vector<std::string> names() {
+  std::vector<std::string> result = {fmt::format("lldb-{}", kPreferred)};
+  for (int version = kNewest; version >= kOldest; --version)
+    if (version != kPreferred) result.push_back(fmt::format("lldb-{}", version));
+  result.push_back("lldb");
+  return result;
+}
+
+// The first number in `lldb version 22.1.8`; 0 when there is none.
+int version_of(const std::string& path) {
+  static constexpr std::string_view kWords = "lldb version ";
+  auto outcome = run_program({path, "--version"});
+  if (!outcome) return 0;
+  std::size_t at = outcome->output.find(kWords);
+  return at == std::string::npos ? 0 : std::atoi(outcome->output.c_str() + at + kWords.size());
+}
+
+}  // namespace
+
+Result<std::string> find_lldb(const std::string& search_path) {
+  const std::string fix = fmt::format("sudo apt-get install lldb-{}", kPreferred);
+  std::string too_old = path_of_program("lldb-14", search_path);
+  for (const std::string& name : names()) {
+    std::string path = path_of_program(name, search_path);
+    if (path.empty()) continue;
+    if (version_of(path) >= kOldest) return path;
+    too_old = path;
+  }
+  if (too_old.empty())
+    return fail(ErrorCode::kNoEngine, "cannot start LLDB", "there is no lldb in PATH", fix);
+  return fail(ErrorCode::kNoEngine, "cannot start LLDB",
+              fmt::format("{} is older than version {}, the first that reads a server's trace",
+                          too_old, kOldest),
+              fix);
+}
+
+}  // namespace tailtrace
