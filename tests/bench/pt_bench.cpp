@@ -23,6 +23,7 @@
 
 #include "decoder/pt/segments.h"
 #include "decoder/pt/synthesis.h"
+#include "tests/support/generated_truth.h"
 #include "tests/support/pt_inputs.h"
 
 namespace tailtrace::pt {
@@ -372,6 +373,17 @@ bool take_option(const std::string& arg, Options& options) {
   return true;
 }
 
+// False: the trace was decoded to something else than what was executed.
+bool print_truth(const std::string& prefix, const PtInput& input) {
+  std::optional<GeneratedTruth> truth = check_generated(prefix, input);
+  if (!truth) return true;
+  if (truth->problem.empty())
+    fmt::print("{:<12} exact: all {} blocks that were executed\n", input.name, truth->blocks);
+  else
+    fmt::print("{:<12} WRONG: {}\n", input.name, truth->problem);
+  return truth->problem.empty();
+}
+
 int run(int argc, char** argv) {
   Options options;
   fmt::print("machine: {}\n", machine());
@@ -385,6 +397,7 @@ int run(int argc, char** argv) {
       return 1;
     }
     bench(*input, options);
+    if (!print_truth(arg, *input)) return 1;
     ++done;
   }
   if (done == 0)

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <sstream>
 
 #include "decoder/pt/segments.h"
 #include "decoder/pt/synthesis.h"
@@ -57,12 +55,6 @@ std::vector<PtInput> inputs() {
                              "intelpt-trace", "dynamorio"})
       if (Result<PtInput> input = load_trace_json(*folder + "/" + name + "/trace.json"))
         all.push_back(std::move(*input));
-  // TAILTRACE_GENERATED_PT names prefixes of generated traces, separated by spaces.
-  if (const char* prefixes = std::getenv("TAILTRACE_GENERATED_PT")) {
-    std::istringstream list(prefixes);
-    for (std::string prefix; list >> prefix;)
-      if (Result<PtInput> input = load_generated(prefix)) all.push_back(std::move(*input));
-  }
   return all;
 }
 
