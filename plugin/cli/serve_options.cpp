@@ -18,6 +18,8 @@ tl::unexpected<Error> misused(std::string why) {
               std::move(why), "tailtrace help serve");
 }
 
+const std::vector<std::string> kEngines = {"auto", "pt", "bts", "lbr", "qemu", "step"};
+
 EngineChoice engine_choice(const std::string& name) {
   if (name == "pt") return EngineChoice::kPt;
   if (name == "bts") return EngineChoice::kBts;
@@ -89,13 +91,16 @@ std::vector<std::string>::iterator find_comm(std::vector<std::string>& args) {
 
 }  // namespace
 
+bool is_engine(const std::string& name) {
+  return std::ranges::find(kEngines, name) != kEngines.end();
+}
+
 void add_recording_options(CLI::App& app, RecordingOptions& options) {
-  const std::vector<std::string> engines = {"auto", "pt", "bts", "lbr", "qemu", "step"};
   const std::vector<std::string> sinces = {"enable", "start"};
   app.add_option("--engine", options.engine,
                  "what records; auto: hardware, else qemu (run) or steps (serve)")
-      ->check(CLI::IsMember(engines))
-      ->type_name(choice_type(engines));
+      ->check(CLI::IsMember(kEngines))
+      ->type_name(choice_type(kEngines));
   app.add_option("--ring", options.ring,
                  "what is kept of each thread: records, or a size such as 64MiB (2MiB)")
       ->type_name("N");

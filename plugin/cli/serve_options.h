@@ -25,6 +25,9 @@ struct RecordingOptions {
   std::string gdbserver, qemu;
 };
 
+// Whether --engine takes it.
+bool is_engine(const std::string& name);
+
 // Adds --engine, --ring, --handover, --since, --keep, --gdbserver and --qemu.
 void add_recording_options(CLI::App& app, RecordingOptions& options);
 

@@ -119,13 +119,15 @@ Result<void> Below::select(ThreadId thread) {
 }
 
 Result<std::uint64_t> Below::read_register(ThreadId thread, Register which) {
-  auto answer = ask_of(thread, "g");
+  const std::size_t number = static_cast<std::size_t>(which);
+  const std::string request = is_lldb_server_ ? fmt::format("p{:x}", number) : "g";
+  auto answer = ask_of(thread, request);
   if (!answer) return fail(std::move(answer.error()));
-  std::size_t begin = static_cast<std::size_t>(which) * kRegisterDigits;
+  std::size_t begin = is_lldb_server_ ? 0 : number * kRegisterDigits;
   if (is_error(*answer) || answer->size() < begin + kRegisterDigits)
-    return fail(unexpected("g", *answer));
+    return fail(unexpected(request, *answer));
   auto value = parse_hex(std::string_view(*answer).substr(begin, kRegisterDigits));
-  if (!value) return fail(unexpected("g", *answer));
+  if (!value) return fail(unexpected(request, *answer));
   return __builtin_bswap64(*value);
 }
 

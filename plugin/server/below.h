@@ -18,6 +18,7 @@
 #include "plugin/server/end_signals.h"
 #include "plugin/server/rsp/stop_reply.h"
 #include "plugin/server/server_link.h"
+#include "plugin/server/signals.h"
 
 namespace tailtrace {
 
@@ -28,6 +29,14 @@ class Below {
       : link_(std::move(link)), signals_(signals) {}
 
   ServerLink& link() { return *link_; }
+
+  // It is an lldb-server, which numbers signals as the system does, not as GDB does, and puts
+  // registers in an order of its own in `g`; it knows `p`.
+  void set_lldb_server() { is_lldb_server_ = true; }
+  // The system's number of a signal that the server named.
+  int system_signal(std::uint8_t named) const {
+    return is_lldb_server_ ? named : tailtrace::system_signal(named);
+  }
 
   // Sends a request and waits for its answer, runs expanded. Notifications that come meanwhile are
   // kept for take_notification(). REQUIRES: the server owes no answer. Errors: kGone.
@@ -61,7 +70,8 @@ class Below {
   }
 
   // Of a stopped thread. Errors: kGone, kBadInput.
-  enum class Register : std::size_t { kRax = 0, kRip = 16 };  // place in x86-64's `g` packet
+  // Place in x86-64's `g` packet, and number with lldb-server.
+  enum class Register : std::size_t { kRax = 0, kRip = 16 };
   Result<std::uint64_t> read_register(ThreadId thread, Register which);
   Result<Address> read_pc(ThreadId thread);
   // Returns how many bytes could be read.
@@ -76,7 +86,8 @@ class Below {
   std::deque<std::string> notifications_;
   std::optional<ThreadId> debugger_thread_;  // nothing: whatever the server has
   std::optional<ThreadId> server_thread_;    // nothing: not known
-  bool vanished_ = false;                    // what the debugger selected instead
+  bool is_lldb_server_ = false;
+  bool vanished_ = false;  // what the debugger selected instead
 };
 
 }  // namespace tailtrace

@@ -53,13 +53,13 @@ void LldbFace::meet_debugger(std::string_view packet) {
 }
 
 void LldbFace::change_features(rsp::FeatureList& features) const {
-  if (!is_lldb_) return;
+  if (!is_lldb_ || is_spoken_below_) return;
   features.remove("qXfer:libraries-svr4:read");
   features.remove("augmented-libraries-svr4-read");
 }
 
 Result<std::string> LldbFace::request_for_server(std::string packet) {
-  if (!is_lldb_) return packet;
+  if (!is_lldb_ || is_spoken_below_) return packet;
   bool detaches = packet == "D" || packet.starts_with("D;");
   if (packet != "k" && !(detaches && detach_kills_)) return packet;
   auto thread = below_.debugger_thread();
@@ -82,7 +82,7 @@ std::string LldbFace::end_for_debugger(std::string_view request, std::string_vie
 
 Result<std::optional<std::string>> LldbFace::answer(std::string_view packet) {
   static constexpr std::string_view kRegion = "qMemoryRegionInfo:";
-  if (!is_lldb_) return std::optional<std::string>();
+  if (!is_lldb_ || is_spoken_below_) return std::optional<std::string>();
   Result<std::string> answer;
   if (packet == "QEnableErrorStrings") {
     answer = "OK";

@@ -25,8 +25,12 @@ class LldbFace {
   // `is_local`: the program's own memory map is /proc/PID/maps. `detach_kills`: a detach means a
   // kill. LLDB detaches when it ends from programs that it did not start itself, as it believes of
   // all that a server has.
-  LldbFace(Below& below, bool is_local, bool detach_kills)
-      : below_(below), is_local_(is_local), detach_kills_(detach_kills) {}
+  // `is_spoken_below`: the server below is LLDB's own, and nothing has to be said otherwise.
+  LldbFace(Below& below, bool is_local, bool detach_kills, bool is_spoken_below)
+      : below_(below),
+        is_local_(is_local),
+        detach_kills_(detach_kills),
+        is_spoken_below_(is_spoken_below) {}
 
   // qSupported.
   void meet_debugger(std::string_view packet);
@@ -51,6 +55,7 @@ class LldbFace {
   Below& below_;
   bool is_local_;
   bool detach_kills_;
+  bool is_spoken_below_;
   bool is_lldb_ = false;
   bool killing_ = false;
 };

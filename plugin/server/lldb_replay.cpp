@@ -30,6 +30,8 @@ std::optional<std::uint64_t> attribute(std::string_view element, std::string_vie
 }
 
 bool writes_state(std::string_view packet) {
+  if (packet.starts_with("QSaveRegisterState") || packet.starts_with("QRestoreRegisterState"))
+    return true;  // LLDB saves what it is about to write
   return !packet.empty() && std::string_view("GPMX").find(packet.front()) != std::string_view::npos;
 }
 
@@ -204,6 +206,7 @@ Result<std::string> LldbReplay::request_for_server(std::string packet) {
 // From the target description: registers stand in `g` in the order of their numbers, without
 // holes. False when the description is not one document: whoever has such a one knows `p`.
 Result<bool> LldbReplay::learn_registers() {
+  if (single_registers_) return false;
   if (!registers_.empty()) return true;
   std::string text;
   for (bool more = true; more && text.size() < kMaxDescription_bytes;) {

@@ -25,12 +25,16 @@ namespace tailtrace {
 
 class LldbReplay {
  public:
-  LldbReplay(Below& below, Recorder& recorder) : below_(below), recorder_(recorder) {}
+  // `single_registers`: the server below reads and writes one register at a time.
+  LldbReplay(Below& below, Recorder& recorder, bool single_registers)
+      : below_(below), recorder_(recorder), single_registers_(single_registers) {}
 
   static void announce(rsp::FeatureList& features);
 
   // Another debugger, which has inserted no breakpoints yet and sees the present.
   void forget_debugger();
+
+  bool has_breakpoint(Address address) const { return breakpoints_.contains(address); }
 
   // A request as the server below understands it: gdbserver writes all registers at once only.
   // Errors: kGone.
@@ -66,6 +70,7 @@ class LldbReplay {
 
   Below& below_;
   Recorder& recorder_;
+  bool single_registers_;
   std::optional<Past> past_;
   std::multiset<Address> breakpoints_;
   std::vector<RegisterPlace> registers_;  // by number

@@ -48,14 +48,18 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       recorder_(recorder),
       trace_(options, below, recorder),
       lldb_trace_(options, below, recorder),
-      lldb_replay_(below, recorder),
-      lldb_(below, options.engine != EngineChoice::kQemu, options.detach_kills),
+      lldb_replay_(below, recorder, !options.lldb_server.empty()),
+      lldb_(below, options.engine != EngineChoice::kQemu, options.detach_kills,
+            !options.lldb_server.empty()),
+      lldb_server_(below, recorder, lldb_replay_, !options.lldb_server.empty()),
       judge_(below, recorder),
       stepper_(below, recorder, judge_),
       non_stop_(below, recorder, judge_),
       monitor_(below, recorder),
       terminal_(options.terminal),
-      signals_(signals) {}
+      signals_(signals) {
+  stepper_.set_knows_all_threads(lldb_server_.in_use());
+}
 
 Result<int> Proxy::run() {
   if (listener_.is_stdio())
@@ -197,7 +201,9 @@ Result<bool> Proxy::take_debugger_frames() {
     if (!frame || !*frame) break;
     any = true;
     if ((*frame)->kind == rsp::Frame::Kind::kInterrupt) {
-      if (owed_ == Owed::kStop)
+      judge_.set_interrupted(owed_ == Owed::kStop && lldb_server_.in_use());
+      // An lldb-server waits for programs by their name, too.
+      if (owed_ == Owed::kStop || (owed_ == Owed::kStatus && lldb_server_.in_use()))
         if (auto sent = below_.link().interrupt(); !sent) return fail(std::move(sent.error()));
     } else if ((*frame)->kind == rsp::Frame::Kind::kPacket) {
       if (waiting_packets_.size() < kMaxWaitingPackets)
@@ -267,10 +273,11 @@ Result<void> Proxy::on_packet(std::string packet) {
     owed_ = Owed::kStop;
     return stepper_.resume(packet, run_choice_);
   }
-  if (packet == "?" || packet.starts_with("vRun;") || packet.starts_with("vAttach;"))
+  if (packet == "?" || packet.starts_with("vRun;") || packet.starts_with("vAttach"))
     return pass_on(packet, Owed::kStatus);
   if (packet.starts_with("Hg")) return pass_on(packet, Owed::kSelection);
   if (packet.starts_with("D") || packet.starts_with("vKill;")) return pass_on(packet, Owed::kEnd);
+  if (packet == "k" && lldb_server_.in_use()) return pass_on(packet, Owed::kEnd);
   if (packet.starts_with("k") || packet.starts_with("R")) return pass_on(packet, Owed::kNothing);
   return pass_on(packet, Owed::kAnswer);
 }
@@ -293,11 +300,11 @@ Result<void> Proxy::note_request(std::string_view packet) {
     judge_.set_passed_signals(packet.substr(kPassSignals.size()));
   if (recorder_.empty()) return {};
   if (packet.starts_with("G") || packet.starts_with("P") || packet.starts_with("M") ||
-      packet.starts_with("X")) {
+      packet.starts_with("X") || packet.starts_with("QRestoreRegisterState:")) {
     auto thread = below_.debugger_thread();
     if (!thread) return fail(std::move(thread.error()));
     if (!*thread) return {};
-    if (packet.front() == 'G' || packet.front() == 'P') {
+    if (packet.front() == 'G' || packet.front() == 'P' || packet.front() == 'Q') {
       recorder_.registers_written(**thread);
     } else if (auto range = written_range(packet)) {
       recorder_.memory_written((*thread)->pid, range->first, range->second);
@@ -321,6 +328,7 @@ Result<void> Proxy::on_answer(std::string_view payload) {
     case Owed::kStatus:
       if (rsp::expand_runs(payload, expanded_))
         if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
+      lldb_server_.told(payload);
       break;
     case Owed::kSelection:
       note_done(payload);
@@ -343,11 +351,16 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
       rsp::expand_runs(payload, expanded_) ? rsp::parse_stop_reply(expanded_) : std::nullopt;
   if (stop) {
     if (stop->thread && stop->thread->is_thread()) below_.server_selected(stop->thread->thread());
-    std::string told = lldb_.stop_for_debugger(payload);
+    std::string told = lldb_.stop_for_debugger(payload);  // which ends with the next question
+    if (lldb_server_.is_step(*stop)) stop->reasons = 0;
+    lldb_server_.note_others(*stop);
+    told = lldb_server_.stop_for_debugger(told, *stop, judge_.interrupted());
     auto verdict = stepper_.stopped(*stop);
     if (!verdict) return fail(std::move(verdict.error()));
     if (*verdict == Stepper::Verdict::kGoesOn) return {};
     note_stop(*stop);
+    judge_.set_interrupted(false);
+    lldb_server_.told(told);
     owed_ = Owed::kNothing;
     if (!std::exchange(hides_next_stop_, false)) reply(told);
     return {};
@@ -372,12 +385,12 @@ void Proxy::note_stop(const rsp::StopReply& stop) {
   if (options_.on_program_end && stop.kind == rsp::StopReply::Kind::kExited)
     options_.on_program_end(stop.signal << 8);
   if (options_.on_program_end && stop.kind == rsp::StopReply::Kind::kKilled)
-    options_.on_program_end(system_signal(stop.signal));
+    options_.on_program_end(below_.system_signal(stop.signal));
   if (!listener_.is_stdio()) {
     if (stop.kind == rsp::StopReply::Kind::kExited)
       say(fmt::format("\nChild exited with status {}", stop.signal));
     if (stop.kind == rsp::StopReply::Kind::kKilled)
-      say(fmt::format("\nChild terminated with signal = {:#x}", system_signal(stop.signal)));
+      say(fmt::format("\nChild terminated with signal = {:#x}", below_.system_signal(stop.signal)));
   }
   if (stop.kind == rsp::StopReply::Kind::kStopped && stop.thread && stop.thread->is_thread())
     below_.debugger_told(stop.thread->thread());

@@ -15,6 +15,7 @@
 #include "plugin/server/listener.h"
 #include "plugin/server/lldb_face.h"
 #include "plugin/server/lldb_replay.h"
+#include "plugin/server/lldb_server_face.h"
 #include "plugin/server/lldb_trace.h"
 #include "plugin/server/monitor.h"
 #include "plugin/server/non_stop.h"
@@ -88,6 +89,7 @@ class Proxy {
   LldbTrace lldb_trace_;
   LldbReplay lldb_replay_;
   LldbFace lldb_;
+  LldbServerFace lldb_server_;
   StopJudge judge_;
   Stepper stepper_;
   NonStop non_stop_;

@@ -35,7 +35,11 @@ Result<bool> Proxy::answer_here(const std::string& packet) {
 Result<bool> Proxy::answer_trace(std::string_view packet) {
   if (packet == "QEnableErrorStrings") lldb_trace_.enable_error_texts();
   auto answered = lldb_.answer(packet);
-  if (answered && !*answered && lldb_.is_lldb()) answered = lldb_replay_.answer(packet);
+  if (answered && !*answered && lldb_.is_lldb()) {
+    answered = lldb_replay_.answer(packet);
+    if (answered && *answered) lldb_server_.told(**answered);
+  }
+  if (answered && !*answered) answered = lldb_server_.answer(packet);
   if (answered && !*answered) answered = lldb_trace_.answer(packet);
   if (answered && !*answered) answered = trace_.answer(packet);
   if (!answered) return fail(std::move(answered.error()));
@@ -110,6 +114,7 @@ Result<void> Proxy::on_supported(std::string_view packet) {
     features.remove("BreakpointCommands");
   }
   lldb_.change_features(features);
+  lldb_server_.change_features(features);
   if (lldb_.is_lldb()) LldbReplay::announce(features);
   reply(features.to_string());
   return {};

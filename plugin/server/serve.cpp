@@ -6,6 +6,7 @@
 #include "plugin/server/gdbserver_link.h"
 #include "plugin/server/kept_recording.h"
 #include "plugin/server/listener.h"
+#include "plugin/server/lldb_server_link.h"
 #include "plugin/server/private_folder.h"
 #include "plugin/server/proxy.h"
 #include "plugin/server/qemu/qemu_link.h"
@@ -48,6 +49,20 @@ Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
   return served;
 }
 
+Result<int> serve_by_lldb_server(const ServeOptions& options, Listener& listener,
+                                 EndSignals& signals) {
+  auto folder = PrivateFolder::make();
+  if (!folder) return fail(std::move(folder.error()));
+  auto started = LldbServerLink::start(options.lldb_server, options.lldb_server_words, signals);
+  if (!started) return fail(std::move(started.error()));
+  if (!started->link) return started->exit_status;
+  Below below(std::move(started->link), signals);
+  below.set_lldb_server();
+  ChosenEngine chosen = choose_engine(options, folder->path(), below);
+  Recorder recorder(below, *chosen.engine, chosen.step);
+  return serve_with(options, listener, below, recorder, signals);
+}
+
 Result<int> serve_by_qemu(const ServeOptions& options, Listener& listener, EndSignals& signals) {
   if (options.attach_pid)
     return fail(ErrorCode::kUsage, "cannot attach with the qemu engine",
@@ -62,17 +77,23 @@ Result<int> serve_by_qemu(const ServeOptions& options, Listener& listener, EndSi
   return serve_with(options, listener, below, recorder, signals);
 }
 
+// Whoever asks for a gdbserver and nothing else gets all that gdbserver can do.
+Result<int> serve_by_server_below(const ServeOptions& options, Listener& listener,
+                                  EndSignals& signals) {
+  if (options.engine == EngineChoice::kQemu) return serve_by_qemu(options, listener, signals);
+  if (!options.lldb_server.empty()) return serve_by_lldb_server(options, listener, signals);
+  return serve_by_gdbserver(options, listener, signals);
+}
+
 }  // namespace
 
 Result<int> serve(const ServeOptions& options) {
   if (auto works = check_engine(options); !works) return fail(std::move(works.error()));
-  auto listener = Listener::open(options.comm, options.allow_remote_hosts);
+  auto listener = options.connected >= 0 ? Listener::of_stream(UniqueFd(options.connected))
+                                         : Listener::open(options.comm, options.allow_remote_hosts);
   if (!listener) return fail(std::move(listener.error()));
   EndSignals signals;
-  // Whoever asks for a gdbserver and nothing else gets all that gdbserver can do.
-  auto served = options.engine == EngineChoice::kQemu
-                    ? serve_by_qemu(options, *listener, signals)
-                    : serve_by_gdbserver(options, *listener, signals);
+  auto served = serve_by_server_below(options, *listener, signals);
   if (int signal = signals.take(); signal != 0) return 128 + signal;
   return served;
 }

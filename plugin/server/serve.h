@@ -48,7 +48,13 @@ struct ServeOptions {
   std::uint64_t handover_instructions_bts = 300'000;
   std::uint64_t handover_instructions_lldb = 100'000;  // its list of calls takes 46 KB a call
 
-  std::string gdbserver = "gdbserver";    // a name in PATH or a path
+  std::string gdbserver = "gdbserver";  // a name in PATH or a path
+  // Path of LLDB's own server. Then it is the one below, and `gdbserver`, `program`, `attach_pid`
+  // and what belongs to them are not looked at. Empty: none.
+  std::string lldb_server;
+  std::vector<std::string> lldb_server_words;  // what follows `gdbserver --fd=N` behind its path
+  // A descriptor on which the debugger is connected already, taken; -1: see `comm`.
+  int connected = -1;
   std::string qemu;                       // the same; empty: $TAILTRACE_QEMU, else qemu-x86_64
   std::vector<std::string> pass_through;  // gdbserver's options that concern itself: --debug, ...
 

@@ -63,8 +63,7 @@ std::uint8_t protocol_signal(int number) {
   return 0;
 }
 
-bool is_fault(std::uint8_t protocol_signal) {
-  int signal = system_signal(protocol_signal);
+bool is_fault(int signal) {
   return signal == SIGILL || signal == SIGFPE || signal == SIGBUS || signal == SIGSEGV;
 }
 

@@ -17,7 +17,7 @@ constexpr std::uint8_t kProtocolSigInt = 2;
 constexpr std::uint8_t kProtocolSigTrap = 5;
 constexpr std::uint8_t kProtocolSigKill = 9;
 
-// SIGILL, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, ...: what an instruction raises about itself.
-bool is_fault(std::uint8_t protocol_signal);
+// SIGILL, SIGFPE, SIGBUS, SIGSEGV: what an instruction raises about itself.
+bool is_fault(int system_signal);
 
 }  // namespace tailtrace

@@ -1,9 +1,13 @@
 #include "plugin/server/stepper.h"
 
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <array>
 #include <limits>
 #include <utility>
 
-#include "plugin/server/signals.h"
+#include "decoder/base/bytes.h"
 
 namespace tailtrace {
 namespace {
@@ -46,7 +50,7 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
       stepping_.insert(thread.id.pid);
     else
       thread.has_run();
-    if (action->signal) thread.signal = system_signal(*action->signal);
+    if (action->signal) thread.signal = below_.system_signal(*action->signal);
   });
   if (!settled) return settled;
   if (stepping_.empty()) {
@@ -81,7 +85,8 @@ Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
   first.selector = {thread.pid, thread.tid};
   first.signal = signal;
   once.insert(once.begin(), first);
-  if (RecordedThread* recorded = recorder_.find(thread)) recorded->signal = system_signal(signal);
+  if (RecordedThread* recorded = recorder_.find(thread))
+    recorded->signal = below_.system_signal(signal);
   return below_.link().send(rsp::format_resume(once));
 }
 
@@ -93,6 +98,7 @@ bool Stepper::resumes(const ResumeActions& actions, ThreadId thread) const {
 // The program stands still and the debugger looks at it: whatever else was resumed may be one step
 // further than it said.
 void Stepper::note_report(ThreadId thread) {
+  if (knows_all_) return;
   recorder_.for_each([&](RecordedThread& other) {
     if (other.id == thread || !stepping_.contains(other.id.pid) || !resumes(actions_, other.id))
       return;
@@ -130,16 +136,37 @@ Result<Stepper::Verdict> Stepper::stopped(const StopReply& reply) {
 // for just while one thread, alone, makes another.
 Result<bool> Stepper::is_about_to_clone(ThreadId id) {
   RecordedThread* thread = recorder_.find(id);
-  if (!has_thread_events_ || thread == nullptr || !stepping_.contains(id.pid) ||
+  if ((!has_thread_events_ && !knows_all_) || thread == nullptr || !stepping_.contains(id.pid) ||
       !resumes(actions_, id) || thread->signal != 0 || !recorder_.is_at_system_call(*thread))
     return false;
   auto number = below_.read_register(id, Below::Register::kRax);
   if (!number) return fail(std::move(number.error()));
-  return *number == kSysClone || *number == kSysClone3;
+  if (*number != kSysClone && *number != kSysClone3) return false;
+  return knows_all_ ? makes_thread(id, *number) : Result<bool>(true);
+}
+
+// Of lldb-server, at a system call that makes a thread or a process: which of them.
+Result<bool> Stepper::makes_thread(ThreadId thread, std::uint64_t number) {
+  static constexpr std::string_view kReadRdi = "p4";  // in lldb-server's numbers
+  auto digits = below_.ask_of(thread, kReadRdi);
+  if (!digits) return fail(std::move(digits.error()));
+  auto value = parse_hex(std::string_view(*digits).substr(0, 16));
+  if (!value) return false;
+  std::uint64_t flags = __builtin_bswap64(*value);
+  if (number == kSysClone3) {
+    std::array<std::uint8_t, sizeof flags> bytes{};
+    if (below_.read_memory(thread, Address{flags}, bytes) != bytes.size()) return false;
+    flags = load<std::uint64_t>(bytes, 0);
+  }
+  return (flags & CLONE_THREAD) != 0;
 }
 
 Result<void> Stepper::clone_alone(ThreadId thread) {
-  auto on = below_.ask("QThreadEvents:1");
+  static constexpr std::uint64_t kSystemCall_bytes = 2;
+  // lldb-server lets a new thread run: it is caught where the system call returns to.
+  if (knows_all_)
+    catch_at_ = fmt::format("0,{:x},1", recorder_.find(thread)->stop.pc.value + kSystemCall_bytes);
+  auto on = below_.ask(knows_all_ ? "Z" + catch_at_ : "QThreadEvents:1");
   if (!on) return fail(std::move(on.error()));
   cloning_ = thread;
   recorder_.drop_ended();
@@ -148,6 +175,10 @@ Result<void> Stepper::clone_alone(ThreadId thread) {
 
 Result<void> Stepper::end_clone(const StopReply& reply) {
   ThreadId parent = *std::exchange(cloning_, std::nullopt);
+  if (knows_all_) {
+    auto removed = below_.ask("z" + catch_at_);
+    return removed ? Result<void>() : fail(std::move(removed.error()));
+  }
   if (reply.kind == StopReply::Kind::kStopped && (reply.reasons & ~StopReply::kLibrary) == 0)
     if (auto met = meet_new_thread(parent); !met) return met;
   auto off = below_.ask("QThreadEvents:0");

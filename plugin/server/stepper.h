@@ -35,6 +35,8 @@ class Stepper {
 
   // Whether the server below can stop new threads at their first instruction.
   void set_has_thread_events(bool on) { has_thread_events_ = on; }
+  // Each stop reply says where all threads are, and the recorder knows it.
+  void set_knows_all_threads(bool on) { knows_all_ = on; }
 
  private:
   bool goes_by_steps(ThreadId thread) const;
@@ -44,6 +46,7 @@ class Stepper {
   void note_report(ThreadId thread);
 
   Result<bool> is_about_to_clone(ThreadId thread);
+  Result<bool> makes_thread(ThreadId thread, std::uint64_t system_call);
   Result<void> clone_alone(ThreadId thread);
   Result<void> end_clone(const rsp::StopReply& reply);
   Result<void> meet_new_thread(ThreadId parent);
@@ -57,7 +60,8 @@ class Stepper {
   std::set<std::int32_t> stepping_;  // processes whose threads go by steps
   std::set<ThreadId> in_flight_;     // may have a finished step that was not reported yet
   std::optional<ThreadId> cloning_;  // goes alone through the system call that makes a thread
-  bool has_thread_events_ = false;
+  std::string catch_at_;             // where the new one is caught, as in Z0 and z0
+  bool has_thread_events_ = false, knows_all_ = false;
 };
 
 }  // namespace tailtrace

@@ -12,12 +12,19 @@ namespace {
 using rsp::ResumeAction;
 using rsp::StopReply;
 
-// What the thread library uses between its threads (SIG32, SIG33): never the user's business.
-constexpr std::uint8_t kProtocolSig32 = 77, kProtocolSig33 = 45;
+// What the thread library uses between its threads: never the user's business.
+constexpr int kSig32 = 32, kSig33 = 33;
 
 }  // namespace
 
 Result<Judgement> StopJudge::judge(const StopReply& reply, const Circumstances& circumstances) {
+  auto judgement = judge_alone(reply, circumstances);
+  if (judgement && *judgement == Judgement::kGoOn && interrupted_) return Judgement::kReport;
+  return judgement;
+}
+
+Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
+                                         const Circumstances& circumstances) {
   ThreadId thread = reply.thread && reply.thread->is_thread() ? reply.thread->thread() : ThreadId{};
   if (reply.kind == StopReply::Kind::kThreadExited) {
     recorder_.thread_gone(thread);
@@ -36,7 +43,7 @@ Result<Judgement> StopJudge::judge(const StopReply& reply, const Circumstances& 
   } else if (RecordedThread* recorded = recorder_.find(thread)) {
     stale = circumstances.maybe_stale && reply.pc == recorded->stop.pc;
     if (reply.pc) certain = recorder_.stopped_at(*recorded, *reply.pc);
-    recorded->stop.faulted = is_fault(reply.signal);
+    recorded->stop.faulted = is_fault(below_.system_signal(reply.signal));
   } else if (reply.pc) {
     recorder_.thread_created(thread, *reply.pc);
   }
@@ -49,8 +56,8 @@ Result<Judgement> StopJudge::judge(const StopReply& reply, const Circumstances& 
   // the debugger wants passed on.
   bool runs = circumstances.action != nullptr &&
               circumstances.action->kind == ResumeAction::Kind::kContinue;
-  bool passed =
-      passed_[reply.signal] || reply.signal == kProtocolSig32 || reply.signal == kProtocolSig33;
+  int signal = below_.system_signal(reply.signal);
+  bool passed = passed_[reply.signal] || signal == kSig32 || signal == kSig33;
   return runs && passed ? Judgement::kGoOnWithSignal : Judgement::kReport;
 }
 

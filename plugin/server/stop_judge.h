@@ -39,7 +39,13 @@ class StopJudge {
   void set_reports_threads(bool on) { reports_threads_ = on; }
   bool reports_threads() const { return reports_threads_; }
 
+  // The debugger wants the program stopped, and the server below may not have seen it run: whatever
+  // stops it next is reported. False: it has been told of a stop.
+  void set_interrupted(bool on) { interrupted_ = on; }
+  bool interrupted() const { return interrupted_; }
+
  private:
+  Result<Judgement> judge_alone(const rsp::StopReply& reply, const Circumstances& circumstances);
   Result<Judgement> trapped(const rsp::StopReply& reply, const rsp::ResumeAction* action,
                             bool certain);
   Result<bool> trap_was_sent(ThreadId thread);
@@ -47,7 +53,7 @@ class StopJudge {
   Below& below_;
   Recorder& recorder_;
   std::array<bool, 256> passed_{};
-  bool reports_threads_ = false;
+  bool reports_threads_ = false, interrupted_ = false;
 };
 
 }  // namespace tailtrace

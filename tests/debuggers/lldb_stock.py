@@ -1,6 +1,8 @@
 """The lldb that is installed, and how it is brought to our server."""
 
 import functools
+import os
+import pathlib
 import shutil
 import subprocess
 
@@ -44,6 +46,12 @@ def connecting(engine, program, port):
         commands.append("platform select remote-linux --sysroot /")
     return commands + [f"target create {program}",
                        f"process connect -p gdb-remote connect://127.0.0.1:{port}"]
+
+
+def debug_server(tailtrace, engine):
+    """An environment in which lldb starts our debug server by itself."""
+    server = pathlib.Path(tailtrace).with_name("tailtrace-lldb-server")
+    return {**os.environ, "LLDB_DEBUGSERVER_PATH": str(server), "TAILTRACE_ENGINE": engine}
 
 
 def script(before, commands):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The instructions that stock LLDB shows of a trace are those that single-stepping sees.
 
-    lldb_truth_test.py --tailtrace PROGRAM --programs FOLDER --engine step|qemu NAME...
+    lldb_truth_test.py --tailtrace PROGRAM --programs FOLDER --engine step|qemu|debug-server NAME...
 
-Both are held by the same server, so that program and libraries take the same path; where it is
-single-stepped nothing is recorded, and gdbserver or qemu's own stub does the steps.
+With `debug-server` LLDB starts tailtrace-lldb-server for the trace and its own server for the
+steps. Else both are held by the same server, so that program and libraries take the same path;
+where it is single-stepped nothing is recorded, and gdbserver or qemu's own stub does the steps.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import lldb_stock
 
 SKIPPED = 77
 TIMEOUT_S = 300
+DEBUG_SERVER = "debug-server"
 PCS = pathlib.Path(__file__).resolve().parent / "lldb_pcs.py"
 
 
@@ -36,29 +38,44 @@ def serve(command):
 
 def pcs(server_command, engine, program, function):
     """What a function of lldb_pcs.py finds with that server."""
-    server, port = serve(server_command)
+    server, port = serve(server_command) if server_command else (None, None)
     with tempfile.TemporaryDirectory(prefix="tailtrace-truth-") as folder:
         path = f"{folder}/pcs"
-        before = lldb_stock.connecting(engine, program, port)
+        if engine == DEBUG_SERVER:
+            before = [f"target create {program}", "settings set target.inherit-env false"]
+        else:
+            before = lldb_stock.connecting(engine, program, port)
         commands = ["breakpoint set --skip-prologue false --one-shot true --name main "
-                    f"--shlib {os.path.basename(program)}", "process continue",
+                    f"--shlib {os.path.basename(program)}",
+                    "run" if engine == DEBUG_SERVER else "process continue",
                     f"command script import {PCS}",
                     f'script lldb_pcs.{function}(lldb.debugger, "{path}")', "process kill"]
         try:
             output = subprocess.run(lldb_stock.command(), input=lldb_stock.script(before, commands),
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                    timeout=TIMEOUT_S, check=False).stdout
+                                    timeout=TIMEOUT_S, check=False,
+                                    env=environment(engine, function)).stdout
         finally:
-            server.kill()
-            server.wait()
+            if server:
+                server.kill()
+                server.wait()
         if not os.path.exists(path):
             sys.exit(f"{function} found nothing:\n{output}")
         return pathlib.Path(path).read_text(encoding="utf-8").split()
 
 
+def environment(engine, function):
+    """Where LLDB finds our debug server, and where it does not."""
+    if engine == DEBUG_SERVER and function == "by_trace":
+        return lldb_stock.debug_server(os.environ["TAILTRACE"], "step")
+    return {name: value for name, value in os.environ.items() if name != "LLDB_DEBUGSERVER_PATH"}
+
+
 def difference(program, engine, tailtrace):
     """What is wrong with the history of a program; None if nothing is."""
-    server = [tailtrace, "serve", "--once", f"--engine={engine}", "127.0.0.1:0", program]
+    server = None
+    if engine != DEBUG_SERVER:
+        server = [tailtrace, "serve", "--once", f"--engine={engine}", "127.0.0.1:0", program]
     wanted = pcs(server, engine, program, "by_steps")
     shown = pcs(server, engine, program, "by_trace")
     print(f"{os.path.basename(program)}: {len(wanted)} instructions")
@@ -77,8 +94,11 @@ def main():
     parser.add_argument("--engine", required=True)
     parser.add_argument("names", nargs="+")
     options = parser.parse_args()
-    tool = "gdbserver" if options.engine == "step" else "qemu-x86_64"
-    missing = lldb_stock.why_not() or ("" if shutil.which(tool) else f"{tool} is not installed")
+    tool = {"step": "gdbserver", "qemu": "qemu-x86_64", DEBUG_SERVER: "lldb-server-22"}
+    missing = lldb_stock.why_not()
+    if not missing and not shutil.which(tool[options.engine]):
+        missing = f"{tool[options.engine]} is not installed"
+    os.environ["TAILTRACE"] = options.tailtrace
     if missing:
         print(f"skipped: {missing}")
         return SKIPPED

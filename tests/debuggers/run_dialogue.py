@@ -63,15 +63,26 @@ def complaint(answer, expected):
     return None
 
 
+def start_ready(program):
+    """Starts a program that says when it is ready and waits for its input."""
+    process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    return process
+
+
+def end(process):
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
 class Server:
     """A `tailtrace serve` with a port, and the program that it attaches to, if any."""
 
     def __init__(self, command, program=None):
         self.inferior = None
         if program:
-            self.inferior = subprocess.Popen([program], stdin=subprocess.PIPE,
-                                             stdout=subprocess.PIPE)
-            self.inferior.stdout.readline()  # it says when it is ready
+            self.inferior = start_ready(program)
             command = command + [str(self.inferior.pid)]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -85,10 +96,8 @@ class Server:
 
     def end(self):
         for process in (self.process, self.inferior):
-            if process and process.poll() is None:
-                process.kill()
             if process:
-                process.wait()
+                end(process)
 
 
 def connection(options, connect, program):
@@ -131,9 +140,15 @@ def play_with_lldb(options, dialogue, folder):
     """As play_with_gdb."""
     program = f"{options.programs}/{dialogue.settings['program']}"
     connect = dialogue.settings["connect"]
-    server, connecting = None, []
+    server, inferior, connecting, env = None, None, [], None
     serve = [options.tailtrace, "serve", "--once", f"--engine={options.engine}"]
-    if connect in ("pipe", "port"):
+    if connect.startswith("debug-server"):
+        env = lldb_stock.debug_server(options.tailtrace, options.engine)
+        if connect == "debug-server":
+            connecting = [f"target create {program}"]
+        else:
+            inferior = start_ready(program)
+    elif connect in ("pipe", "port"):
         server = Server(serve + ["127.0.0.1:0", program])
         connecting = lldb_stock.connecting(options.engine, program, server.port)
     elif connect == "attach":
@@ -141,13 +156,17 @@ def play_with_lldb(options, dialogue, folder):
         connecting = lldb_stock.connecting(options.engine, program, server.port)
     elif connect != "none":
         sys.exit(f"unknown connect: {connect}")
-    words = {"engine": options.engine, "program": program, "folder": folder}
+    words = {"engine": options.engine, "program": program, "folder": folder,
+             "pid": inferior.pid if inferior else ""}
     commands = [command.format(**words) for command, _ in dialogue.steps]
     try:
-        output = run_debugger(lldb_stock.command(), lldb_stock.script(connecting, commands))
+        output = run_debugger(lldb_stock.command(), lldb_stock.script(connecting, commands),
+                              env)
     finally:
         if server:
             server.end()
+        if inferior:
+            end(inferior)
     return commands, answers_in(output), output
 
 

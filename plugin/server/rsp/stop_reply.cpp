@@ -10,6 +10,7 @@ namespace {
 
 // The pc of x86-64's target descriptions.
 constexpr std::string_view kPcRegister = "10";
+constexpr std::uint8_t kTrap = 5;  // SIGTRAP, to everybody
 
 // A register of 8 bytes in the target's order, which is little-endian.
 std::optional<Address> parse_register(std::string_view digits) {
@@ -46,11 +47,29 @@ std::uint16_t reason_of(std::string_view key) {
   return 0;
 }
 
+// The reasons that lldb-server names. A signal that is a trap was sent; a trace is a finished step.
+std::uint16_t named_reason(std::string_view name, std::uint8_t signal) {
+  if (name == "breakpoint") return StopReply::kSwBreak;
+  if (name == "watchpoint") return StopReply::kWatch;
+  if (name == "exec") return StopReply::kExec;
+  if (name == "fork") return StopReply::kFork;
+  if (name == "vfork") return StopReply::kVfork;
+  if (name == "vforkdone") return StopReply::kVforkDone;
+  bool is_plain = name == "trace" || (name == "signal" && signal != kTrap);
+  return is_plain ? 0 : StopReply::kOther;
+}
+
 void take_pair(StopReply& reply, std::string_view key, std::string_view value) {
   if (key == kPcRegister) {
     reply.pc = parse_register(value);
   } else if (key == "thread") {
     reply.thread = parse_thread(value);
+  } else if (key == "reason") {
+    reply.reasons |= named_reason(value, reply.signal);
+  } else if (key == "threads") {
+    reply.threads = value;
+  } else if (key == "thread-pcs") {
+    reply.thread_pcs = value;
   } else if (!key.empty() && !(key.size() <= 4 && parse_hex(key))) {
     std::uint16_t reason = reason_of(key);
     reply.reasons |= reason;

@@ -43,6 +43,9 @@ struct StopReply {
   std::optional<std::int32_t> process;  // of kExited and kKilled
   std::optional<Address> pc;            // from the expedited registers
   std::optional<ThreadSelector> child;  // of kFork and kVfork
+  // Of lldb-server: all threads of the process and where they are, hexadecimal numbers separated by
+  // commas; parts of what was parsed.
+  std::string_view threads, thread_pcs;
 
   // A trap without any further reason: what a finished single step looks like.
   bool is_plain_trap() const { return kind == Kind::kStopped && signal == 5 && reasons == 0; }

@@ -36,6 +36,20 @@ TEST(StopReplies, TellThreadPlaceAndReason) {
   EXPECT_EQ(stop->reasons, StopReply::kSwBreak);
 }
 
+TEST(StopReplies, OfLldbServerNameTheReason) {
+  auto stop = parse_stop_reply("T05thread:p10.11;threads:10,11;thread-pcs:0012,0034;reason:trace;");
+  ASSERT_TRUE(stop);
+  EXPECT_TRUE(stop->is_plain_trap());
+  EXPECT_EQ(stop->threads, "10,11");
+  EXPECT_EQ(stop->thread_pcs, "0012,0034");
+  auto reasons = [](const char* text) { return parse_stop_reply(text)->reasons; };
+  EXPECT_EQ(reasons("T05thread:p1.1;reason:breakpoint;"), StopReply::kSwBreak);
+  EXPECT_EQ(reasons("T05thread:p1.1;reason:watchpoint;"), StopReply::kWatch);
+  EXPECT_EQ(reasons("T05thread:p1.1;reason:exec;"), StopReply::kExec);
+  EXPECT_EQ(reasons("T13thread:p1.1;reason:signal;"), 0);
+  EXPECT_EQ(reasons("T05thread:p1.1;reason:signal;"), StopReply::kOther);
+}
+
 TEST(StopReplies, OfForksNameTheChild) {
   auto stop = parse_stop_reply("T05fork:p20.20;thread:p10.10;");
   ASSERT_TRUE(stop);
