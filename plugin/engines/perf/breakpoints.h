@@ -2,7 +2,10 @@
 // one of the four debug registers of a thread, which debuggers' own hardware breakpoints and
 // watchpoints share with them.
 //
-// They need no PMU: they work on every machine where perf events do.
+// They need no PMU: they work on every machine where perf events do. Some virtual machines, though,
+// forget now and then which register was hit (5 of a million hits on a busy one): the kernel then
+// sends the thread a SIGTRAP with si_code TRAP_BRKPT. A tracer leaves that signal out, and the same
+// hit comes again and counts.
 //
 // Threading: one thread at a time.
 #pragma once
