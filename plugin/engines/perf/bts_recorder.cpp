@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "decoder/bts/area_growth.h"
 #include "decoder/bts/branch_list.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/flow_recorder.h"
@@ -21,12 +22,13 @@ std::uint64_t buffer_for(const PerfConfig& config, std::uint64_t record_bytes) {
 
 class BtsAreaRecorder final : public FlowRecorder {
  public:
-  BtsAreaRecorder(Event event, std::size_t keep, std::optional<Address> start)
-      : FlowRecorder(std::move(event), keep, start), seen_(event_.aux().size()) {}
+  BtsAreaRecorder(Event event, std::optional<Event> clock, std::size_t keep,
+                  std::optional<Address> start)
+      : FlowRecorder(std::move(event), keep, start),
+        clock_(std::move(clock)),
+        seen_(event_.aux().size() - event_.aux().size() % kBtsRecordSize_bytes) {}
 
  protected:
-  // Nobody tells how often the area went round. Where it did not, all but the new records is as it
-  // was seen last.
   Result<void> take(bts::BranchFlow& flow) override {
     const ByteSpan area = event_.aux();
     const std::uint64_t capacity = area.size() - area.size() % kBtsRecordSize_bytes;
@@ -34,12 +36,13 @@ class BtsAreaRecorder final : public FlowRecorder {
     if (auto view = order_aux_area(area, head, AuxHead::kRecordOffset); !view)
       return fail(std::move(view.error()));
     const std::uint64_t new_bytes = (head + capacity - seen_head_) % capacity;
-    const bool continued = is_as_seen(head % capacity, new_bytes);
-    if (!continued) flow.lost(GapCause::kOverwritten);
+    const bts::Growth growth = growth_until(head % capacity);
+    if (growth != bts::Growth::kContinued) flow.lost(GapCause::kOverwritten);
     auto holes = read_aux_holes(event_, seen_ring_head_ - event_.data_head(), capacity);
     if (!holes) return fail(std::move(holes.error()));
     seen_ring_head_ = event_.data_head();
-    std::uint64_t before_head = continued ? new_bytes : capacity;
+    // All of it is new; else what is behind the old head is, and the rest may have been shown.
+    std::uint64_t before_head = growth == bts::Growth::kWentRound ? capacity : new_bytes;
     for (const AuxHole& hole : *holes) {
       if (hole.before_head_bytes > before_head) continue;
       add(flow, head, before_head, hole.before_head_bytes);
@@ -63,20 +66,22 @@ class BtsAreaRecorder final : public FlowRecorder {
     for (const bts::Branch& branch : list.branches) flow.add(branch);
   }
 
-  bool is_as_seen(std::uint64_t head, std::uint64_t new_bytes) const {
-    const ByteSpan area = event_.aux();
-    const std::uint64_t capacity = area.size() - area.size() % kBtsRecordSize_bytes;
-    auto same = [&](std::uint64_t begin, std::uint64_t end) {
-      return std::memcmp(area.data() + begin, seen_.data() + begin, end - begin) == 0;
-    };
-    if (new_bytes == 0) return same(0, capacity);
-    if (head > seen_head_) return same(0, seen_head_) && same(head, capacity);
-    return same(head, seen_head_);
+  // Nobody tells how often the area went round since it was seen last. Where what it holds does
+  // not say either, the thread's time on a CPU may: it was too short for a whole round.
+  bts::Growth growth_until(std::uint64_t head) {
+    constexpr std::uint64_t kLeastForARecord_ns = 1;  // three stores and the branch
+    auto now_ns = clock_ ? clock_->count() : Result<std::uint64_t>(fail(ErrorCode::kGone, "clock"));
+    const std::uint64_t ran_ns = now_ns ? *now_ns - seen_ns_ : ~0ull;
+    if (now_ns) seen_ns_ = *now_ns;
+    const auto growth =
+        bts::growth_since(seen_, seen_head_, event_.aux().first(seen_.size()), head);
+    const bool too_short = ran_ns < seen_.size() / kBtsRecordSize_bytes * kLeastForARecord_ns;
+    return growth == bts::Growth::kUndecided && too_short ? bts::Growth::kContinued : growth;
   }
 
+  std::optional<Event> clock_;  // of the thread's time on a CPU; not every machine lets us have it
   Bytes seen_;  // the area as it was last time; zeros at first, as the kernel gives it out
-  std::uint64_t seen_head_ = 0;
-  std::uint64_t seen_ring_head_ = 0;
+  std::uint64_t seen_head_ = 0, seen_ring_head_ = 0, seen_ns_ = 0;
 };
 
 class BtsSampleRecorder final : public FlowRecorder {
@@ -115,7 +120,11 @@ Recorders record_bts_area(Kernel& kernel, const PerfConfig& config, ThreadId thr
   std::uint64_t size = std::min(buffer_for(config, kBtsRecordSize_bytes), kMaxBtsArea_bytes);
   auto event = open_aux_event(kernel, Purpose::kBtsArea, attr, {thread.tid, -1}, size);
   if (!event) return fail(std::move(event.error()));
-  return std::make_unique<BtsAreaRecorder>(std::move(*event), config.records.ring_records, start);
+  perf_event_attr clock = plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+  auto timed = Event::open(kernel, Purpose::kSideband, clock, {thread.tid, -1});
+  return std::make_unique<BtsAreaRecorder>(std::move(*event),
+                                           timed ? std::optional(std::move(*timed)) : std::nullopt,
+                                           config.records.ring_records, start);
 }
 
 Recorders record_bts_samples(Kernel& kernel, const PerfConfig& config, ThreadId thread,
