@@ -227,10 +227,13 @@ void PacketWriter::evd(std::uint8_t type, std::uint64_t payload) {
   little_endian(payload, 8);
 }
 
-void PacketWriter::trig(std::uint16_t payload) {
+void PacketWriter::trig(std::uint8_t triggers, std::optional<std::uint16_t> count, bool several,
+                        bool fup_follows) {
   flush();
   byte(0xd9);
-  little_endian(payload, 2);
+  byte((several ? 0x20u : 0u) | (count ? 0x40u : 0u) | (fup_follows ? 0x80u : 0u));
+  byte(triggers);
+  if (count) little_endian(*count, 2);
 }
 
 void PacketWriter::tsc(std::uint64_t ticks) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "decoder/base/bytes.h"
@@ -89,14 +90,16 @@ class PacketWriter {
   void bep(bool fup_follows);
   void cfe(std::uint8_t type, std::uint8_t vector, bool fup_follows);
   void evd(std::uint8_t type, std::uint64_t payload);
-  void trig(std::uint16_t payload);
+  // `count`: instructions since the last packet with an address.
+  void trig(std::uint8_t triggers, std::optional<std::uint16_t> count, bool several,
+            bool fup_follows);
 
   // These leave the outcomes alone.
   void pad() { byte(0x00); }
   void tsc(std::uint64_t ticks);
   void tma(std::uint16_t ctc, std::uint16_t fast_counter);
   void mtc(std::uint8_t ctc);
-  void cyc(std::uint64_t cycles);
+  void cyc(std::uint64_t cycles);  // less than 2^61
   void cbr(std::uint8_t ratio);
   void mnt(std::uint64_t payload);
 

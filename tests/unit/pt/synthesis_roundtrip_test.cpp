@@ -114,15 +114,20 @@ TEST_P(SynthesisRoundTrip, GivesTheSameRecords) {
     WalkOptions walk_options;
     walk_options.branches = 2000;
     walk_options.transactions = seed % 2 == 0;
+    walk_options.times = true;
     Walk walk = random_walk(program, seed + 1000, walk_options);
     std::vector<BranchRecord> wanted =
         without_pauses(PtWords(program).rewrite(walk.snapshot.records));
-    auto decoder = GetParam()(*program.image(), {});
+    DecoderConfig config;
+    config.timing = SynthesisOptions{}.clocks;
+    auto decoder = GetParam()(*program.image(), config);
     for (std::uint64_t period : {0, 1, 300}) {
       SCOPED_TRACE(seed * 1000 + period);
       SynthesisOptions options;
       options.psb_period_bytes = period;
       options.return_compression = seed % 3 != 0;
+      options.timing = static_cast<SynthesisTiming>(seed % 4);
+      options.pause_at_psb = seed % 5 == 0;
       auto trace = synthesize(walk.snapshot.records, *program.image(), {}, options);
       ASSERT_TRUE(trace);
       expect_same(decode(*decoder, *trace), wanted);

@@ -152,6 +152,40 @@ TEST(Synthesis, TheNewestInstructionsComeWithoutTheOlderOnes) {
             (List{0x1000, 0x1001, 0x1002, 0x1000, 0x1001, 0x1002, 0x1000}));
 }
 
+// 40 is INC in 32- and 16-bit code and a prefix in 64-bit code; 66 90 is one instruction in each.
+TEST(Synthesis, CodeOf32And16BitsIsReadAsSuch) {
+  for (CodeMode mode : {CodeMode::k32, CodeMode::k16}) {
+    Hand hand(0x1000, "4074fdc3");  // 1000: inc; 1001: jz 1000; 1003: ret
+    hand.add(0, 0x1000, 0, RecordKind::kEnable);
+    hand.add(0x1001, 0x1000, 2, RecordKind::kConditional);
+    hand.add(0x1003, 0x1000, 3, RecordKind::kReturn);
+    hand.add(0x1001, 0, 1, RecordKind::kDisable, kFlagAsync);
+    SynthesisOptions options;
+    options.mode = mode;
+    LibiptWalk seen = hand.walk(options);
+    EXPECT_EQ(seen.errors, Texts{});
+    EXPECT_EQ(values(seen.instructions), (List{0x1000, 0x1001, 0x1000, 0x1001, 0x1003, 0x1000}));
+  }
+}
+
+// What ran code that is no longer there cannot be shown to who has only the newest.
+TEST(Synthesis, OldCodeThatDiffersIsABreakForWhoSeesOnlyTheNewest) {
+  Hand hand(0x1000, "90eb0e");                              // 1000: nop; jmp 1011
+  ASSERT_TRUE(hand.code.add({0x1011}, *from_hex("ebed")));  // 1011: jmp 1000
+  hand.add(0, 0x1000, 0, RecordKind::kEnable);
+  hand.add(0x1001, 0x1011, 2, RecordKind::kJump);
+  hand.add(0x1011, 0x1000, 1, RecordKind::kJump);
+  hand.add(0x1000, 0x1000, 0, RecordKind::kCodeChange, kFlagAsync);
+  ASSERT_TRUE(hand.code.add({0x1000}, *from_hex("0f1f00eb0c"), {1}));  // a longer nop; jmp 1011
+  hand.add(0x1003, 0x1011, 2, RecordKind::kJump);
+  hand.add(0x1011, 0, 0, RecordKind::kDisable, kFlagAsync);
+  SynthesisOptions options;
+  options.newest_code = true;
+  LibiptWalk seen = hand.walk(options);
+  EXPECT_EQ(seen.errors, Texts{});
+  EXPECT_EQ(values(seen.instructions), (List{0x1011, 0x1000, 0x1003}));
+}
+
 TEST(Synthesis, RecordsThatUnfoldBeyondTheLimitAreAnError) {
   Hand hand(0x1000, "74007400ebfa");
   hand.add(0, 0x1000, 0, RecordKind::kEnable);

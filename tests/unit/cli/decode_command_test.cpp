@@ -1,0 +1,183 @@
+// `tailtrace decode` as a user has it: files in, lines out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "decoder/pt/packet_writer.h"
+#include "plugin/cli/command.h"
+#include "plugin/cli/commands.h"
+#include "plugin/cli/decode_input.h"
+#include "tests/support/temp_folder.h"
+
+namespace tailtrace {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+struct Outcome {
+  int status = 0;
+  std::string out, err;
+};
+
+class DecodeCommand : public testing::Test {
+ protected:
+  DecodeCommand() {
+    // 1000: jnz 1004;  1002: jmp rax;  1004: nop;  1005: jmp rax
+    write("code", {0x75, 0x02, 0xff, 0xe0, 0x90, 0xff, 0xe0});
+    pt::PacketWriter out;
+    out.psb();
+    out.mode_exec(CodeMode::k64);
+    out.fup({0x1000});
+    out.psbend();
+    out.tnt(true);
+    out.tip({0x1000});
+    out.tnt(false);
+    out.tip({0x1004});
+    out.fup({0x1004});
+    out.tip_pgd_suppressed();
+    write("trace", out.take());
+  }
+
+  void write(const std::string& name, const Bytes& bytes) {
+    std::ofstream(folder_.file(name), std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  std::string trace() const { return folder_.file("trace"); }
+  std::string code() const { return folder_.file("code") + "@0x1000"; }
+
+  Outcome run(std::vector<std::string> more, bool with_code = true) {
+    std::vector<std::string> args = {"decode", "--pt", trace()};
+    if (with_code) args.insert(args.end(), {"--code", code()});
+    args.insert(args.end(), more.begin(), more.end());
+    return run_alone(std::move(args));
+  }
+  static Outcome run_alone(std::vector<std::string> args) {
+    char *out_text = nullptr, *err_text = nullptr;
+    std::size_t out_size = 0, err_size = 0;
+    std::FILE* out = ::open_memstream(&out_text, &out_size);
+    std::FILE* err = ::open_memstream(&err_text, &err_size);
+    Outcome outcome;
+    outcome.status = run_command_line(all_commands(), std::move(args), out, err);
+    std::fclose(out);
+    std::fclose(err);
+    outcome.out.assign(out_text, out_size);
+    outcome.err.assign(err_text, err_size);
+    std::free(out_text);
+    std::free(err_text);
+    return outcome;
+  }
+
+  TempFolder folder_;
+};
+
+constexpr const char* kAddresses =
+    "0000000000001000\n"
+    "0000000000001004\n"
+    "0000000000001005\n"
+    "0000000000001000\n"
+    "0000000000001002\n"
+    "[disabled]\n";
+
+TEST_F(DecodeCommand, PrintsEveryAddressAndEvent) {
+  Outcome outcome = run({});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, kAddresses);
+}
+
+TEST_F(DecodeCommand, PrintsTheSameWithIntelsDecoder) {
+  EXPECT_EQ(run({"--decoder=libipt"}).out, kAddresses);
+}
+
+TEST_F(DecodeCommand, PrintsInstructions) {
+  std::string text = run({"--print=instructions"}).out;
+  EXPECT_THAT(text, testing::StartsWith("0000000000001000  jnz 0x"));
+  EXPECT_THAT(text, HasSubstr("0000000000001004  nop\n"));
+  EXPECT_THAT(text, HasSubstr("0000000000001002  jmp rax\n"));
+}
+
+TEST_F(DecodeCommand, PrintsEventsOnly) {
+  EXPECT_EQ(run({"--print=events"}).out, "[disabled, at: 0000000000001004]\n");
+}
+
+TEST_F(DecodeCommand, PrintsRecords) {
+  std::string text = run({"--print=records"}).out;
+  EXPECT_THAT(text, HasSubstr("0000000000001000 0000000000001004      1 conditional\n"));
+  EXPECT_THAT(text, HasSubstr("0000000000001005 0000000000001000      2 indirect-jump\n"));
+  EXPECT_THAT(text, HasSubstr("0000000000001002 0000000000001004      2 indirect-jump\n"));
+}
+
+TEST_F(DecodeCommand, JsonHoldsTheSameAsTheText) {
+  json document = json::parse(run({"--json"}).out);
+  EXPECT_EQ(document.at("schema"), "tailtrace.decode/1");
+  EXPECT_EQ(document.at("decoder"), "flow");
+  std::vector<std::string> addresses;
+  for (const json& item : document.at("items"))
+    if (item.contains("instruction")) addresses.push_back(item["instruction"]);
+  EXPECT_EQ(addresses,
+            (std::vector<std::string>{"0x1000", "0x1004", "0x1005", "0x1000", "0x1002"}));
+  EXPECT_EQ(document["items"].back().at("event"), "async-disabled");
+}
+
+TEST_F(DecodeCommand, JsonLinesAreADocumentEach) {
+  std::istringstream lines(run({"--json=lines", "--print=records"}).out);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    json item = json::parse(line);
+    EXPECT_EQ(item.at("schema"), "tailtrace.decode/1");
+    EXPECT_TRUE(item.contains("kind")) << line;
+  }
+  EXPECT_GE(count, 4u);
+}
+
+TEST_F(DecodeCommand, WithoutCodeThereIsAGapAndStrictFails) {
+  Outcome outcome = run({}, false);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("error: the bytes of an executed instruction are not known"));
+  outcome = run({"--strict"}, false);
+  EXPECT_EQ(outcome.status, 6);
+  EXPECT_THAT(outcome.err, HasSubstr("gap"));
+}
+
+TEST_F(DecodeCommand, AnEmptyTraceIsNothing) {
+  write("trace", {});
+  Outcome outcome = run({"--strict"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(DecodeCommand, UsageErrorsNameWhatIsWrong) {
+  EXPECT_EQ(run_alone({"decode"}).status, 2);
+  EXPECT_EQ(run({"--cpu=zwölf"}).status, 2);
+  EXPECT_EQ(run({"--print=nothing"}).status, 2);
+  Outcome outcome = run({"--code", folder_.file("code")}, false);
+  EXPECT_NE(outcome.status, 0) << "raw code needs an address";
+  EXPECT_THAT(outcome.err, HasSubstr("code"));
+}
+
+TEST_F(DecodeCommand, AFileThatIsNotThereIsNamed) {
+  Outcome outcome = run_alone({"decode", "--pt", folder_.file("missing"), "--code", code()});
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("missing"));
+}
+
+TEST(DecodeInput, ACpuIsFamilyModelAndStepping) {
+  EXPECT_EQ(*parse_cpu("6/85/4"), (pt::Cpu{6, 85, 4}));
+  EXPECT_EQ(*parse_cpu("0x6/0x55"), (pt::Cpu{6, 85, 0}));
+  for (const char* bad : {"", "6", "6/", "6/85/4/1", "6/256/4", "65536/1/1", "six/85"})
+    EXPECT_FALSE(parse_cpu(bad)) << bad;
+}
+
+TEST(DecodeInput, ACodeFileMayHaveAnAddress) {
+  EXPECT_EQ(parse_code_file("a@b.bin").path, "a@b.bin");
+  EXPECT_FALSE(parse_code_file("a@b.bin").at);
+  EXPECT_EQ(parse_code_file("a@b@0x1000").path, "a@b");
+  EXPECT_EQ(parse_code_file("a@b@0x1000").at, Address{0x1000});
+}
+
+}  // namespace
+}  // namespace tailtrace
