@@ -44,6 +44,7 @@ void LldbReplay::announce(rsp::FeatureList& features) {
 
 void LldbReplay::forget_debugger() {
   past_.reset();
+  planned_ = 0;
   breakpoints_.clear();
 }
 
@@ -60,7 +61,12 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
   auto in_past = means_past();
   if (!in_past) return fail(std::move(in_past.error()));
   Result<std::string> answer;
-  if (packet == "bc") {
+  static constexpr std::string_view kBack = "QTailtraceBack:";
+  if (packet.starts_with(kBack)) {
+    answer = plan_back(packet.substr(kBack.size()));
+  } else if (planned_ != 0 && packet.starts_with("vCont;")) {
+    answer = take_planned();
+  } else if (packet == "bc") {
     answer = back(Until::kBreakpoint);
   } else if (packet == "bs") {
     answer = back(Until::kOneInstruction);

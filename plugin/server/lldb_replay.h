@@ -3,6 +3,21 @@
 // `bc` and `bs` (backwards), and the requests to run while the thread is in the past, walk its
 // history; breakpoints that the debugger has inserted stop it, and so do both ends: of the program
 // counter's past only the program counter is known, so all other registers are refused there.
+// LLDB itself has no way to step back by less than to a breakpoint. The LLDB plugin has:
+// `QTailtraceBack:STEP` is answered with `OK` when there is such a step in the history, and the
+// next request to run takes it. Otherwise with `begin`: the history begins here, or with `none`:
+// there is none of the thread.
+//
+//   insn               to the instruction executed before
+//   over               the same in this function or its caller: calls made by it count as one
+//   range;BEGIN;END    as far as `over` leads again and again while the pc is in [BEGIN, END)
+//   into;BEGIN;END     the same, but to the end of the first function that was called on the way
+//   out                to the call of this function
+//   breakpoint         to the breakpoint before, else to where the history begins
+//   goto;NUMBER        to the item with that number; one more than there are is the present
+//
+// A breakpoint on the way ends a step, but for `goto`.
+//
 // Past the newest point the program is where it really stands, and runs with the next request.
 //
 // Threading: one thread at a time.
@@ -52,8 +67,18 @@ class LldbReplay {
     std::unique_ptr<HistoryCursor> at;  // the instruction to be executed next
   };
   enum class Until { kOneInstruction, kBreakpoint };
+  // A step back as `QTailtraceBack` names it.
+  struct BackStep {
+    enum class Kind { kInstruction, kOver, kRange, kInto, kOut, kBreakpoint };
+    Kind kind = Kind::kInstruction;
+    Address begin, end;  // of kRange and kInto
+  };
 
   Result<std::string> back(Until until);
+  Result<std::string> plan_back(std::string_view step);
+  std::string plan(std::uint64_t number);
+  std::uint64_t target_of(const BackStep& step, std::uint64_t from);
+  std::string take_planned();
   Result<std::optional<std::string>> forward(std::string_view packet);
   Result<bool> enter();
   std::string stop_reply(ThreadId thread, std::string_view edge) const;
@@ -72,6 +97,7 @@ class LldbReplay {
   Recorder& recorder_;
   bool single_registers_;
   std::optional<Past> past_;
+  std::uint64_t planned_ = 0;  // where the next request to run leads; 0: nowhere in particular
   std::multiset<Address> breakpoints_;
   std::vector<RegisterPlace> registers_;  // by number
 };

@@ -8,6 +8,8 @@
 namespace tailtrace {
 namespace {
 
+// How long LLDB is to wait for an answer: a history may have to be made for it.
+constexpr std::string_view kPatience = "default_packet_timeout:60;";
 constexpr std::string_view kInterrupted = "T13";  // SIGSTOP, as lldb-server stops a program
 
 // The next part of a list, which it is taken off.
@@ -96,6 +98,12 @@ Result<std::optional<std::string>> LldbServerFace::answer(std::string_view packe
     return std::optional(std::string());
   if (packet.starts_with("QPassSignals:") && recorder_.needs_steps())
     return std::optional<std::string>("OK");  // a step that a signal came between must be known
+  if (packet == "qHostInfo") {
+    auto info = below_.ask(packet);
+    if (!info) return fail(std::move(info.error()));
+    if (!info->starts_with('E') && !info->empty()) *info += kPatience;
+    return std::optional(std::move(*info));
+  }
   if (!packet.starts_with(kWhy)) return std::optional<std::string>();
   auto why = why_stopped(packet.substr(kWhy.size()));
   if (!why) return fail(std::move(why.error()));

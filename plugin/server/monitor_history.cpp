@@ -55,10 +55,11 @@ Range cut(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
 }  // namespace
 
 std::string_view MonitorHistory::help() {
-  return "monitor tailtrace instruction-history [RANGE]\n"
+  return "monitor tailtrace instruction-history [/fs] [RANGE]\n"
          "monitor tailtrace function-call-history [RANGE]\n"
          "                                    what the thread did last; a range is N, N,M, N,+K,\n"
-         "                                    N,-K or -, counted from 1 or back from -1\n"
+         "                                    N,-K or -, counted from 1 or back from -1;\n"
+         "                                    /f folds loops, /s tells source lines\n"
          "monitor tailtrace items FIRST COUNT [pPID.TID]\n"
          "monitor tailtrace calls FIRST COUNT [pPID.TID]\n"
          "                                    the same for scripts, as JSON lines: COUNT of them "
@@ -109,10 +110,17 @@ bool MonitorHistory::Arguments::number(std::uint64_t& number, std::uint64_t leas
 std::string MonitorHistory::instruction_history(Arguments arguments) {
   const History& history = *made_->history;
   if (history.size() == 0) return "No instruction was recorded yet.\n";
-  auto range = parse_range(arguments.word(), {history.size(), 10, made_->shown_items});
+  ListingOptions listing{.addresses = true};
+  std::string_view word = arguments.word();
+  if (word.starts_with('/')) {
+    listing.fold = word.find('f') != std::string_view::npos;
+    listing.lines = word.find('s') != std::string_view::npos;
+    word = arguments.word();
+  }
+  auto range = parse_range(word, {history.size(), 10, made_->shown_items});
   if (!range) return range.error().to_string() + "\n";
   made_->shown_items = *range;
-  return instructions_text(history, *made_->symbols, *range, {.addresses = true}, kMaxText_bytes);
+  return instructions_text(history, *made_->symbols, *range, listing, kMaxText_bytes);
 }
 
 std::string MonitorHistory::function_call_history(Arguments arguments) {

@@ -54,6 +54,10 @@ def debug_server(tailtrace, engine):
     return {**os.environ, "LLDB_DEBUGSERVER_PATH": str(server), "TAILTRACE_ENGINE": engine}
 
 
+def plugin(tailtrace):
+    return pathlib.Path(tailtrace).parent / "lldb" / "liblldb-tailtrace.so"
+
+
 def script(before, commands):
     """What lldb reads on stdin: a mark before each command, and nothing runs in the background."""
     lines = ["script lldb.debugger.SetAsync(False)", "settings set auto-confirm true",

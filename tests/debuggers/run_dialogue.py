@@ -157,6 +157,7 @@ def play_with_lldb(options, dialogue, folder):
     elif connect != "none":
         sys.exit(f"unknown connect: {connect}")
     words = {"engine": options.engine, "program": program, "folder": folder,
+             "plugin": lldb_stock.plugin(options.tailtrace),
              "pid": inferior.pid if inferior else ""}
     commands = [command.format(**words) for command, _ in dialogue.steps]
     try:

@@ -1,0 +1,117 @@
+#include "plugin/lldb/back.h"
+
+#include <fmt/format.h>
+
+namespace tailtrace::lldb_plugin {
+namespace {
+
+// Functions without source that one step back goes out of, one after the other.
+constexpr int kMaxOuts = 100;
+
+// While it lives, commands that let the program run return when it has stopped.
+class Synchronous {
+ public:
+  explicit Synchronous(lldb::SBDebugger& debugger)
+      : debugger_(debugger), was_async_(debugger.GetAsync()) {
+    debugger_.SetAsync(false);
+  }
+  ~Synchronous() { debugger_.SetAsync(was_async_); }
+
+ private:
+  lldb::SBDebugger& debugger_;
+  bool was_async_;
+};
+
+struct Moved {
+  bool moved = false;
+  std::string shown;  // what LLDB says of the stop
+};
+
+// One step of the server's. Errors: kNegative when the thread has no history.
+Result<Moved> move(Session& session, const std::string& step) {
+  auto answer = session.packet("QTailtraceBack:" + step);
+  if (!answer) return fail(std::move(answer.error()));
+  if (*answer == "begin") return Moved{};
+  if (*answer != "OK")
+    return fail(ErrorCode::kNegative, "cannot step back", "the thread is not recorded",
+                "tailtrace start");
+  auto shown = session.command("thread step-inst");
+  if (!shown) return fail(std::move(shown.error()));
+  return Moved{true, std::move(*shown)};
+}
+
+Result<void> show(Session& session, const Moved& moved) {
+  if (!moved.moved)
+    return fail(ErrorCode::kNegative, "cannot step back", "the history begins here");
+  session.print(moved.shown);
+  return {};
+}
+
+lldb::SBLineEntry line_at(Session& session, lldb::addr_t address) {
+  return session.target().ResolveLoadAddress(address).GetLineEntry();
+}
+
+bool same_line(const lldb::SBLineEntry& a, const lldb::SBLineEntry& b) {
+  return a.IsValid() && b.IsValid() && a.GetLine() == b.GetLine() &&
+         a.GetFileSpec() == b.GetFileSpec();
+}
+
+// The code around `pc` that belongs to its line, as `BEGIN;END`; empty when it has none.
+std::string code_of_line(Session& session, lldb::addr_t pc) {
+  lldb::SBTarget target = session.target();
+  lldb::SBLineEntry line = line_at(session, pc);
+  if (!line.IsValid()) return {};
+  lldb::addr_t begin = line.GetStartAddress().GetLoadAddress(target);
+  lldb::addr_t end = line.GetEndAddress().GetLoadAddress(target);
+  for (lldb::SBLineEntry next; same_line(line, next = line_at(session, end));) {
+    lldb::addr_t further = next.GetEndAddress().GetLoadAddress(target);
+    if (further <= end) break;
+    end = further;
+  }
+  for (lldb::SBLineEntry before; same_line(line, before = line_at(session, begin - 1));) {
+    lldb::addr_t further = before.GetStartAddress().GetLoadAddress(target);
+    if (further >= begin) break;
+    begin = further;
+  }
+  return fmt::format("{:x};{:x}", begin, end);
+}
+
+lldb::addr_t pc_of(Session& session) { return session.thread().GetFrameAtIndex(0).GetPC(); }
+
+Result<void> move_and_show(Session& session, const std::string& step) {
+  Synchronous synchronous(session.debugger());
+  auto moved = move(session, step);
+  if (!moved) return fail(std::move(moved.error()));
+  return show(session, *moved);
+}
+
+}  // namespace
+
+Result<void> back_instruction(Session& session) { return move_and_show(session, "insn"); }
+
+Result<void> back_out(Session& session) { return move_and_show(session, "out"); }
+
+Result<void> back_to_breakpoint(Session& session) { return move_and_show(session, "breakpoint"); }
+
+Result<void> go_to(Session& session, std::uint64_t number) {
+  return move_and_show(session, fmt::format("goto;{}", number));
+}
+
+Result<void> back_line(Session& session, bool into) {
+  Synchronous synchronous(session.debugger());
+  auto last = move(session, into ? "insn" : "over");
+  if (!last || !last->moved) return last ? show(session, *last) : fail(std::move(last.error()));
+  for (int outs = 0; outs < kMaxOuts; ++outs) {
+    std::string code = code_of_line(session, pc_of(session));
+    // Nobody wants to be shown a function without source on the way: back to its call.
+    auto next = move(session, code.empty() ? "out" : (into ? "into;" : "range;") + code);
+    if (!next) return fail(std::move(next.error()));
+    if (!next->moved) break;
+    last = std::move(next);
+    if (!code.empty() && !line_at(session, pc_of(session)).IsValid()) continue;
+    if (!code.empty() && code == code_of_line(session, pc_of(session))) break;
+  }
+  return show(session, *last);
+}
+
+}  // namespace tailtrace::lldb_plugin

@@ -1,0 +1,23 @@
+// Stepping backwards in the history: by instruction, by line, over and out of calls, to a position.
+// The server finds the way; LLDB believes that it lets the program run, and so sees where it is.
+//
+// Threading: on LLDB's thread, for the time of one command.
+#pragma once
+
+#include "plugin/lldb/session.h"
+
+namespace tailtrace::lldb_plugin {
+
+// Each prints where the thread stands then. Errors: kNegative at the beginning of the history, or
+// when there is none.
+Result<void> back_instruction(Session& session);
+// To the beginning of the line; where it stands there, of the line before. `into`: functions with
+// source that were called from it are entered, else gone over.
+Result<void> back_line(Session& session, bool into);
+Result<void> back_out(Session& session);
+// To the breakpoint before, else to where the history begins.
+Result<void> back_to_breakpoint(Session& session);
+// `number` counts from 1, the oldest; one more than there are is the present.
+Result<void> go_to(Session& session, std::uint64_t number);
+
+}  // namespace tailtrace::lldb_plugin

@@ -1,0 +1,177 @@
+#include "plugin/lldb/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+namespace tailtrace::lldb_plugin {
+namespace {
+
+// Instructions that one question to the server asks for, and all that are looked at.
+constexpr std::uint64_t kPiece = 2000, kMaxSearched = 100'000;
+constexpr std::size_t kMaxAddresses = 200;
+
+std::optional<std::uint64_t> number_in(std::string_view digits, int base = 10) {
+  std::uint64_t number = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
+    return std::nullopt;
+  return number;
+}
+
+void add_functions(lldb::SBTarget& target, const std::string& name,
+                   std::vector<lldb::addr_t>& found) {
+  lldb::SBSymbolContextList functions = target.FindFunctions(name.c_str());
+  for (std::uint32_t i = 0; i < functions.GetSize(); ++i) {
+    lldb::SBSymbolContext one = functions.GetContextAtIndex(i);
+    lldb::SBAddress start = one.GetFunction().IsValid() ? one.GetFunction().GetStartAddress()
+                                                        : one.GetSymbol().GetStartAddress();
+    found.push_back(start.GetLoadAddress(target));
+  }
+}
+
+void add_lines(lldb::SBTarget& target, const std::string& file, std::uint64_t line,
+               std::vector<lldb::addr_t>& found) {
+  lldb::SBFileSpec spec(file.c_str(), false);
+  lldb::SBSymbolContextList units = target.FindCompileUnits(spec);
+  for (std::uint32_t i = 0; i < units.GetSize(); ++i) {
+    lldb::SBCompileUnit unit = units.GetContextAtIndex(i).GetCompileUnit();
+    bool continues = false;  // rows of one line that follow each other are one place
+    for (std::uint32_t row = 0; row < unit.GetNumLineEntries(); ++row) {
+      lldb::SBLineEntry entry = unit.GetLineEntryAtIndex(row);
+      bool wanted = entry.GetLine() == line;
+      if (wanted && !continues) found.push_back(entry.GetStartAddress().GetLoadAddress(target));
+      continues = wanted;
+    }
+  }
+}
+
+Result<std::vector<lldb::addr_t>> addresses_of(Session& session, const std::string& location) {
+  lldb::SBTarget target = session.target();
+  std::vector<lldb::addr_t> found;
+  std::size_t colon = location.rfind(':');
+  auto line = colon == std::string::npos ? std::nullopt
+                                         : number_in(std::string_view(location).substr(colon + 1));
+  if (location.starts_with("0x")) {
+    if (auto address = number_in(std::string_view(location).substr(2), 16))
+      found.push_back(*address);
+  } else if (line) {
+    add_lines(target, location.substr(0, colon), *line, found);
+  } else {
+    add_functions(target, location, found);
+  }
+  std::erase(found, LLDB_INVALID_ADDRESS);
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  if (found.size() > kMaxAddresses) found.resize(kMaxAddresses);
+  if (!found.empty()) return found;
+  return fail(ErrorCode::kUsage, fmt::format("cannot find {}", location),
+              "it is no function, FILE:LINE or 0xADDRESS of the program");
+}
+
+std::string place_of(const Json& item) {
+  std::string place = item.value("function", "");
+  if (item.contains("offset") && item["offset"] != "0x0")
+    place += "+" + item["offset"].get<std::string>();
+  if (item.contains("file"))
+    place +=
+        fmt::format("  {}:{}", std::filesystem::path(item.value("file", "")).filename().string(),
+                    item.value("line", 0));
+  return place;
+}
+
+std::string text_of_line(Session& session, const Json& item) {
+  auto address = number_in(std::string_view(item.value("address", "0x")).substr(2), 16);
+  if (!address) return {};
+  lldb::SBLineEntry line = session.target().ResolveLoadAddress(*address).GetLineEntry();
+  char path[4096] = {};
+  if (!line.IsValid() || line.GetFileSpec().GetPath(path, sizeof path) == 0) return {};
+  std::ifstream file(path);
+  std::string text;
+  for (std::uint32_t n = 0; n < line.GetLine() && std::getline(file, text);) ++n;
+  return file ? text : std::string();
+}
+
+// Consecutive instructions of a line.
+struct Visit {
+  Json item;  // the first of them
+  std::int64_t first = 0, last = 0;
+};
+
+bool belongs_to(const Visit& visit, const Json& item) {
+  auto same = [&](const char* key) {
+    return visit.item.value(key, Json()) == item.value(key, Json());
+  };
+  return same("file") && same("line") && same("function") && same("gap");
+}
+
+}  // namespace
+
+Result<std::uint64_t> number_of(Session& session, const std::string& position) {
+  auto head = session.monitor_json("items 1 0");
+  if (!head) return fail(std::move(head.error()));
+  std::uint64_t size = head->front().value("size", std::uint64_t{0});
+  bool from_newest = position.starts_with('-');
+  auto number = number_in(std::string_view(position).substr(from_newest ? 1 : 0));
+  if (number && *number != 0 && *number <= size) return from_newest ? size - *number + 1 : *number;
+  return fail(ErrorCode::kUsage, fmt::format("there is no position {}", position),
+              fmt::format("positions are 1 to {}, or -1, the newest, to -{}", size, size));
+}
+
+Result<void> show_hits(Session& session, const std::string& location, std::uint64_t limit) {
+  auto addresses = addresses_of(session, location);
+  if (!addresses) return fail(std::move(addresses.error()));
+  std::string words = fmt::format("find {}", limit);
+  for (lldb::addr_t address : *addresses) words += fmt::format(" {:#x}", address);
+  auto lines = session.monitor_json(words);
+  if (!lines) return fail(std::move(lines.error()));
+  if (lines->size() == 1)
+    return fail(ErrorCode::kNegative, fmt::format("{} was not executed", location),
+                "it is nowhere in the history of this thread");
+  std::string text;
+  for (auto line = lines->rbegin(); line != lines->rend() - 1; ++line)
+    text += fmt::format("  [{}]  {}  {}\n", line->value("position", 0), line->value("address", ""),
+                        place_of(*line));
+  session.print(text);
+  return {};
+}
+
+Result<void> show_source(Session& session, std::uint64_t count) {
+  auto head = session.monitor_json("items 1 0");
+  if (!head) return fail(std::move(head.error()));
+  std::uint64_t size = head->front().value("size", std::uint64_t{0});
+  std::vector<Visit> visits;  // the newest first
+  std::uint64_t searched = 0;
+  while (visits.size() <= count && searched < std::min(size, kMaxSearched)) {
+    std::uint64_t piece = std::min(kPiece, size - searched);
+    auto lines =
+        session.monitor_json(fmt::format("items {} {}", size - searched - piece + 1, piece));
+    if (!lines) return fail(std::move(lines.error()));
+    searched += piece;
+    for (auto line = lines->rbegin(); line != lines->rend() - 1; ++line) {
+      std::int64_t position = line->value("position", std::int64_t{0});
+      if (visits.empty() || !belongs_to(visits.back(), *line))
+        visits.push_back({*line, position, position});
+      visits.back().item = *line;
+      visits.back().first = position;
+    }
+  }
+  std::string text;
+  for (std::uint64_t i = std::min<std::uint64_t>(count, visits.size()); i > 0; --i) {
+    const Visit& visit = visits[i - 1];
+    std::string place = visit.item.contains("gap")
+                            ? fmt::format("-- gap: {} --", visit.item.value("text", ""))
+                            : place_of(visit.item);
+    text += fmt::format("  [{},{}]  {}\n", visit.first, visit.last, place);
+    if (std::string line = text_of_line(session, visit.item); !line.empty())
+      text += "      " + line + "\n";
+  }
+  session.print(text.empty() ? "No instruction was recorded yet.\n" : text);
+  return {};
+}
+
+}  // namespace tailtrace::lldb_plugin

@@ -1,0 +1,20 @@
+// Places in the history: when code at a location was executed, and which lines were.
+//
+// Threading: on LLDB's thread, for the time of one command.
+#pragma once
+
+#include "plugin/lldb/session.h"
+
+namespace tailtrace::lldb_plugin {
+
+// The newest `limit` executions of a LOCATION (function, FILE:LINE or address), the newest last.
+// Errors: kUsage for a location that is none; kNegative when it was not executed.
+Result<void> show_hits(Session& session, const std::string& location, std::uint64_t limit);
+
+// The newest `count` visits of source lines, the newest last, with their text.
+Result<void> show_source(Session& session, std::uint64_t count);
+
+// The number of a position, which counts from 1, or back from -1. Errors: kUsage.
+Result<std::uint64_t> number_of(Session& session, const std::string& position);
+
+}  // namespace tailtrace::lldb_plugin

@@ -1,0 +1,47 @@
+// Session: what a command of the plugin does to the LLDB that it is typed into: other commands,
+// questions to the debug server, which has the history, and what it says to its user.
+//
+// Threading: on LLDB's thread, for the time of one command.
+#pragma once
+
+#include <lldb/API/LLDB.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "decoder/base/result.h"
+
+namespace tailtrace::lldb_plugin {
+
+using Json = nlohmann::json;
+
+class Session {
+ public:
+  Session(lldb::SBDebugger debugger, lldb::SBCommandReturnObject& result)
+      : debugger_(debugger), result_(result) {}
+
+  lldb::SBDebugger& debugger() { return debugger_; }
+  lldb::SBTarget target() { return debugger_.GetSelectedTarget(); }
+  lldb::SBThread thread() { return target().GetProcess().GetSelectedThread(); }
+
+  // What an LLDB command prints. Errors: kNegative with LLDB's own text.
+  Result<std::string> command(const std::string& line);
+  // `monitor tailtrace WORDS` of the selected thread. Errors: as the server says them; kNoEngine
+  // when the server is not ours.
+  Result<std::string> monitor(const std::string& words);
+  // The same where the answer is JSON lines; the first one says what the others are.
+  Result<std::vector<Json>> monitor_json(const std::string& words);
+  // The answer to a packet. Errors: kNoEngine when the server does not know it.
+  Result<std::string> packet(const std::string& packet);
+
+  void print(const std::string& text) { result_.PutCString(text.c_str()); }
+  // The command has failed.
+  void fail_with(const Error& error) { result_.SetError((error.to_string()).c_str()); }
+
+ private:
+  lldb::SBDebugger debugger_;
+  lldb::SBCommandReturnObject& result_;
+};
+
+}  // namespace tailtrace::lldb_plugin

@@ -1,0 +1,126 @@
+// Steps back that LLDB's plugin asks for.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "decoder/base/bytes.h"
+#include "plugin/server/lldb_replay.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::string_view kBegin = "begin", kNone = "none", kBad = "E01";
+
+bool is_call(const Instruction& insn) {
+  return insn.kind == InstructionClass::kCall || insn.kind == InstructionClass::kIndirectCall;
+}
+
+// The next word of `a;b;c`, which it is taken off.
+std::string_view take_word(std::string_view& text) {
+  std::size_t end = std::min(text.find(';'), text.size());
+  std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+std::uint64_t number_in(std::string_view digits) {
+  std::uint64_t number = 0;
+  (void)std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+}  // namespace
+
+// Decides where the step leads, so that LLDB is only told to run when it leads anywhere.
+Result<std::string> LldbReplay::plan_back(std::string_view text) {
+  planned_ = 0;
+  std::string_view name = take_word(text);
+  BackStep step;
+  if (name == "over") step.kind = BackStep::Kind::kOver;
+  if (name == "out") step.kind = BackStep::Kind::kOut;
+  if (name == "breakpoint") step.kind = BackStep::Kind::kBreakpoint;
+  if (name == "range" || name == "into") {
+    auto begin = parse_hex(take_word(text)), end = parse_hex(take_word(text));
+    if (!begin || !end) return std::string(kBad);
+    step = {name == "into" ? BackStep::Kind::kInto : BackStep::Kind::kRange, Address{*begin},
+            Address{*end}};
+  }
+  auto entered = enter();
+  if (!entered) return fail(std::move(entered.error()));
+  if (!*entered) return std::string(kNone);
+  HistoryCursor& at = *past_->at;
+  // In the present it stands on no item.
+  bool in_present = !at.valid();
+  std::uint64_t from = in_present ? past_->history->size() + 1 : at.item().number;
+  std::uint64_t target = name == "goto" ? number_in(text) : target_of(step, from);
+  std::string answer = target == from ? std::string(kBegin) : plan(target);
+  if (in_present)
+    past_.reset();
+  else
+    at.seek(from);
+  return answer;
+}
+
+std::string LldbReplay::plan(std::uint64_t number) {
+  if (number == 0 || number > past_->history->size() + 1) return std::string(kBegin);
+  planned_ = number;
+  return "OK";
+}
+
+// The number of the item where the step ends; `from` when the history has nothing older.
+std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
+  using Kind = BackStep::Kind;
+  HistoryCursor& at = *past_->at;
+  std::uint64_t reached = from;  // the oldest instruction in the function at hand
+  std::uint64_t depth = 0;       // calls that were made by it and are gone through backwards
+  for (std::uint64_t number = from - 1; number > 0; --number) {
+    at.seek(number);
+    const HistoryItem& item = at.item();
+    bool is_any_function = step.kind == Kind::kInstruction || step.kind == Kind::kBreakpoint;
+    if (item.is_gap && (is_any_function || reached == from)) continue;
+    if (item.is_gap) return reached;  // nobody knows which function is before it
+    const Instruction& insn = item.instruction;
+    if (step.kind == Kind::kInstruction) return number;
+    if (step.kind == Kind::kBreakpoint) {
+      if (stops_here()) return number;
+      reached = number;
+      continue;
+    }
+    bool leaves = is_call(insn) && depth == 0;
+    if (insn.kind == InstructionClass::kReturn && step.kind == Kind::kInto) return number;
+    if (insn.kind == InstructionClass::kReturn)
+      ++depth;
+    else if (is_call(insn) && depth > 0)
+      --depth;
+    if (step.kind == Kind::kRange || step.kind == Kind::kInto) {
+      bool inside = step.begin <= insn.address && insn.address < step.end;
+      if (depth == 0 && (leaves || !inside)) return reached;
+    }
+    if (depth == 0) reached = number;
+    bool done = step.kind == Kind::kOver ? depth == 0 : step.kind == Kind::kOut && leaves;
+    if (done || stops_here()) return number;
+  }
+  return reached;
+}
+
+// As if the thread had run there. It gives a reason of its own: LLDB would take a finished step
+// that left the program counter as it was for none.
+std::string LldbReplay::take_planned() {
+  std::uint64_t number = std::exchange(planned_, 0);
+  auto entered = enter();
+  auto thread = below_.debugger_thread();
+  if (!entered || !*entered || !thread || !*thread) return std::string(kBad);
+  HistoryCursor& at = *past_->at;
+  at.seek(number);
+  while (at.valid() && at.item().is_gap) at.next();
+  std::string reason = "the present";
+  if (at.valid())
+    reason = fmt::format("history position -{}", past_->history->size() + 1 - at.item().number);
+  else
+    past_.reset();
+  return fmt::format("T00thread:{};reason:processor trace;description:{};",
+                     rsp::format_thread(**thread), to_hex(as_bytes(reason)));
+}
+
+}  // namespace tailtrace
