@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "decoder/base/bytes.h"
+#include "plugin/server/qemu/protected_memory.h"
 #include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/qemu/target_description.h"
 #include "plugin/server/rsp/feature_list.h"
@@ -160,6 +161,9 @@ QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
   auto answered = inferior->ask_of(general_, own);
   if (!answered) return fail(std::move(answered.error()));
   if (request == "g" && !answered->starts_with('E')) answered->append(kOrigRax);
+  if (request[0] == 'M' && answered->starts_with('E'))
+    answered = write_protected(*inferior, general_, request);
+  if (!answered) return fail(std::move(answered.error()));
   return std::optional(std::move(*answered));
 }
 
