@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kRecordSize = sizeof(BranchRecord);
 
-Error bad_ring(const std::string& path, std::string why, std::string fix = {}) {
+Error bad_ring(const std::string& path, std::string why, std::string fix = "record again") {
   return Error{
       ErrorCode::kBadInput, "cannot read the ring " + path, std::move(why), std::move(fix), {}};
 }

@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <string>
 
 namespace tailtrace {
 namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
 constexpr int kBacklog = 1;
+constexpr int kMaxPort = 65535;
 
 struct AddressFreer {
   void operator()(addrinfo* info) const { ::freeaddrinfo(info); }
@@ -27,8 +29,8 @@ Error cannot_bind(const std::string& what, int error) {
   // The words are gdbserver's: programs that start one wait for them.
   return {error == EACCES ? ErrorCode::kPermission : ErrorCode::kSystem,
           "Can't bind address: " + std::string(std::strerror(error)) + ".",
-          {},
-          error == EADDRINUSE ? "choose another port than that of " + what + ", or port 0" : "",
+          error == EADDRINUSE ? "somebody listens on " + what + " already" : "",
+          error == EADDRINUSE ? "choose another than " + what + ", or port 0" : "",
           {}};
 }
 
@@ -54,14 +56,26 @@ Endpoint describe(const sockaddr_storage& address, socklen_t size) {
   return {host, port};
 }
 
+// Numbers beyond 16 bits would be cut without a word.
+bool is_port(const std::string& port) {
+  if (port.empty()) return false;
+  if (port.find_first_not_of("0123456789") != std::string::npos) return true;  // a service's name
+  return port.size() <= 5 && std::stoi(port) <= kMaxPort;
+}
+
 Result<AddressList> resolve(const std::string& host, const std::string& port) {
+  if (!is_port(port))
+    return fail(ErrorCode::kUsage, fmt::format("cannot listen on {}:{}", host, port),
+                fmt::format("`{}` is no port", port),
+                fmt::format("a number from 1 to {}, or 0 for any that is free", kMaxPort));
   addrinfo hint{};
   hint.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const char* name = host.empty() ? "127.0.0.1" : host.c_str();
   if (int error = ::getaddrinfo(name, port.c_str(), &hint, &found); error != 0)
-    return fail(ErrorCode::kUsage,
-                fmt::format("{}:{}: cannot resolve name: {}", host, port, ::gai_strerror(error)));
+    return fail(ErrorCode::kUsage, fmt::format("cannot listen on {}:{}", host, port),
+                fmt::format("cannot resolve name: {}", ::gai_strerror(error)),
+                "name an address of this machine, such as 127.0.0.1:PORT");
   return AddressList(found);
 }
 
@@ -94,7 +108,7 @@ Result<Listener> Listener::open(const std::string& comm, bool allow_remote_hosts
   std::size_t colon = comm.rfind(':');
   if (colon == std::string::npos)
     return fail(ErrorCode::kUsage, fmt::format("cannot listen on \"{}\"", comm),
-                "it is none of HOST:PORT, :PORT, -, stdio, unix:PATH");
+                "it is none of HOST:PORT, :PORT, -, stdio, unix:PATH", "use :0 for any free port");
   std::string host = comm.substr(0, colon);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
@@ -113,7 +127,8 @@ Result<Listener> Listener::open_unix(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path)
     return fail(ErrorCode::kUsage, fmt::format("cannot listen on {}", path),
-                fmt::format("a path of 1 to {} bytes is needed", sizeof address.sun_path - 1));
+                fmt::format("a path of 1 to {} bytes is needed", sizeof address.sun_path - 1),
+                "name a shorter path");
   std::memcpy(address.sun_path, path.data(), path.size());
   Listener listener;
   listener.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

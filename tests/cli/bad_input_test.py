@@ -132,8 +132,19 @@ class Serving(InFolder):
             taken.listen()
             port = taken.getsockname()[1]
             outcome = cases.tailtrace("serve", "--once", f":{port}", TALKS)
-            self.assert_error(outcome, 7, "Can't bind address: Address already in use", "",
-                              f"choose another port than that of :{port}")
+            self.assert_error(outcome, 7, "Can't bind address: Address already in use",
+                              f"somebody listens on :{port} already", f"choose another than :{port}")
+
+    def test_addresses_that_are_none(self):
+        for comm, why, fix in (("127.0.0.1:65536", "`65536` is no port", "from 1 to 65535"),
+                               (":99999999999999999999", "is no port", "from 1 to 65535"),
+                               (":-1", "", ""), ("127.0.0.1:", "`` is no port", "from 1 to 65535"),
+                               ("here", "it is none of HOST:PORT", ":0"),
+                               ("unix:", "a path of 1 to", "a shorter path")):
+            for engine in ("qemu", "step"):
+                with self.subTest(comm):
+                    outcome = cases.tailtrace("serve", f"--engine={engine}", comm, TALKS)
+                    self.assert_error(outcome, 2, "cannot listen on", why, fix)
 
     def test_other_than_loopback_is_refused_unless_allowed(self):
         self.assert_error(cases.tailtrace("serve", "0.0.0.0:0", TALKS), 2,
