@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,8 +65,17 @@ std::string why_it_ended(const std::string& log, int status) {
   return why;
 }
 
-[[noreturn]] void become_server(ServeOptions options, const std::string& log, int reports) {
+// In the child: the server ends in an orderly way, and the program with it, when its parent is
+// killed. The parent's only thread made it, so that the thread's end is the parent's.
+void end_with_parent(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);
+}
+
+[[noreturn]] void become_server(ServeOptions options, const std::string& log, int reports,
+                                pid_t parent) {
   ::setpgid(0, 0);
+  end_with_parent(parent);
   leave_stdio(options, log);
   options.say = [](std::string_view line) {
     std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
@@ -102,9 +112,10 @@ Result<ServerProcess> ServerProcess::start(ServeOptions options, const std::stri
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(system_error("cannot start the server"));
   UniqueFd reader(ends[0]), writer(ends[1]);
   std::fflush(nullptr);  // or the child would write what is buffered once more
+  const pid_t parent = ::getpid();
   pid_t pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start the server"));
-  if (pid == 0) become_server(std::move(options), log, writer.get());
+  if (pid == 0) become_server(std::move(options), log, writer.get(), parent);
   ::setpgid(pid, pid);  // both sides do it: neither knows who is first
   writer.reset();
   ServerProcess server(pid, std::move(reader));

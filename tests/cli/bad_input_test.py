@@ -133,7 +133,8 @@ class Serving(InFolder):
             port = taken.getsockname()[1]
             outcome = cases.tailtrace("serve", "--once", f":{port}", TALKS)
             self.assert_error(outcome, 7, "Can't bind address: Address already in use",
-                              f"somebody listens on :{port} already", f"choose another than :{port}")
+                              f"somebody listens on :{port} already",
+                              f"choose another than :{port}")
 
     def test_addresses_that_are_none(self):
         for comm, why, fix in (("127.0.0.1:65536", "`65536` is no port", "from 1 to 65535"),

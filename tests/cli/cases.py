@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 import unittest
@@ -71,6 +72,27 @@ def for_each_engine(namespace, *classes, engines=("qemu", "step")):
             namespace[name] = type(name, (case,), {"engine": engine,
                                                    "__module__": case.__module__})
         del namespace[case.__name__]
+
+
+def children_of(pid):
+    """All processes below a process."""
+    found = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
+            for child in file.read().split():
+                found += [int(child)] + children_of(child)
+    return found
+
+
+def wait_until_gone(pid):
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    with os.fdopen(fd):
+        ready, _, _ = select.select([fd], [], [], HANG_S)
+    if not ready:
+        raise AssertionError(f"process {pid} is still there")
 
 
 def main():

@@ -71,6 +71,18 @@ class Batch(cases.EngineCase):
         calls = re.findall(r"(?m)^#\d+ .*?(\w+) \(", read.stdout)
         self.assertEqual(calls[-3:], ["top", "middle", "main"], read.stdout + read.stderr)
 
+    def test_killed_ends_the_program_and_the_server_too(self):
+        with subprocess.Popen([cases.TAILTRACE, "run", f"--engine={self.engine}", "-nx", "-batch",
+                               "-ex", "continue", "--", TALKS], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True) as process:
+            while process.stdout.readline() != "ready\n":
+                self.assertIsNone(process.poll())
+            family = cases.children_of(process.pid)
+            process.kill()
+            for pid in family:
+                cases.wait_until_gone(pid)
+
     def test_leaves_no_file_and_no_process_behind(self):
         with tempfile.TemporaryDirectory() as folder:
             places = ("TMPDIR", "XDG_RUNTIME_DIR", "TAILTRACE_SESSIONS")

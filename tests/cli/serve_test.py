@@ -4,7 +4,6 @@ and what it leaves behind."""
 import json
 import os
 import re
-import select
 import signal
 import stat
 import tempfile
@@ -16,27 +15,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 THREAD = "p64.64"
-
-
-def children_of(pid):
-    """All processes below a process."""
-    found = []
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
-            for child in file.read().split():
-                found += [int(child)] + children_of(child)
-    return found
-
-
-def wait_until_gone(pid):
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    with os.fdopen(fd):
-        ready, _, _ = select.select([fd], [], [], cases.HANG_S)
-    if not ready:
-        raise AssertionError(f"process {pid} is still there")
 
 
 class Serving(cases.EngineCase):
@@ -81,20 +59,20 @@ class TheEnd(Serving):
                     if stat.S_ISREG(mode):
                         self.assertEqual(stat.S_IMODE(mode), 0o600, name)
             self.assertNotEqual(os.listdir(folder), [])
-            family = children_of(server.process.pid)
+            family = cases.children_of(server.process.pid)
             self.assertNotEqual(family, [])
             server.process.terminate()
             self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
             for pid in family:
-                wait_until_gone(pid)
+                cases.wait_until_gone(pid)
             self.assertEqual(os.listdir(folder), [])
 
     def test_kill_leaves_no_process_behind(self):
         server, _ = self.recording("127.0.0.1:0", TALKS)
-        family = children_of(server.process.pid)
+        family = cases.children_of(server.process.pid)
         server.process.kill()
         for pid in family:
-            wait_until_gone(pid)
+            cases.wait_until_gone(pid)
 
     def test_what_a_killed_server_left_behind_goes_with_the_next(self):
         if self.engine != "qemu":
@@ -108,10 +86,10 @@ class TheEnd(Serving):
             third, _ = self.recording("127.0.0.1:0", TALKS, env=env)
             self.assertIn(used, os.listdir(folder), "removed though it was in use")
             for server in (first, second):
-                family = children_of(server.process.pid)
+                family = cases.children_of(server.process.pid)
                 server.process.kill()
                 for pid in [server.process.pid] + family:
-                    wait_until_gone(pid)
+                    cases.wait_until_gone(pid)
             self.make_old(folder)
             self.recording("127.0.0.1:0", TALKS, env=env)
             left = os.listdir(folder)
@@ -128,19 +106,19 @@ class TheEnd(Serving):
 
     def test_killed_while_the_program_runs_ends_the_program_too(self):
         server, debugger = self.recording("127.0.0.1:0", TALKS)
-        family = children_of(server.process.pid)
+        family = cases.children_of(server.process.pid)
         debugger.send("vCont;c")
         server.process.kill()
         for pid in family:
-            wait_until_gone(pid)
+            cases.wait_until_gone(pid)
 
     def test_once_ends_with_the_debugger(self):
         server, debugger = self.recording("--once", "127.0.0.1:0", TALKS)
-        family = children_of(server.process.pid)
+        family = cases.children_of(server.process.pid)
         debugger.close()
         self.assertEqual(server.wait(), 0)
         for pid in family:
-            wait_until_gone(pid)
+            cases.wait_until_gone(pid)
 
     def test_recording_is_kept_where_it_was_asked_for(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -164,7 +142,7 @@ class Network(Serving):
     def test_nothing_listens_but_on_loopback(self):
         server, _ = self.recording("127.0.0.1:0", TALKS)
         sockets = set()
-        for pid in [server.process.pid] + children_of(server.process.pid):
+        for pid in [server.process.pid] + cases.children_of(server.process.pid):
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 target = os.readlink(f"/proc/{pid}/fd/{fd}")
                 sockets |= set(re.findall(r"socket:\[(\d+)\]", target))
@@ -314,7 +292,7 @@ class ServerBelow(cases.CommandCase):
 
     def test_answers_no_more_and_sigterm_is_heard(self):
         server = self.serve(answers={"qSupported": None, "qRcmd," + b"exit".hex(): None})
-        family = children_of(server.process.pid)
+        family = cases.children_of(server.process.pid)
         debugger = self.connect(server)
         debugger.stop_acks()
         debugger.send("qSupported:multiprocess+")
@@ -322,7 +300,7 @@ class ServerBelow(cases.CommandCase):
         server.process.terminate()
         self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
         for pid in family:
-            wait_until_gone(pid)
+            cases.wait_until_gone(pid)
 
     def test_speaks_rubbish(self):
         for raw in ("$T05thread:#00", "$*#2a", "$0*#5a", "%#00", "$T05thread:p1.1;10:zz;#00\xff",
