@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <fstream>
+#include <set>
 
 #include "decoder/base/file.h"
 
@@ -21,16 +22,32 @@ void reset_truth() {
   assert(log);
 }
 
-std::vector<Address> read_truth(std::int32_t tid) {
+template <class See>
+void each_in_log(See see) {
   std::ifstream log(kLog, std::ios::binary);
-  std::vector<Address> executed;
-  std::uint64_t address;
-  while (log.read(reinterpret_cast<char*>(&address), sizeof address)) {
-    const auto of = static_cast<std::int32_t>(address >> kTidShift);
-    if (tid == 0 || of == tid) executed.push_back({address & ((1ull << kTidShift) - 1)});
-    assert(executed.size() < kMaxLog_bytes / sizeof address);
+  std::uint64_t entry;
+  for (std::size_t count = 0; log.read(reinterpret_cast<char*>(&entry), sizeof entry); ++count) {
+    assert(count < kMaxLog_bytes / sizeof entry);
+    see(static_cast<std::int32_t>(entry >> kTidShift), Address{entry & ((1ull << kTidShift) - 1)});
   }
+}
+
+std::vector<Address> read_truth(std::int32_t tid) {
+  std::vector<Address> executed;
+  std::int32_t last = 0;
+  each_in_log([&](std::int32_t of, Address address) {
+    if (tid != 0 && of != tid) return;
+    const bool repeated = !executed.empty() && last == of && executed.back() == address;
+    if (!repeated) executed.push_back(address);
+    last = of;
+  });
   return executed;
+}
+
+std::vector<std::int32_t> traced_threads() {
+  std::set<std::int32_t> threads;
+  each_in_log([&](std::int32_t of, Address) { threads.insert(of); });
+  return {threads.begin(), threads.end()};
 }
 
 ModuleParameter::ModuleParameter(const std::string& name, const std::string& value)

@@ -13,8 +13,12 @@ namespace tailtrace {
 
 // Empties the log.
 void reset_truth();
-// Everything executed since by one thread, or by all (0), oldest first.
+// Everything executed since by one thread, or by all (0), oldest first. An instruction that repeats
+// itself (REP), which the log has once for each time, is one.
 std::vector<Address> read_truth(std::int32_t tid = 0);
+
+// The threads that executed any of it, by number.
+std::vector<std::int32_t> traced_threads();
 
 // Sets a parameter of the module for as long as it lives.
 class ModuleParameter {

@@ -156,6 +156,9 @@ Result<void> Event::disable(bool whole_group) {
 Result<void> Event::pause_output(bool paused) {
   return control(PERF_EVENT_IOC_PAUSE_OUTPUT, paused ? 1 : 0);
 }
+Result<void> Event::write_into(const Event& other) {
+  return control(PERF_EVENT_IOC_SET_OUTPUT, static_cast<std::uint64_t>(other.fd()));
+}
 Result<void> Event::set_filter(const std::string& filter) {
   return control(PERF_EVENT_IOC_SET_FILTER, reinterpret_cast<std::uint64_t>(filter.c_str()),
                  Step::kFilter);
@@ -170,6 +173,18 @@ Result<std::uint64_t> Event::count() const {
   int error = kernel_->read_count(fd_.get(), count);
   if (error < 0) return fail(refused(Step::kControl, -error));
   return count;
+}
+
+Result<RecordList> read_still(const Event& event) {
+  constexpr int kMostTries = 1000;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const std::uint64_t head = event.data_head();
+    auto records = read_backward_ring(event.ring(), head);
+    // What is written meanwhile goes over the oldest, of which a half-written record may be left.
+    if (event.data_head() == head) return records;
+  }
+  return fail(ErrorCode::kSystem, "cannot read the kernel's records of who ran when",
+              "they are overwritten faster than they can be read");
 }
 
 }  // namespace tailtrace::perf

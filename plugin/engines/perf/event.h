@@ -61,6 +61,9 @@ class Event {
   Result<void> disable(bool whole_group = false);
   // Samples are held back from the ring, and counted as lost with the next. REQUIRES: a ring.
   Result<void> pause_output(bool paused);
+  // What the kernel would write into a ring of this event goes into the other's, and so does its
+  // trace. REQUIRES: the other is mapped, this one is not; both watch the same CPU.
+  Result<void> write_into(const Event& other);
   // Address filters, as "filter 0x1000/0x200@/path/to/file".
   Result<void> set_filter(const std::string& filter);
   // After so many more hits the event disables itself.
@@ -113,6 +116,10 @@ class Quiet {
   Event& event_;
   bool ok_;
 };
+
+// What a backward ring holds, oldest first, though the kernel may write into it: it is read again
+// until nothing was written meanwhile. Errors: as read_backward_ring(); kSystem when it never is.
+Result<RecordList> read_still(const Event& event);
 
 std::size_t page_size();
 

@@ -98,6 +98,12 @@ struct fk_buf {
 	u64 size, mask;
 	u64 cap;	/* bytes that are ever written: size, or size - size % 24 */
 	u64 pos;	/* write offset inside the buffer */
+	/* PT: what the packets refer to stands in the stream, whichever of several events writes it */
+	u64 last_ip;
+	u32 tnt, ntnt;
+	u64 since_psb;
+	u64 rs[RETSTACK];
+	u32 rn;
 };
 
 /* One running AUX transaction per CPU and PMU. */
@@ -118,11 +124,6 @@ struct fk_gen {
 	/* PT only */
 	bool pge;	/* PacketEn */
 	bool seen_psb;
-	u64 last_ip;
-	u32 tnt, ntnt;
-	u64 since_psb;
-	u64 rs[RETSTACK];
-	u32 rn;
 	u64 lose;
 	struct fk_range range[MAX_FILTERS];
 	u32 nrange;
@@ -219,23 +220,23 @@ enum kind { K_OTHER, K_COND, K_RET, K_CALL, K_CALL_IND, K_JMP, K_JMP_IND, K_FAR 
 
 static void pt_put(struct fk_cpu *c, struct fk_gen *g, const void *p, u32 n)
 {
-	g->since_psb += n;
+	c->buf->since_psb += n;
 	put_bytes(c, p, n);
 }
 static void pt_flush(struct fk_cpu *c, struct fk_gen *g)
 {
 	u8 v;
 
-	if (!g->ntnt)
+	if (!c->buf->ntnt)
 		return;
-	v = ((1u << g->ntnt) | g->tnt) << 1;
-	g->ntnt = g->tnt = 0;
+	v = ((1u << c->buf->ntnt) | c->buf->tnt) << 1;
+	c->buf->ntnt = c->buf->tnt = 0;
 	pt_put(c, g, &v, 1);
 }
 static void pt_tnt(struct fk_cpu *c, struct fk_gen *g, int taken)
 {
-	g->tnt = (g->tnt << 1) | !!taken;
-	if (++g->ntnt == 6)
+	c->buf->tnt = (c->buf->tnt << 1) | !!taken;
+	if (++c->buf->ntnt == 6)
 		pt_flush(c, g);
 }
 enum { OP_TIP = 0x0d, OP_PGE = 0x11, OP_PGD = 0x01, OP_FUP = 0x1d };
@@ -247,11 +248,11 @@ static void pt_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppre
 	pt_flush(c, g);
 	if (suppress) {
 		ipb = 0, n = 0;
-	} else if ((ip >> 16) == (g->last_ip >> 16)) {
+	} else if ((ip >> 16) == (c->buf->last_ip >> 16)) {
 		ipb = 1, n = 2;
-	} else if ((ip >> 32) == (g->last_ip >> 32)) {
+	} else if ((ip >> 32) == (c->buf->last_ip >> 32)) {
 		ipb = 2, n = 4;
-	} else if ((ip >> 48) == (g->last_ip >> 48)) {
+	} else if ((ip >> 48) == (c->buf->last_ip >> 48)) {
 		ipb = 4, n = 6;		/* bits 47:0, upper bits from last_ip */
 	} else if ((u64)((s64)(ip << 16) >> 16) == ip) {
 		ipb = 3, n = 6;		/* bits 47:0, sign-extended */
@@ -261,7 +262,7 @@ static void pt_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppre
 	pkt[0] = op | (ipb << 5);
 	memcpy(pkt + 1, &ip, n);
 	if (n)
-		g->last_ip = ip;
+		c->buf->last_ip = ip;
 	pt_put(c, g, pkt, 1 + n);
 }
 static void pt_tsc(struct fk_cpu *c, struct fk_gen *g, u64 config)
@@ -280,9 +281,9 @@ static void pt_psb(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, u64
 
 	pt_flush(c, g);
 	pt_put(c, g, psb, 16);
-	g->since_psb = 16;
-	g->last_ip = 0;
-	g->rn = 0;
+	c->buf->since_psb = 16;
+	c->buf->last_ip = 0;
+	c->buf->rn = 0;
 	g->seen_psb = true;
 	pt_tsc(c, g, e->attr.config);
 	pt_put(c, g, cbr, 4);
@@ -308,7 +309,7 @@ static void pt_enable(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, 
 {
 	if (g->pge || !pt_in(g, ip))
 		return;
-	if (!g->seen_psb || g->since_psb >= psb_period(e->attr.config))
+	if (!g->seen_psb || c->buf->since_psb >= psb_period(e->attr.config))
 		pt_psb(c, g, e, 0, true);
 	else
 		pt_tsc(c, g, e->attr.config);
@@ -332,9 +333,9 @@ static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, en
 			if (!--g->lose && pt_in(g, new)) {
 				static const u8 ovf[2] = { 2, 0xf3 };
 
-				g->ntnt = g->tnt = 0;
-				g->rn = 0;
-				g->last_ip = 0;	/* addresses are not compressed against what is lost */
+				c->buf->ntnt = c->buf->tnt = 0;
+				c->buf->rn = 0;
+				c->buf->last_ip = 0;	/* addresses are not compressed against what is lost */
 				pt_put(c, g, ovf, 2);
 				pt_ip(c, g, OP_FUP, new, false);
 				g->pge = true;
@@ -361,22 +362,22 @@ static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, en
 		pt_tnt(c, g, new != old + len);
 		break;
 	case K_RET:
-		if (!(e->attr.config & BIT(11)) && g->rn && g->rs[(g->rn - 1) % RETSTACK] == new) {
-			g->rn--;
+		if (!(e->attr.config & BIT(11)) && c->buf->rn && c->buf->rs[(c->buf->rn - 1) % RETSTACK] == new) {
+			c->buf->rn--;
 			pt_tnt(c, g, 1);
 		} else {
-			g->rn = 0;
+			c->buf->rn = 0;
 			pt_ip(c, g, OP_TIP, new, false);
 		}
 		break;
 	case K_CALL:
 	case K_CALL_IND:
 		if (new != retaddr) {
-			if (g->rn == RETSTACK) {
-				memmove(g->rs, g->rs + 1, sizeof(g->rs) - sizeof(g->rs[0]));
-				g->rn--;
+			if (c->buf->rn == RETSTACK) {
+				memmove(c->buf->rs, c->buf->rs + 1, sizeof(c->buf->rs) - sizeof(c->buf->rs[0]));
+				c->buf->rn--;
 			}
-			g->rs[g->rn++] = retaddr;
+			c->buf->rs[c->buf->rn++] = retaddr;
 		}
 		if (k == K_CALL_IND)
 			pt_ip(c, g, OP_TIP, new, false);
@@ -388,7 +389,7 @@ static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, en
 	default:
 		break;
 	}
-	if (g->since_psb >= psb_period(e->attr.config))
+	if (c->buf->since_psb >= psb_period(e->attr.config))
 		pt_psb(c, g, e, new, true);
 }
 
@@ -902,7 +903,7 @@ static void do_stop(struct perf_event *e, struct fk_cpu *c, bool bts)
 	if (c->stopped) {
 		perf_aux_output_flag(&c->handle, PERF_AUX_FLAG_TRUNCATED);
 		g->seen_psb = g->pge = false;	/* nothing refers to what was not written */
-		g->ntnt = g->tnt = g->rn = 0;
+		b->ntnt = b->tnt = b->rn = 0;
 	}
 	if (inject_count && inject_flags) {
 		inject_count--;

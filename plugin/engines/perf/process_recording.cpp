@@ -1,0 +1,247 @@
+#include "plugin/engines/perf/process_recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <filesystem>
+
+#include "decoder/base/file.h"
+#include "decoder/perf/aux_area.h"
+#include "plugin/engines/perf/pt_settings.h"
+#include "plugin/engines/perf/pt_tail.h"
+
+namespace tailtrace::perf {
+namespace {
+
+constexpr std::uint64_t kDefaultBuffer_bytes = 4u << 20;
+constexpr std::uint64_t kSideband_bytes = 128u << 10;
+constexpr std::uint64_t kSidebandFields = kSampleTid | kSampleTime;
+
+std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid) {
+  std::vector<ThreadId> threads;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(fmt::format("{}/proc/{}/task", root, pid), error),
+       end;
+       !error && entry != end; entry.increment(error))
+    threads.push_back({pid, std::atoi(entry->path().filename().c_str())});
+  return threads;
+}
+
+// The numbers in a list such as "0-3,6".
+std::vector<int> cpus_in(std::string_view list) {
+  std::vector<int> cpus;
+  const char* at = list.data();
+  const char* end = at + list.size();
+  for (int first = 0; at < end; ++at) {
+    auto read = std::from_chars(at, end, first);
+    if (read.ec != std::errc()) break;
+    int last = first;
+    if (read.ptr < end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc()) break;
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    at = read.ptr;
+  }
+  return cpus;
+}
+
+Result<std::vector<int>> online_cpus(const std::string& root) {
+  auto list = read_file(root + "/sys/devices/system/cpu/online", 4096);
+  if (!list) return fail(std::move(list.error()));
+  return cpus_in(as_text(*list));
+}
+
+perf_event_attr sideband_attr() {
+  perf_event_attr attr = plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+  attr.sample_type = kSidebandFields;
+  attr.sample_id_all = 1;
+  attr.context_switch = 1;
+  attr.write_backward = 1;
+  return attr;
+}
+
+// All that one of these made is made by the recorded process.
+void inherit(perf_event_attr& attr, bool children) {
+  attr.inherit = 1;
+  attr.inherit_thread = children ? 0 : 1;
+}
+
+}  // namespace
+
+Result<void> ProcessRecording::open_cpu(const PerfConfig& config, const perf_event_attr& attr,
+                                        int number, const std::vector<ThreadId>& threads,
+                                        bool children) {
+  Cpu cpu;
+  perf_event_attr sideband = sideband_attr();
+  inherit(sideband, children);
+  const std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(
+      config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
+  for (ThreadId thread : threads) {
+    const Target target{thread.tid, number};
+    auto beside = Event::open(*kernel_, Purpose::kSideband, sideband, target);
+    if (!beside && beside.error().code == ErrorCode::kGone) continue;
+    if (!beside) return fail(std::move(beside.error()));
+    perf_event_attr more = attr;
+    more.write_backward = 1;
+    auto trace = cpu.trace.empty() ? open_aux_event(*kernel_, Purpose::kPt, attr, target, size)
+                                   : Event::open(*kernel_, Purpose::kPt, more, target);
+    if (!trace && trace.error().code == ErrorCode::kGone) continue;
+    if (!trace) return fail(std::move(trace.error()));
+    if (cpu.trace.empty()) {
+      if (auto ok = beside->map_ring(kSideband_bytes, Event::WhenFull::kOverwrite); !ok) return ok;
+    } else {
+      if (auto ok = beside->write_into(cpu.sideband.front()); !ok) return ok;
+      if (auto ok = trace->write_into(cpu.trace.front()); !ok) return ok;
+    }
+    cpu.sideband.push_back(std::move(*beside));
+    cpu.trace.push_back(std::move(*trace));
+  }
+  if (!cpu.trace.empty()) cpus_.push_back(std::move(cpu));
+  return {};
+}
+
+Result<ProcessRecording> ProcessRecording::start(Kernel& kernel, const PerfConfig& config,
+                                                 std::int32_t pid, bool children) {
+  auto pmu = read_pmu(kernel.root(), "intel_pt");
+  if (!pmu) return fail(explain(kernel, {Purpose::kPt, Step::kOpen, ENOENT, {pid, -1}}));
+  PerfConfig timed = config;
+  timed.tsc = true;
+  auto attr =
+      pt_attr(*pmu, timed, timed.buffer_bytes != 0 ? timed.buffer_bytes : kDefaultBuffer_bytes);
+  if (!attr) return fail(std::move(attr.error()));
+  attr->disabled = 1;
+  inherit(*attr, children);
+  auto cpus = online_cpus(kernel.root());
+  if (!cpus) return fail(std::move(cpus.error()));
+  std::vector<ThreadId> threads = threads_of(kernel.root(), pid);
+  ProcessRecording recording(kernel, pid);
+  // A thread with an event that is not inherited never shares its events with those that it made:
+  // then the hardware is switched off and on between them, which the trace shows.
+  for (ThreadId thread : threads) {
+    perf_event_attr own = plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+    auto anchor = Event::open(kernel, Purpose::kSideband, own, {thread.tid, -1});
+    if (anchor) recording.anchors_.push_back(std::move(*anchor));
+  }
+  for (int cpu : *cpus)
+    if (auto ok = recording.open_cpu(timed, *attr, cpu, threads, children); !ok)
+      return fail(std::move(ok.error()));
+  if (recording.cpus_.empty())
+    return fail(ErrorCode::kGone, fmt::format("cannot record process {}", pid),
+                "there is no such process");
+  auto clock = recording.cpus_.front().sideband.front().time_conversion();
+  if (!clock)
+    return fail(ErrorCode::kNoEngine, "cannot record by CPU",
+                "the kernel's clock is not the processor's counter here: nobody can tell whose "
+                "trace it is",
+                "record thread by thread");
+  recording.clock_ = *clock;
+  recording.decoder_ = pt_decoder_config(read_machine(kernel.root()).cpu, *pmu, timed);
+  recording.code_ = std::make_unique<ProcessCode>(pid);
+  (void)recording.code_->update().has_value();
+  for (Cpu& cpu : recording.cpus_)
+    for (Event& event : cpu.trace)
+      if (auto ok = event.enable(); !ok) return fail(std::move(ok.error()));
+  return recording;
+}
+
+Result<ProcessRecording::Traced> ProcessRecording::read(Cpu& cpu, const CodeImage& code) {
+  const Event& buffer = cpu.trace.front();
+  auto view = order_aux_area(buffer.aux(), buffer.aux_head(), AuxHead::kOffset);
+  if (!view) return fail(std::move(view.error()));
+  const AuxView written = without_leading_zeros(*view);
+  auto holes = read_aux_holes(buffer, ~0ull, buffer.aux().size());
+  if (!holes) return fail(std::move(holes.error()));
+  auto records = read_still(cpu.sideband.front());
+  if (!records) return fail(std::move(records.error()));
+  auto slots = find_cpu_slots(*records, {kSidebandFields, true, 0, 0});
+  if (!slots) return fail(std::move(slots.error()));
+  Traced traced;
+  traced.slots = std::move(*slots);
+  // Who was there before the oldest record that is left is not known.
+  const bool forgot = 0 - cpu.sideband.front().data_head() > cpu.sideband.front().ring().size();
+  if (forgot) traced.begin_ns = traced.slots.forget_before_first_switch();
+  pt::DecoderConfig config = decoder_;
+  config.first_epoch = code.newest();
+  pt::make_flow_decoder(code, config)->decode(with_holes(written.joined(), *holes), traced.log);
+  traced.log.finish();
+  const bool whole = written.size_bytes() != view->size_bytes() && !traced.log.forgot();
+  const auto& stretches = traced.log.stretches();
+  auto timed = std::find_if(stretches.begin(), stretches.end(),
+                            [](const StretchLog::Stretch& s) { return s.time != 0; });
+  if (!whole)
+    traced.begin_ns = std::max<std::uint64_t>(
+        traced.begin_ns, timed == stretches.end() ? ~0ull : clock_.to_ns(timed->time));
+  return traced;
+}
+
+// Of every thread, by time: the slots that it had, each with what was traced in it.
+std::map<ThreadId, std::vector<ProcessRecording::Piece>> ProcessRecording::pieces_of(
+    const std::vector<Traced>& traced) const {
+  std::map<ThreadId, std::vector<Piece>> all;
+  for (const Traced& cpu : traced) {
+    std::map<const CpuSlot*, std::vector<StretchLog::Stretch>> by_slot;
+    for (const StretchLog::Stretch& stretch : cpu.log.stretches()) {
+      const std::uint64_t time_ns = stretch.time == 0 ? 0 : clock_.to_ns(stretch.time);
+      if (time_ns == 0 || time_ns < cpu.begin_ns) continue;  // told as overwritten
+      if (const CpuSlot* slot = cpu.slots.at(time_ns)) by_slot[slot].push_back(stretch);
+    }
+    for (const CpuSlot& slot : cpu.slots.slots)
+      if (slot.thread.tid > 0) all[slot.thread].push_back({&cpu, slot, std::move(by_slot[&slot])});
+  }
+  for (auto& [thread, pieces] : all)
+    std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+      return a.slot.begin_ns < b.slot.begin_ns;
+    });
+  return all;
+}
+
+ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<Piece>& pieces,
+                                        std::uint64_t limit) {
+  PtTail tail(std::min<std::uint64_t>(limit, ~0ull >> 2));
+  ThreadSnapshot snapshot;
+  bool began = false, whole = true;
+  for (const Piece& piece : pieces) {
+    if (piece.slot.begin_ns < piece.cpu->begin_ns) {
+      // What the CPU did in this slot, or at its begin, was overwritten.
+      whole = false;
+      if (began) tail.lost(GapCause::kOverwritten);
+    }
+    for (const StretchLog::Stretch& stretch : piece.stretches) {
+      piece.cpu->log.play(stretch, tail);
+      began = true;
+    }
+  }
+  snapshot.thread = thread;
+  snapshot.engine = "pt";
+  snapshot.code = code_->image();
+  snapshot.first_epoch = snapshot.code->newest();
+  snapshot.records = tail.records();
+  snapshot.first = {tail.forgotten()};
+  std::optional<Address> pc = pc_of(kernel_->root(), thread);
+  for (const BranchRecord& record : tail.closing(pc.value_or(Address{})))
+    snapshot.records.push_back(record);
+  snapshot.complete = whole && tail.forgotten() == 0;
+  return snapshot;
+}
+
+Result<std::vector<ThreadSnapshot>> ProcessRecording::snapshot(std::uint64_t limit) {
+  (void)code_->update().has_value();  // of a process that is gone, as it was seen last
+  std::vector<std::unique_ptr<Quiet>> quiet;
+  for (Cpu& cpu : cpus_)
+    for (Event& event : cpu.trace) quiet.push_back(std::make_unique<Quiet>(event));
+  std::vector<Traced> traced;
+  traced.reserve(cpus_.size());
+  for (Cpu& cpu : cpus_) {
+    auto read_cpu = read(cpu, *code_->image());
+    if (!read_cpu) return fail(std::move(read_cpu.error()));
+    traced.push_back(std::move(*read_cpu));
+  }
+  quiet.clear();
+  std::vector<ThreadSnapshot> snapshots;
+  for (const auto& [thread, pieces] : pieces_of(traced))
+    snapshots.push_back(gather(thread, pieces, limit));
+  return snapshots;
+}
+
+}  // namespace tailtrace::perf

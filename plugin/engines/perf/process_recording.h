@@ -1,0 +1,73 @@
+// ProcessRecording: Intel PT of a whole process whose threads come and go, and on request of the
+// processes that it makes: a buffer for each CPU, inherited by whatever is made, and beside it the
+// kernel's records of who was on that CPU when. A thread's history is gathered from all of them.
+//
+// A thread's own buffer (PerfEngine) is the better choice for threads that are there already: its
+// history ends with what the thread did last, however long ago that was.
+//
+// All of it is read with the code that the process has when a snapshot is taken: REQUIRES that none
+// of the recorded processes executes another program.
+//
+// Threading: one thread at a time; the recorded ones run meanwhile.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "decoder/perf/cpu_slots.h"
+#include "plugin/engines/perf/aux_event.h"
+#include "plugin/engines/perf/perf_engine.h"
+#include "plugin/engines/perf/stretch_log.h"
+
+namespace tailtrace::perf {
+
+class ProcessRecording {
+ public:
+  // Records all threads that there are, and all that they make; `children`: processes as well.
+  // `config.buffer_bytes` is for each CPU. Errors: all that explain() tells; kGone; kNoEngine where
+  // the kernel's clock is not the processor's, as in many virtual machines: then nobody can tell
+  // whose trace it is.
+  static Result<ProcessRecording> start(Kernel& kernel, const PerfConfig& config, std::int32_t pid,
+                                        bool children);
+
+  // The newest `limit` records of every thread that was seen, by thread. Threads may run: then
+  // their history ends somewhere before now. A thread that has ended leaves its history behind.
+  Result<std::vector<ThreadSnapshot>> snapshot(std::uint64_t limit);
+
+  std::size_t cpus() const { return cpus_.size(); }
+
+ private:
+  struct Cpu {
+    std::vector<Event> trace;     // the first has the buffer; the others write into it
+    std::vector<Event> sideband;  // the same
+  };
+  // What a CPU did, as far as its buffer has it.
+  struct Traced {
+    StretchLog log;
+    CpuSlots slots;
+    std::uint64_t begin_ns = 0;  // older trace was overwritten; 0: nothing was
+  };
+  struct Piece {
+    const Traced* cpu = nullptr;
+    CpuSlot slot;
+    std::vector<StretchLog::Stretch> stretches;
+  };
+
+  ProcessRecording(Kernel& kernel, std::int32_t pid) : kernel_(&kernel), pid_(pid) {}
+  Result<void> open_cpu(const PerfConfig& config, const perf_event_attr& attr, int number,
+                        const std::vector<ThreadId>& threads, bool children);
+  Result<Traced> read(Cpu& cpu, const CodeImage& code);
+  std::map<ThreadId, std::vector<Piece>> pieces_of(const std::vector<Traced>& traced) const;
+  ThreadSnapshot gather(ThreadId thread, const std::vector<Piece>& pieces, std::uint64_t limit);
+
+  Kernel* kernel_;
+  std::int32_t pid_;
+  pt::DecoderConfig decoder_;
+  std::vector<Cpu> cpus_;
+  std::vector<Event> anchors_;
+  TimeConversion clock_;
+  std::unique_ptr<ProcessCode> code_;
+};
+
+}  // namespace tailtrace::perf

@@ -1,0 +1,112 @@
+// A process recorded by CPU: threads and processes that are made and end while it is recorded, each
+// with the history that the kernel saw it execute.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "plugin/engines/perf/process_recording.h"
+#include "tests/guest/shown.h"
+#include "tests/guest/truth.h"
+#include "tests/guest/workload.h"
+#include "tests/support/child.h"
+
+namespace tailtrace::perf {
+namespace {
+
+PerfConfig config_of(std::uint64_t buffer_bytes) {
+  PerfConfig config;
+  config.records.ring_records = 1 << 20;
+  config.buffer_bytes = buffer_bytes;
+  return config;
+}
+
+// Threads that take turns, so that the trace has many slots.
+void two_generations() {
+  for (int generation = 0; generation < 2; ++generation) {
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 3; ++i)
+      threads.emplace_back([i] {
+        for (int turn = 0; turn < 4; ++turn) {
+          work(10 + 5 * i, {false, true});
+          std::this_thread::yield();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+struct Taken {
+  std::vector<ThreadSnapshot> threads;
+  std::vector<std::int32_t> in_truth;
+};
+
+Taken record(std::function<void()> part, std::uint64_t buffer_bytes, bool children) {
+  Child child({std::move(part)});
+  reset_truth();
+  auto recording =
+      ProcessRecording::start(real_kernel(), config_of(buffer_bytes), child.pid(), children);
+  EXPECT_TRUE(recording) << recording.error().to_string();
+  if (!recording) return {};
+  EXPECT_TRUE(child.run());
+  auto taken = recording->snapshot(1 << 20);
+  EXPECT_TRUE(taken) << taken.error().to_string();
+  if (!taken) return {};
+  return {std::move(*taken), traced_threads()};
+}
+
+TEST(PerCpu, EveryThreadThatCameAndWentHasItsHistory) {
+  Taken taken = record(two_generations, 4 << 20, false);
+  ASSERT_EQ(taken.in_truth.size(), 7u);
+  std::size_t whole = 0;
+  for (const ThreadSnapshot& snapshot : taken.threads) {
+    std::vector<Address> truth = read_truth(snapshot.thread.tid);
+    Shown shown = show(snapshot);
+    EXPECT_TRUE(snapshot.complete);
+    EXPECT_EQ(shown.executed.size(), truth.size()) << snapshot.thread.tid;
+    EXPECT_TRUE(shown.executed == truth);
+    // Where a thread that has ended would stand nobody knows.
+    EXPECT_TRUE(shown.breaks.empty() ||
+                shown.breaks == std::vector<std::size_t>{shown.executed.size()});
+    whole += !truth.empty() && shown.executed == truth;
+    std::printf("    thread %d: %zu instructions, %zu gaps\n", snapshot.thread.tid, truth.size(),
+                shown.breaks.size());
+  }
+  EXPECT_EQ(whole, 7u);
+}
+
+TEST(PerCpu, BuffersThatWentRoundLeaveTheTails) {
+  Taken taken = record(two_generations, 16384, false);
+  std::size_t shown_insns = 0;
+  for (const ThreadSnapshot& snapshot : taken.threads) {
+    Shown shown = show(snapshot);
+    expect_stretches(shown, read_truth(snapshot.thread.tid));
+    shown_insns += shown.executed.size();
+  }
+  EXPECT_GT(shown_insns, 1000u);
+}
+
+TEST(PerCpu, ProcessesThatItMakesAreRecordedOnRequest) {
+  auto part = [] {
+    work(10, {false, true});
+    pid_t pid = ::fork();
+    work(10, {false, true});
+    if (pid == 0) ::_exit(0);
+    ::waitpid(pid, nullptr, 0);
+  };
+  for (bool children : {false, true}) {
+    Taken taken = record(part, 4 << 20, children);
+    ASSERT_EQ(taken.in_truth.size(), children ? 2u : 1u);
+    std::size_t exact = 0;
+    for (const ThreadSnapshot& snapshot : taken.threads) {
+      Shown shown = show(snapshot);
+      exact += shown.executed == read_truth(snapshot.thread.tid) && !shown.executed.empty();
+    }
+    EXPECT_EQ(exact, taken.in_truth.size());
+  }
+}
+
+}  // namespace
+}  // namespace tailtrace::perf

@@ -1,0 +1,81 @@
+#include "plugin/engines/perf/stretch_log.h"
+
+#include <gtest/gtest.h>
+
+namespace tailtrace::perf {
+namespace {
+
+Instruction jump(std::uint64_t at, std::uint64_t to) {
+  Instruction insn;
+  insn.address = {at};
+  insn.size_bytes = 2;
+  insn.kind = InstructionClass::kJump;
+  insn.target = {to};
+  return insn;
+}
+
+pt::Event event(pt::EventKind kind, std::uint64_t ip, std::uint64_t time) {
+  pt::Event event;
+  event.kind = kind;
+  event.ip = {ip};
+  event.time = time;
+  event.flags = pt::kEventHasTime;
+  return event;
+}
+
+// Two jumps back and forth, so many times, between a begin and an end.
+void put_stretch(pt::Sink& sink, std::uint64_t at, std::uint64_t time, int times) {
+  sink.event(event(pt::EventKind::kEnabled, at, time));
+  pt::RunState state;
+  state.time = time;
+  for (int i = 0; i < times; ++i) {
+    const Instruction both[] = {jump(at, at + 16), jump(at + 16, at)};
+    sink.instructions(both, state);
+  }
+  sink.event(event(pt::EventKind::kAsyncDisabled, at, time));
+}
+
+std::vector<BranchRecord> closed(PtTail& tail, Address pc) {
+  std::vector<BranchRecord> records = tail.records();
+  for (const BranchRecord& record : tail.closing(pc)) records.push_back(record);
+  return records;
+}
+
+// Stretches of two threads that took turns: what is played is what was executed.
+TEST(StretchLog, PlaysEveryStretchAsItWasDecoded) {
+  StretchLog log;
+  PtTail truth[2] = {PtTail(1000), PtTail(1000)}, played[2] = {PtTail(1000), PtTail(1000)};
+  for (int turn = 0; turn < 6; ++turn) {
+    const std::uint64_t at = turn % 2 == 0 ? 0x1000 : 0x2000;
+    put_stretch(log, at, 100 + static_cast<std::uint64_t>(turn), turn);
+    put_stretch(truth[turn % 2], at, 100 + static_cast<std::uint64_t>(turn), turn);
+  }
+  log.finish();
+  ASSERT_EQ(log.stretches().size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(log.stretches()[i].time, 100 + i);
+    log.play(log.stretches()[i], played[i % 2]);
+  }
+  for (int thread = 0; thread < 2; ++thread) {
+    const Address pc{thread == 0 ? 0x1000u : 0x2000u};
+    EXPECT_EQ(closed(played[thread], pc), closed(truth[thread], pc));
+    EXPECT_GT(played[thread].records().size(), 10u);
+  }
+}
+
+TEST(StretchLog, ForgetsTheOldestWhenThereIsTooMuch) {
+  StretchLog log(100);
+  for (std::uint64_t turn = 0; turn < 40; ++turn) put_stretch(log, 0x1000, 100 + turn, 10);
+  log.finish();
+  EXPECT_TRUE(log.forgot());
+  ASSERT_FALSE(log.stretches().empty());
+  EXPECT_GT(log.stretches().front().time, 100u);
+  EXPECT_EQ(log.stretches().back().time, 139u);
+  EXPECT_LE(log.stretches().size(), 12u);
+  PtTail tail(1000);
+  log.play(log.stretches().front(), tail);
+  EXPECT_EQ(tail.records().size(), 1u + 20u) << "where it began, and its jumps";
+}
+
+}  // namespace
+}  // namespace tailtrace::perf
