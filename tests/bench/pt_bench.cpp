@@ -1,6 +1,8 @@
 // Speed of the Intel PT decoders, all on the same bytes in one run, on one core.
 //
-//   pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] INPUT...
+//   pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] [--adversarial] INPUT...
+//
+// --adversarial makes inputs of its own: branches that never come again, and PSBs every 2 KiB.
 //
 // An INPUT is a trace bundle (.../trace.json) or the prefix of a generated trace. What is compared
 // runs in turn, --rounds times, and medians are printed. Times are CPU times of the thread, so that
@@ -23,8 +25,10 @@
 
 #include "decoder/pt/segments.h"
 #include "decoder/pt/synthesis.h"
+#include "tests/support/adversarial_traces.h"
 #include "tests/support/generated_truth.h"
 #include "tests/support/pt_inputs.h"
+#include "tests/support/temp_folder.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -215,6 +219,7 @@ struct Series {
 struct Options {
   std::size_t prefix_bytes = 16u << 20;
   bool with_peers = true;
+  bool adversarial = false;
   int rounds = 3;
   unsigned threads = 2;
 };
@@ -362,6 +367,8 @@ bool take_option(const std::string& arg, Options& options) {
   };
   if (arg == "--peers=no")
     options.with_peers = false;
+  else if (arg == "--adversarial")
+    options.adversarial = true;
   else if (const char* bytes = value("--prefix-bytes"))
     options.prefix_bytes = std::strtoull(bytes, nullptr, 0);
   else if (const char* rounds = value("--rounds"))
@@ -384,6 +391,16 @@ bool print_truth(const std::string& prefix, const PtInput& input) {
   return truth->problem.empty();
 }
 
+int bench_adversarial(const Options& options) {
+  constexpr std::uint64_t kBranches = 2'000'000;
+  TempFolder folder;
+  Result<std::vector<PtInput>> inputs = adversarial_traces(folder.path(), kBranches);
+  if (!inputs) fmt::print("{}\n", inputs.error().to_string());
+  if (!inputs) return 1;
+  for (const PtInput& input : *inputs) bench_decoding(input, input.trace, options);
+  return 0;
+}
+
 int run(int argc, char** argv) {
   Options options;
   fmt::print("machine: {}\n", machine());
@@ -400,9 +417,11 @@ int run(int argc, char** argv) {
     if (!print_truth(arg, *input)) return 1;
     ++done;
   }
+  if (options.adversarial) return bench_adversarial(options);
   if (done == 0)
     fmt::print(
-        "usage: pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] INPUT...\n");
+        "usage: pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] "
+        "[--adversarial] INPUT...\n");
   return done == 0 ? 2 : 0;
 }
 

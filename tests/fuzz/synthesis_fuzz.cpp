@@ -112,7 +112,8 @@ void fuzz_one(ByteSpan input) {
   const CodeImage& code = code_with_hole(header.program, header.hole);
   ByteSpan rest = input.subspan(kHeader_bytes);
   std::vector<BranchRecord> records(std::min(rest.size() / sizeof(BranchRecord), kMaxRecords));
-  std::memcpy(records.data(), rest.data(), records.size() * sizeof(BranchRecord));
+  if (!records.empty())
+    std::memcpy(records.data(), rest.data(), records.size() * sizeof(BranchRecord));
   pt::SynthesisOptions options;
   options.return_compression = (header.options & 1) != 0;
   options.timing = static_cast<pt::SynthesisTiming>((header.options >> 5) & 3);

@@ -7,8 +7,10 @@
 
 #include "decoder/pt/segments.h"
 #include "decoder/pt/synthesis.h"
+#include "tests/support/adversarial_traces.h"
 #include "tests/support/pt_inputs.h"
 #include "tests/support/random_program.h"
+#include "tests/support/temp_folder.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -77,6 +79,20 @@ TEST(Segments, AnyCutAndAnyNumberOfThreadsMakeTheSameRecords) {
     std::vector<BranchRecord> whole = segment_records(input, input.trace.size(), 1);
     expect_same(segment_records(input, 0, 1), whole);
     expect_same(segment_records(input, 10000, 3), whole);
+  }
+}
+
+// Where the fast path remembers nothing that comes again, and where its memory is full.
+TEST(Segments, TracesThatNeverRepeatMakeTheSameRecords) {
+  TempFolder folder;
+  auto inputs = adversarial_traces(folder.path(), 150'000);
+  ASSERT_TRUE(inputs) << inputs.error().to_string();
+  for (const PtInput& input : *inputs) {
+    SCOPED_TRACE(input.name);
+    std::vector<BranchRecord> complete = complete_records(input);
+    EXPECT_GT(complete.size(), 70'000u);
+    expect_same(decoder_records(input), complete);
+    expect_same(segment_records(input, 0, 2), complete);
   }
 }
 
