@@ -92,7 +92,7 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
 // Lets the fast path go on from here as far as it can.
 bool FlowWalker::try_fast() {
   if (!enabled_ || held_ || in_transaction_) return false;
-  if (!items_.is_between_packets()) return false;
+  if (!items_.is_between_packets() || fast_->rests()) return false;
   FastFlow::Place place;
   const std::size_t begin = place.offset = items_.place();
   std::size_t end = end_;

@@ -106,10 +106,24 @@ void FastFlow::drop() {
   for (const Rows::State& state : returns) stack_.push(rows_.key_of(state.ip, state.mode));
 }
 
+// The rows are full. When they did not pay, new ones will not at once either.
+void FastFlow::judge_rows() {
+  bool worthwhile = uses_ >= kWorthwhileUses * fills_;
+  if (worthwhile) {
+    next_rest_branches_ = kFirstRest_branches;
+  } else {
+    rest_branches_ = next_rest_branches_;
+    next_rest_branches_ = std::min(2 * next_rest_branches_, kLongestRest_branches);
+  }
+  uses_ = fills_ = 0;
+}
+
 template <class... Symbol>
 std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
   std::uint64_t row = rows_.find(state, symbol...);
-  return row != 0 || rows_.full() ? row : filler_.fill(state, symbol...);
+  if (row != 0 || rows_.full()) return row;
+  ++fills_;
+  return filler_.fill(state, symbol...);
 }
 
 bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink) {
@@ -119,7 +133,11 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
                 (first & 0x1f) == 0x0d || (first & 0x1f) == 0x01 || (first & 3) == 3 ||
                 first == 0x59;
   if (!common) return false;
-  if (rows_.full()) drop();
+  if (rows_.full()) {
+    drop();
+    judge_rows();
+    if (rests()) return false;
+  }
 
   PathWords& words = sink.begin_path(
       {{place.ip}, place.offset, clock, place.fresh_time, place.time}, rows_.shared_book());
@@ -150,6 +168,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     more = run_block(r);
     stack_.set_top(r.top);
     words.grow(static_cast<std::size_t>(r.out - room));
+    uses_ += static_cast<std::uint64_t>(r.out - room);
     totals.insns += r.sum & Counts::kInsnMask;
     totals.branches += r.sum >> Counts::kBranchShift & Counts::kBranchMask;
     totals.records += r.sum >> Counts::kRecordShift;

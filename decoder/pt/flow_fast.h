@@ -128,6 +128,10 @@ class FastFlow {
   // Goes on as far as it can, but not to `end`. False: it could do nothing.
   bool run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink);
 
+  // Whether the flow had better go on without it for now: what it remembers does not come again.
+  // Asked once a branch.
+  bool rests() { return rest_branches_ != 0 && rest_branches_-- != 0; }
+
   // What a call on the complete path leaves behind, and a return takes.
   void push_return(std::uint64_t ip, CodeMode mode) { stack_.push(rows_.key_of(ip, mode)); }
   bool pop_return(std::uint64_t& ip);
@@ -147,12 +151,19 @@ class FastFlow {
   template <class... Symbol>
   std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
   void drop();
+  void judge_rows();
+
+  // Rows that were used less often than this on average cost more than they saved.
+  static constexpr std::uint64_t kWorthwhileUses = 4;
+  static constexpr std::uint64_t kFirstRest_branches = 1u << 18, kLongestRest_branches = 1u << 24;
 
   const DecoderConfig& config_;
   Rows rows_;
   RowFiller filler_;
   KeyStack stack_;
   Epoch epoch_;
+  std::uint64_t uses_ = 0, fills_ = 0;  // of the rows since they were dropped
+  std::uint64_t rest_branches_ = 0, next_rest_branches_ = kFirstRest_branches;
 };
 
 }  // namespace tailtrace::pt
