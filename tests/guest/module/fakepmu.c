@@ -321,6 +321,10 @@ static void pt_async_off(struct fk_cpu *c, struct fk_gen *g)
 {
 	if (!g->pge)
 		return;
+	if (g->lose) {		/* lost with the rest; the overflow's packets will tell where it goes on */
+		g->pge = false;
+		return;
+	}
 	pt_ip(c, g, OP_FUP, this_cpu_read(cur_ip), false);
 	pt_ip(c, g, OP_PGD, 0, true);
 	g->pge = false;
@@ -726,7 +730,7 @@ static void on_sys_enter(void *d, struct pt_regs *regs, long id)
 	if (mine(pc)) {
 		struct fk_gen *g = gen_of(pc->handle.event);
 
-		if (!g->paused) {
+		if (!g->paused && !g->lose) {
 			pt_enable(pc, g, pc->handle.event, regs->ip - 2);
 			if (g->pge) {
 				pt_ip(pc, g, OP_PGD, 0, true);
