@@ -143,6 +143,17 @@ TEST(Pt, OverflowsAreGapsAndTheRestIsExact) {
   expect_stretches(shown, read_truth());
 }
 
+// The thread leaves its CPU, and calls the system, while nothing is recorded.
+TEST(Pt, OverflowsThatLastOverASwitchAreGapsToo) {
+  ModuleParameter every("ovf_every", "5000"), lose("ovf_lose", "2500");
+  Session session(Hardware::kPt, config_of(1 << 20), {[] { work(100, {false, true}); }});
+  ASSERT_TRUE(session.child.run());
+  ThreadSnapshot snapshot = session.snapshot();
+  Shown shown = show(snapshot);
+  EXPECT_GT(shown.breaks.size(), 3u);
+  expect_stretches(shown, read_truth());
+}
+
 TEST(Pt, AddressFiltersLeaveOnlyWhatIsInside) {
   char self[4096];
   ssize_t size = ::readlink("/proc/self/exe", self, sizeof self - 1);
