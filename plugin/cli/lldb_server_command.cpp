@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -100,10 +101,17 @@ Result<void> take_settings(ServeOptions& serve) {
 
 Result<int> serve_lldb(ServeOptions options, const LldbServerWords& words) {
   if (auto taken = take_settings(options); !taken) return fail(std::move(taken.error()));
-  auto below = find_below();
-  if (!below) return fail(std::move(below.error()));
-  options.lldb_server = *below;
-  options.lldb_server_words = words.passed;
+  if (options.engine == EngineChoice::kQemu) {
+    // What LLDB asks for is started under qemu, and no lldb-server has a part in it.
+    options.multi = true;
+    auto dashes = std::ranges::find(words.passed, "--");
+    if (dashes != words.passed.end()) options.program.assign(dashes + 1, words.passed.end());
+  } else {
+    auto below = find_below();
+    if (!below) return fail(std::move(below.error()));
+    options.lldb_server = *below;
+    options.lldb_server_words = words.passed;
+  }
   options.on_listening = [&words](const std::string& comm) { return tell_port(words, comm); };
   return serve(options);
 }

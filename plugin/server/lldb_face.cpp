@@ -75,6 +75,10 @@ std::string LldbFace::stop_for_debugger(std::string_view payload) const {
   return result;
 }
 
+std::string LldbFace::error_for_debugger(std::string_view error) {
+  return "E01;" + to_hex(as_bytes(error.substr(2)));
+}
+
 std::string LldbFace::end_for_debugger(std::string_view request, std::string_view payload) const {
   if (killing_ && request.starts_with("vKill;") && payload == "OK") return "X09";
   return std::string(payload);

@@ -41,6 +41,8 @@ class LldbFace {
   Result<std::string> request_for_server(std::string packet);
   // A stop reply as LLDB reads it.
   std::string stop_for_debugger(std::string_view payload) const;
+  // `E.TEXT` as LLDB reads it.
+  static std::string error_for_debugger(std::string_view error);
   // What LLDB is told when the server has answered a request to end.
   std::string end_for_debugger(std::string_view request, std::string_view payload) const;
 

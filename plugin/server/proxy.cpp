@@ -329,6 +329,11 @@ Result<void> Proxy::on_answer(std::string_view payload) {
       if (rsp::expand_runs(payload, expanded_))
         if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
       lldb_server_.told(payload);
+      if (payload.starts_with("E.") && lldb_.is_lldb()) {
+        owed_ = Owed::kNothing;
+        reply(LldbFace::error_for_debugger(payload));
+        return {};
+      }
       break;
     case Owed::kSelection:
       note_done(payload);

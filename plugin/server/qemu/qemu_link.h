@@ -48,6 +48,7 @@ class QemuLink final : public ServerLink {
   Result<std::string> answer(std::string_view request);
   Answer answer_control(std::string_view request);
   Answer answer_setting(std::string_view request);
+  bool set_stdio(std::string_view setting);
   Answer answer_of_threads(std::string_view request);
   Answer answer_transfer(std::string_view request);
   Answer answer_of_stub(std::string_view request);

@@ -6,6 +6,16 @@
 
 namespace tailtrace {
 
+namespace {
+
+UniqueFd open_stdio(const std::string& path, bool reads) {
+  int flags = (reads ? O_RDONLY : O_WRONLY | O_CREAT) | O_NOCTTY | O_CLOEXEC;
+  UniqueFd file(::open(path.c_str(), flags, 0640));
+  return file ? std::move(file) : UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+}
+
+}  // namespace
+
 QemuPrograms::QemuPrograms(const ServeOptions& options, bool inferior_owns_stdio,
                            const EndSignals& signals)
     : options_(options), inferior_owns_stdio_(inferior_owns_stdio), signals_(signals) {}
@@ -30,6 +40,12 @@ Result<QemuInferior*> QemuPrograms::launch(const std::vector<std::string>& progr
     // As gdbserver has it when stdin and stdout carry the protocol.
     null = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     qemu.stdio = {null.get(), STDERR_FILENO, STDERR_FILENO};
+  }
+  std::array<UniqueFd, 3> files;
+  for (std::size_t fd = 0; fd < files.size(); ++fd) {
+    if (stdio_paths_[fd].empty()) continue;
+    files[fd] = open_stdio(stdio_paths_[fd], fd == 0);
+    qemu.stdio[fd] = files[fd].get();
   }
   if (!environment_.empty()) qemu.environment = environment();
   auto inferior = QemuInferior::launch(qemu, signals_);

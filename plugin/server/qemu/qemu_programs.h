@@ -4,6 +4,7 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,6 +38,8 @@ class QemuPrograms final : public Engine {
   void set_variable(const std::string& name, std::optional<std::string> value);
   void reset_environment() { environment_.clear(); }
   void set_folder(std::string folder) { folder_ = std::move(folder); }
+  // The file that is descriptor 0, 1 or 2; what cannot be opened is /dev/null.
+  void set_stdio_path(std::size_t fd, std::string path) { stdio_paths_.at(fd) = std::move(path); }
 
   // As an Engine it is the sum of its programs'. A thread whose process is gone gives kGone.
   std::string_view name() const override { return "qemu"; }
@@ -58,6 +61,7 @@ class QemuPrograms final : public Engine {
   std::map<std::int32_t, std::unique_ptr<QemuInferior>> all_;
   std::map<std::string, std::optional<std::string>> environment_;  // changes to ours
   std::string folder_;
+  std::array<std::string, 3> stdio_paths_;
   unsigned launched_ = 0;
 };
 

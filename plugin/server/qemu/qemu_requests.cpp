@@ -74,7 +74,8 @@ QemuLink::Answer QemuLink::answer_control(std::string_view request) {
 
 QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
   static constexpr std::string_view kSet = "QEnvironmentHexEncoded:", kUnset = "QEnvironmentUnset:",
-                                    kFolder = "QSetWorkingDir:";
+                                    kFolder = "QSetWorkingDir:", kPlain = "QEnvironment:",
+                                    kStdio = "QSetSTD";
   bool good = true;
   if (request == "QEnvironmentReset") {
     programs_.reset_environment();
@@ -83,6 +84,13 @@ QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
     std::size_t equals = text ? text->find('=') : std::string::npos;
     good = equals != std::string::npos;
     if (good) programs_.set_variable(text->substr(0, equals), text->substr(equals + 1));
+  } else if (request.starts_with(kPlain)) {  // LLDB's, as is the next one
+    std::string text(request.substr(kPlain.size()));
+    std::size_t equals = text.find('=');
+    good = equals != std::string::npos;
+    if (good) programs_.set_variable(text.substr(0, equals), text.substr(equals + 1));
+  } else if (request.starts_with(kStdio)) {
+    good = set_stdio(request.substr(kStdio.size()));
   } else if (request.starts_with(kUnset)) {
     auto name = text_of_hex(request.substr(kUnset.size()));
     good = name.has_value();
@@ -97,6 +105,16 @@ QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
   }
   // qemu lays out addresses the same way each time, and no shell is needed.
   return std::optional<std::string>(good ? "OK" : kFailed);
+}
+
+// `IN:PATH`, `OUT:PATH` or `ERR:PATH`.
+bool QemuLink::set_stdio(std::string_view setting) {
+  std::size_t colon = std::min(setting.find(':'), setting.size());
+  std::string_view name = setting.substr(0, colon);
+  auto path = text_of_hex(setting.substr(std::min(colon + 1, setting.size())));
+  if (!path || (name != "IN" && name != "OUT" && name != "ERR")) return false;
+  programs_.set_stdio_path(name == "IN" ? 0 : name == "OUT" ? 1 : 2, std::move(*path));
+  return true;
 }
 
 QemuLink::Answer QemuLink::answer_of_threads(std::string_view request) {
