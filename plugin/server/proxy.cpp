@@ -173,9 +173,22 @@ void Proxy::server_is_gone() {
     } else {
       reply("E." + text.substr(0, text.size() - 1));
     }
+  } else if (lldb_server_.in_use()) {
+    await_hang_up();
   }
   debugger_.reset();
   exit_status_ = status;
+}
+
+// LLDB watches the debug server that it started: one that ends before LLDB has taken in how the
+// program ended makes it a program that ended with -1.
+void Proxy::await_hang_up() {
+  static constexpr int kPatience_ms = 5000;
+  while (debugger_) {
+    pollfd polled[] = {{signals_.fd(), POLLIN, 0}, {debugger_->in(), POLLIN, 0}};
+    if (::poll(polled, 2, kPatience_ms) <= 0 || polled[0].revents != 0) return;
+    if (!debugger_->receive()) return;
+  }
 }
 
 void Proxy::stop_serving(int exit_status) {

@@ -51,6 +51,7 @@ class Proxy {
   Result<void> accept();
   void debugger_is_gone();
   void server_is_gone();
+  void await_hang_up();
   void stop_serving(int exit_status);
   bool has_program();
 
