@@ -14,6 +14,8 @@
 
 namespace tailtrace {
 
+constexpr char kLldbBundleName[] = "trace.json";
+
 struct LldbModule {
   std::string path;         // of the file to read: absolute, or made so from the bundle's folder
   std::string system_path;  // where it was on the machine that recorded

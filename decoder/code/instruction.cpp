@@ -147,4 +147,13 @@ std::string disassemble(ByteSpan bytes, Address address, CodeMode mode) {
   return text;
 }
 
+std::string_view class_name(InstructionClass kind) {
+  static constexpr std::string_view kNames[] = {
+      "other",         "rep-string", "conditional", "jump",     "call",       "indirect-jump",
+      "indirect-call", "return",     "far-jump",    "far-call", "far-return", "system-call",
+      "system-return", "vm-entry",   "vm-call",     "mov-cr3",  "ptwrite"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(InstructionClass::kPtwrite) + 1);
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 }  // namespace tailtrace

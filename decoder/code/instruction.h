@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "decoder/base/bytes.h"
 #include "decoder/base/types.h"
@@ -29,6 +30,9 @@ enum class InstructionClass : std::uint8_t {
   kMovCr3,        // falls through; PIP follows in a trace
   kPtwrite,       // falls through; PTW may follow in a trace
 };
+
+// "conditional", "indirect-call", ...: a word for machines.
+std::string_view class_name(InstructionClass kind);
 
 enum class CodeMode : std::uint8_t { k16, k32, k64 };
 

@@ -3,28 +3,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "decoder/history/runs.h"
+#include "decoder/history/same_run.h"
 
 namespace tailtrace {
 namespace {
-
-// Runs that begin and end alike execute the same instructions.
-struct SameRun {
-  Address start;
-  Address from;  // of the branch at its end; 0: none
-  std::uint64_t shown = 0;
-  Epoch epoch;
-
-  friend bool operator==(const SameRun&, const SameRun&) = default;
-};
-
-struct HashSameRun {
-  std::size_t operator()(const SameRun& run) const {
-    std::uint64_t hash = run.start.value * 0x9e3779b97f4a7c15ull;
-    hash = (hash ^ run.from.value ^ (std::uint64_t{run.epoch.value} << 48)) * 0xff51afd7ed558ccdull;
-    return hash ^ run.shown;
-  }
-};
 
 // The part of a run that lies in the range, as a run.
 SameRun cut(const HistoryRun& run, CodeReader& code, Range range) {

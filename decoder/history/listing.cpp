@@ -45,6 +45,15 @@ class TextLister {
              const LineSink& sink)
       : history_(history), symbols_(symbols), options_(options), sink_(sink) {}
 
+  void list(std::span<const std::uint64_t> numbers) {
+    HistoryCursor cursor(history_);
+    for (std::uint64_t number : numbers) width_ = std::max(width_, position(number).size());
+    for (std::uint64_t number : numbers) {
+      cursor.seek(number);
+      if (more_) show(cursor);
+    }
+  }
+
   void list(Range range) {
     HistoryCursor cursor(history_);
     width_ = std::max(position(range.first).size(), position(range.last).size());
@@ -140,6 +149,7 @@ class TextLister {
     line += fmt::format("{:<5} {}", text.substr(0, space), operands);
     std::string outcome = outcome_text(item);
     if (!outcome.empty()) line = fmt::format("{:<{}}  {}", line, width_ + 41, outcome);
+    if (options_.times && item.time != 0) line += fmt::format("  time {}", item.time);
     while (line.back() == ' ') line.pop_back();
     return line;
   }
@@ -213,6 +223,18 @@ Json events_json(const std::vector<const BranchRecord*>& events) {
   return json;
 }
 
+std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer& symbols) {
+  const HistoryItem& item = cursor.item();
+  Json json = {{"number", item.number},
+               {"position", back_from_newest(item.number, history.size())}};
+  json.update(item.is_gap ? gap_json(item.gap) : instruction_json(cursor, symbols));
+  if (item.time != 0) json["time"] = item.time;
+  std::vector<const BranchRecord*> events = events_before(history, item);
+  if (!events.empty()) json["events"] = events_json(events);
+  // Names of files and symbols need not be UTF-8; the document must.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 void list_instructions(const History& history, Symbolizer& symbols, Range range,
@@ -220,22 +242,36 @@ void list_instructions(const History& history, Symbolizer& symbols, Range range,
   TextLister(history, symbols, options, sink).list(range);
 }
 
+void list_items(const History& history, Symbolizer& symbols, std::span<const std::uint64_t> numbers,
+                const ListingOptions& options, const LineSink& sink) {
+  TextLister(history, symbols, options, sink).list(numbers);
+}
+
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
                             const LineSink& sink) {
   HistoryCursor cursor(history);
   bool more = true;
   for (cursor.seek(range.first); more && cursor.valid() && cursor.item().number <= range.last;
-       cursor.next()) {
-    const HistoryItem& item = cursor.item();
-    Json json = {{"number", item.number},
-                 {"position", back_from_newest(item.number, history.size())}};
-    json.update(item.is_gap ? gap_json(item.gap) : instruction_json(cursor, symbols));
-    if (item.time != 0) json["time"] = item.time;
-    std::vector<const BranchRecord*> events = events_before(history, item);
-    if (!events.empty()) json["events"] = events_json(events);
-    // Names of files and symbols need not be UTF-8; the document must.
-    more = sink(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+       cursor.next())
+    more = sink(item_json(history, cursor, symbols));
+}
+
+void list_items_json(const History& history, Symbolizer& symbols,
+                     std::span<const std::uint64_t> numbers, const LineSink& sink) {
+  HistoryCursor cursor(history);
+  for (std::uint64_t number : numbers) {
+    cursor.seek(number);
+    if (!sink(item_json(history, cursor, symbols))) return;
   }
+}
+
+std::string where_text(Symbolizer& symbols, Address address) {
+  const Function& function = symbols.function_at(address);
+  std::optional<SourceLine> line = symbols.line_at(address);
+  std::string where = line ? fmt::format("{}:{}", base_name(line->file), line->line)
+                           : std::string(base_name(function.module));
+  std::string name = function.name.empty() ? "(no symbol)" : function.name;
+  return where.empty() ? name : fmt::format("{}  {}", where, name);
 }
 
 void list_loops_json(const History& history, Range range, const LineSink& sink) {

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,12 +33,17 @@ struct ListingOptions {
   bool lines = false;       // a header wherever the source line changes too
   bool addresses = false;
   bool bytes = false;
-  bool fold = false;  // a loop that went round three times or more is one line
+  bool times = false;  // the last known time, where one is
+  bool fold = false;   // a loop that went round three times or more is one line
 };
 
 // REQUIRES: a range of the cursor's history.
 void list_instructions(const History& history, Symbolizer& symbols, Range range,
                        const ListingOptions& options, const LineSink& sink);
+
+// The same for single items, by their numbers. REQUIRES: numbers of the history's items.
+void list_items(const History& history, Symbolizer& symbols, std::span<const std::uint64_t> numbers,
+                const ListingOptions& options, const LineSink& sink);
 
 // One JSON object a line for each item, fit for a document's array or for JSON lines:
 //   {"number":7,"position":-3,"address":"0x401022","bytes":"7402","text":"jz 0x401026",
@@ -47,6 +53,13 @@ void list_instructions(const History& history, Symbolizer& symbols, Range range,
 // What is not known is left out.
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
                             const LineSink& sink);
+
+// The same for single items. REQUIRES: numbers of the history's items.
+void list_items_json(const History& history, Symbolizer& symbols,
+                     std::span<const std::uint64_t> numbers, const LineSink& sink);
+
+// "worker.cc:88  Worker::step": a place as a header has it. "libc.so.6  read" without a line.
+std::string where_text(Symbolizer& symbols, Address address);
 
 // One JSON object a line for each loop of the range (find_loops):
 //   {"first":3,"last":90,"rounds":29,"head":"0x401000","back":"0x401009"}

@@ -25,18 +25,21 @@ HistoryRuns::HistoryRuns(const History& history, std::uint64_t number)
 }
 
 bool HistoryRuns::next(HistoryRun& run) {
-  const std::vector<BranchRecord>& records = history_.snapshot_->records;
-  while (record_ < records.size()) {
-    run.record = &records[record_];
-    run.first = before_ + 1;
-    run.step = reader_.advance(state_, *run.record, history_.run_limit_insns(record_));
-    ++record_;
-    before_ += run.step.items();
-    if (run.step.items() == 0) continue;
-    reader_.code().set_epoch(run.step.epoch);
-    return true;
-  }
+  while (next_record(run))
+    if (run.step.items() != 0) return true;
   return false;
+}
+
+bool HistoryRuns::next_record(HistoryRun& run) {
+  const std::vector<BranchRecord>& records = history_.snapshot_->records;
+  if (record_ == records.size()) return false;
+  run.record = &records[record_];
+  run.first = before_ + 1;
+  run.step = reader_.advance(state_, *run.record, history_.run_limit_insns(record_));
+  ++record_;
+  before_ += run.step.items();
+  if (run.step.items() != 0) reader_.code().set_epoch(run.step.epoch);
+  return true;
 }
 
 }  // namespace tailtrace

@@ -30,6 +30,9 @@ class HistoryRuns {
   // The next run, leaving out records that contribute nothing; false when there is none.
   bool next(HistoryRun& run);
 
+  // The same with those records; an event may be all that one of them tells.
+  bool next_record(HistoryRun& run);
+
   // The code that goes with the run last returned.
   CodeReader& code() { return reader_.code(); }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "decoder/base/types.h"
 
@@ -40,6 +41,14 @@ class Symbolizer {
   // Always answers; the reference lives as long as the symbolizer.
   virtual const Function& function_at(Address address) = 0;
   virtual std::optional<SourceLine> line_at(Address address) = 0;
+
+  // The address as the file that was loaded there has it, which objdump and addr2line show; nothing
+  // when that is not known.
+  virtual std::optional<std::uint64_t> address_in_file(Address) { return std::nullopt; }
+
+  // All source lines that have code in the translation unit that an address is of, each once; null
+  // when nobody knows. The same pointer for the whole unit; lives as long as the symbolizer.
+  virtual const std::vector<SourceLine>* lines_of_unit(Address) { return nullptr; }
 };
 
 // Knows nothing.

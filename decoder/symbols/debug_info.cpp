@@ -72,7 +72,7 @@ void DebugInfo::index_units() {
          dwarf_get_units(dwarf_.get(), unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
     auto index = static_cast<std::uint32_t>(units_.size());
-    units_.push_back({dwarf_dieoffset(&die), false, {}, {}});
+    units_.push_back({dwarf_dieoffset(&die), false, {}, {}, nullptr});
     each_range(die, kMaxRangesOfUnit, [&](Dwarf_Addr begin, Dwarf_Addr end) {
       stretches_.push_back({begin, end, index});
     });
@@ -141,6 +141,45 @@ std::optional<SourceLine> DebugInfo::line_at(std::uint64_t address) {
   const char* file = line == nullptr ? nullptr : dwarf_linesrc(line, nullptr, nullptr);
   if (file == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) return std::nullopt;
   return SourceLine{whole_path(die, file), static_cast<unsigned>(number)};
+}
+
+const std::vector<SourceLine>* DebugInfo::lines_of_unit(std::uint64_t address) {
+  const Stretch* found = nullptr;
+  look_up(stretches_, address, &found);
+  if (found == nullptr) return nullptr;
+  Unit& unit = units_[found->index];
+  if (unit.lines == nullptr) read_lines(unit);
+  return unit.lines.get();
+}
+
+void DebugInfo::read_lines(Unit& unit) {
+  unit.lines = std::make_unique<std::vector<SourceLine>>();
+  Dwarf_Die die;
+  Dwarf_Lines* lines = nullptr;
+  std::size_t count = 0;
+  if (dwarf_offdie(dwarf_.get(), unit.die, &die) == nullptr ||
+      dwarf_getsrclines(&die, &lines, &count) != 0)
+    return;
+  for (std::size_t i = 0; i < std::min(count, kMaxLinesOfUnit); ++i) {
+    Dwarf_Line* line = dwarf_onesrcline(lines, i);
+    int number = 0;
+    bool ends = false;
+    Dwarf_Addr address = 0;
+    const char* file = dwarf_linesrc(line, nullptr, nullptr);
+    if (file == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) continue;
+    if (dwarf_lineendsequence(line, &ends) != 0 || ends) continue;
+    // Code that the linker left out ends up at 0.
+    if (dwarf_lineaddr(line, &address) != 0 || address == 0) continue;
+    unit.lines->push_back({whole_path(die, file), static_cast<unsigned>(number)});
+  }
+  auto order = [](const SourceLine& a, const SourceLine& b) {
+    return a.file != b.file ? a.file < b.file : a.line < b.line;
+  };
+  auto same = [](const SourceLine& a, const SourceLine& b) {
+    return a.file == b.file && a.line == b.line;
+  };
+  std::sort(unit.lines->begin(), unit.lines->end(), order);
+  unit.lines->erase(std::unique(unit.lines->begin(), unit.lines->end(), same), unit.lines->end());
 }
 
 // Compilers note paths as they were given them, relative to the folder they ran in.

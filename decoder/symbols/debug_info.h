@@ -32,6 +32,10 @@ class DebugInfo {
 
   std::optional<SourceLine> line_at(std::uint64_t address);
 
+  // All lines that have code in the unit that covers the address, each once; null when none does.
+  // Lives as long as this.
+  const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
+
   // What holds for every address of [begin, end), a stretch around the one asked for.
   struct Cover {
     const DebugFunction* function = nullptr;  // null: none covers it; lives as long as this
@@ -43,6 +47,7 @@ class DebugInfo {
  private:
   static constexpr std::size_t kMaxUnits = 1 << 20;
   static constexpr std::size_t kMaxRangesOfUnit = 1 << 20;
+  static constexpr std::size_t kMaxLinesOfUnit = 1 << 22;
   static constexpr std::size_t kMaxDiesOfUnit = 1 << 24;
   static constexpr int kMaxDepth = 200;
 
@@ -57,7 +62,8 @@ class DebugInfo {
     Dwarf_Off die = 0;
     bool read = false;
     std::vector<DebugFunction> functions;
-    std::vector<Stretch> stretches;  // of functions, ordered, apart from each other
+    std::vector<Stretch> stretches;                  // of functions, ordered, apart from each other
+    std::unique_ptr<std::vector<SourceLine>> lines;  // null: not asked for yet
   };
 
   explicit DebugInfo(Dwarf* dwarf) : dwarf_(dwarf) {}
@@ -66,6 +72,7 @@ class DebugInfo {
   static Cover look_up(const std::vector<Stretch>& stretches, std::uint64_t address,
                        const Stretch** found);
   void read_unit(Unit& unit);
+  void read_lines(Unit& unit);
   void read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth);
   static void add_function(Dwarf_Die& die, Unit& unit);
   const std::string& whole_path(Dwarf_Die& unit, const char* file);

@@ -1,8 +1,11 @@
 #include "decoder/symbols/mapping.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
+#include "decoder/symbols/elf_file.h"
 
 namespace tailtrace {
 namespace {
@@ -49,6 +52,24 @@ std::vector<Mapping> parse_maps(std::string_view maps) {
   for (Mapping& mapping : mappings)
     if (apart.empty() || apart.back().end <= mapping.begin) apart.push_back(std::move(mapping));
   return apart;
+}
+
+std::string maps_of_module(const std::string& path, Address load_address) {
+  constexpr std::uint64_t kPage_bytes = 4096;
+  Result<ElfFile> file = ElfFile::open(path);
+  if (!file) return {};
+  std::uint64_t lowest = ~0ull;
+  for (const ElfSegment& segment : file->segments()) lowest = std::min(lowest, segment.address);
+  std::uint64_t bias = load_address.value - (lowest & ~(kPage_bytes - 1));
+  std::string text;
+  for (const ElfSegment& segment : file->segments()) {
+    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
+    std::uint64_t begin = segment.address - slack + bias;
+    std::uint64_t end = (begin + slack + segment.size_bytes + kPage_bytes - 1) & ~(kPage_bytes - 1);
+    text += fmt::format("{:x}-{:x} r-xp {:08x} 00:00 0 {}\n", begin, end,
+                        segment.file_offset_bytes - slack, path);
+  }
+  return text;
 }
 
 }  // namespace tailtrace

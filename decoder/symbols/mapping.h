@@ -1,6 +1,6 @@
 // Mapping: a piece of a file in a process's memory, as /proc/PID/maps tells it.
 //
-// Threading: values and pure functions.
+// Threading: values; functions without state.
 #pragma once
 
 #include <string>
@@ -25,6 +25,10 @@ struct Mapping {
 // The mappings that have a name, in order of their addresses. Lines that are none are left out, as
 // are those behind the first kMaxMappings and those that overlap an earlier one.
 std::vector<Mapping> parse_maps(std::string_view maps);
+
+// How /proc/PID/maps would show the segments of an ELF file that was loaded there; empty when the
+// file cannot be read.
+std::string maps_of_module(const std::string& path, Address load_address);
 
 constexpr std::size_t kMaxMappings = 1 << 16;
 

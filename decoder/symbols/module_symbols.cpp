@@ -102,4 +102,8 @@ std::optional<SourceLine> ModuleSymbols::line_at(std::uint64_t address) {
   return info_ ? info_->line_at(address) : std::nullopt;
 }
 
+const std::vector<SourceLine>* ModuleSymbols::lines_of_unit(std::uint64_t address) {
+  return info_ ? info_->lines_of_unit(address) : nullptr;
+}
+
 }  // namespace tailtrace

@@ -25,6 +25,7 @@ class ModuleSymbols {
   // Everything but `module`, in the file's own addresses.
   Function function_at(std::uint64_t address);
   std::optional<SourceLine> line_at(std::uint64_t address);
+  const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
 
   bool has_debug_info() const { return info_.has_value(); }
   // The file that the debug information is from; empty when there is none.

@@ -75,4 +75,18 @@ std::optional<SourceLine> ProcessSymbols::line_at(Address address) {
   return place.module == nullptr ? std::nullopt : place.module->line_at(address.value - place.bias);
 }
 
+// Where the file cannot be read, as if its addresses were its offsets, which they mostly are.
+std::optional<std::uint64_t> ProcessSymbols::address_in_file(Address address) {
+  Place place = place_of(address);
+  if (place.module != nullptr) return address.value - place.bias;
+  if (place.mapping == nullptr || !place.mapping->has_file()) return std::nullopt;
+  return place.mapping->file_offset_bytes + (address - place.mapping->begin);
+}
+
+const std::vector<SourceLine>* ProcessSymbols::lines_of_unit(Address address) {
+  Place place = place_of(address);
+  return place.module == nullptr ? nullptr
+                                 : place.module->lines_of_unit(address.value - place.bias);
+}
+
 }  // namespace tailtrace

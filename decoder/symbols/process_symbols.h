@@ -24,6 +24,8 @@ class ProcessSymbols : public Symbolizer {
 
   const Function& function_at(Address address) override;
   std::optional<SourceLine> line_at(Address address) override;
+  std::optional<std::uint64_t> address_in_file(Address address) override;
+  const std::vector<SourceLine>* lines_of_unit(Address address) override;
 
   // Why files gave no names, so far.
   const std::vector<Error>& problems() const { return problems_; }

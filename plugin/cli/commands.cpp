@@ -8,6 +8,12 @@ std::vector<Command> all_commands() {
   table.push_back(serve_command());
   table.push_back(history_command());
   table.push_back(calls_command());
+  table.push_back(last_command());
+  table.push_back(hits_command());
+  table.push_back(why_command());
+  table.push_back(find_command());
+  table.push_back(stats_command());
+  table.push_back(coverage_command());
   table.push_back(info_command());
   table.push_back(decode_command());
   table.push_back(packets_command());

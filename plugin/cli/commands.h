@@ -8,13 +8,19 @@
 namespace tailtrace {
 
 Command calls_command();
+Command coverage_command();
 Command decode_command();
 Command doctor_command();
+Command find_command();
 Command history_command();
+Command hits_command();
 Command info_command();
+Command last_command();
 Command packets_command();
 Command run_command();
 Command serve_command();
+Command stats_command();
+Command why_command();
 
 // In the order in which help lists them.
 std::vector<Command> all_commands();

@@ -6,7 +6,9 @@
 #include <filesystem>
 
 #include "decoder/bundle/bundle.h"
+#include "decoder/bundle/lldb_history.h"
 #include "decoder/record/stream_format.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
 
@@ -83,6 +85,41 @@ Result<LoadedSnapshot> open_in_bundle(const ThreadSource& wanted) {
               wanted.path + " was replaced while it was read");
 }
 
+bool is_lldb_bundle(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path + "/" + kLldbBundleName, ignored);
+}
+
+Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path) {
+  Result<LldbBundle> bundle = read_lldb_bundle(path + "/" + kLldbBundleName);
+  if (!bundle) return fail(std::move(bundle.error()));
+  std::vector<ThreadSource> threads;
+  for (const LldbProcess& process : bundle->processes)
+    for (const LldbThread& thread : process.threads)
+      threads.push_back({path, "saved", thread.thread, false});
+  return threads;
+}
+
+Result<LoadedSnapshot> load_in_lldb_bundle(const LldbBundle& bundle, const LldbProcess& process,
+                                           const LldbThread& thread) {
+  Result<LldbHistory> history = load_lldb_thread(bundle, process, thread);
+  if (!history) return fail(std::move(history.error()));
+  LoadedSnapshot loaded{std::move(history->snapshot), {}, std::move(history->problems)};
+  for (const LldbModule& module : process.modules)
+    loaded.maps += maps_of_module(module.path, module.load_address);
+  return loaded;
+}
+
+Result<LoadedSnapshot> open_in_lldb_bundle(const ThreadSource& wanted) {
+  Result<LldbBundle> bundle = read_lldb_bundle(wanted.path + "/" + kLldbBundleName);
+  if (!bundle) return fail(std::move(bundle.error()));
+  for (const LldbProcess& process : bundle->processes)
+    for (const LldbThread& thread : process.threads)
+      if (thread.thread == wanted.thread) return load_in_lldb_bundle(*bundle, process, thread);
+  return fail(ErrorCode::kGone, "there is no thread " + thread_text(wanted.thread),
+              wanted.path + " was replaced while it was read");
+}
+
 // What was mapped where; empty when nobody knows any more.
 std::string maps_of(const ProcessFolder& folder) {
   Result<Bytes> kept = read_file(folder.path() + "/maps", kMaxMaps_bytes);
@@ -113,10 +150,14 @@ std::vector<Error> losses_of(const ProcessFolder& folder) {
 
 std::string thread_text(ThreadId thread) { return fmt::format("{}.{}", thread.pid, thread.tid); }
 
-Result<std::vector<ThreadSource>> recorded_threads(const std::string& path) {
+Result<std::vector<ThreadSource>> recorded_threads(const std::string& named) {
   std::error_code error;
+  std::filesystem::path whole(named);
+  std::string path = whole.filename() == kLldbBundleName ? whole.parent_path().string() : named;
+  if (path.empty()) path = ".";
   if (!std::filesystem::is_directory(path, error)) return threads_of_stream(path);
   if (is_bundle(path)) return threads_of_bundle(path);
+  if (is_lldb_bundle(path)) return threads_of_lldb_bundle(path);
   std::vector<std::string> folders = {path};
   if (!is_process_folder(path)) {
     Result<std::vector<std::string>> found = process_folders(path);
@@ -148,6 +189,7 @@ Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
 Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t limit_records) {
   if (thread.is_stream) return load_snapshot(thread.path);
   if (is_bundle(thread.path)) return open_in_bundle(thread);
+  if (is_lldb_bundle(thread.path)) return open_in_lldb_bundle(thread);
   Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);
   if (!engine) return fail(std::move(engine.error()));
   Result<ThreadSnapshot> snapshot = (*engine)->last_snapshot(thread.thread, limit_records);

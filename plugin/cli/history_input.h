@@ -1,7 +1,7 @@
-// What `history`, `calls` and `info` read: recordings of threads, wherever they are kept.
+// What `history`, `calls` and the like read: recordings of threads, wherever they are kept.
 //
-// A path is a record stream, a bundle, the folder of a recorded process, or the folder of a session
-// with any number of them; processes may be alive.
+// A path is a record stream, a bundle, ours or LLDB's, the folder of a recorded process, or the
+// folder of a session with any number of them; processes may be alive.
 //
 // Threading: one thread at a time.
 #pragma once

@@ -16,18 +16,25 @@ void say(std::FILE* err, const std::string& text) { fmt::print(err, "{}\n", text
 
 }  // namespace
 
-void add_history_options(CLI::App& app, HistoryOptions& options) {
-  app.add_option("PATH", options.path, "a record stream, or the folder of a session or process")
+void add_path(CLI::App& app, std::string& path) {
+  app.add_option("PATH", path, "a record stream, a bundle, or the folder of a session or process")
       ->required();
-  app.add_option("RANGE", options.range,
-                 "N  N,M  N,+K  N,-K  all; N below 0 counts from the newest");
-  app.add_option("--thread", options.thread, "which one; the first if nothing is said")
-      ->type_name("[PID.]TID");
+}
+
+void add_thread_options(CLI::App& app, HistoryOptions& options) {
   app.add_option("--records", options.records, "look at no more than the newest N records")
       ->type_name("N");
   app.add_flag("--forward", options.forward, "count from 1, the oldest, as GDB does");
   app.add_flag("--strict", options.strict, "exit with status 6 when the history has gaps");
   options.output = add_output_options(app);
+}
+
+void add_history_options(CLI::App& app, HistoryOptions& options) {
+  add_path(app, options.path);
+  app.add_option("RANGE", options.range, kRangeHelp);
+  app.add_option("--thread", options.thread, "which one; the first if nothing is said")
+      ->type_name("[PID.]TID");
+  add_thread_options(app, options);
 }
 
 Result<std::vector<std::string>> take_range(std::vector<std::string>& args) {
@@ -51,11 +58,17 @@ Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err) {
   if (threads->size() > 1 && options.thread.empty())
     say(err, fmt::format("thread {} of {}; tailtrace info lists them, --thread=TID picks one",
                          thread_text(thread->thread), threads->size()));
-  Result<LoadedSnapshot> loaded = open_recorded(*thread, options.records);
+  return open_view_of(std::move(*thread), options.records,
+                      [err](const std::string& text) { say(err, text); });
+}
+
+Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_records,
+                                 const std::function<void(const std::string&)>& say) {
+  Result<LoadedSnapshot> loaded = open_recorded(thread, limit_records);
   if (!loaded) return fail(std::move(loaded.error()));
-  for (const Error& problem : loaded->problems) say(err, problem.to_string());
+  for (const Error& problem : loaded->problems) say(problem.to_string());
   HistoryView view;
-  view.thread = std::move(*thread);
+  view.thread = std::move(thread);
   view.history = std::make_shared<const History>(loaded->snapshot);
   view.symbols = std::make_unique<ProcessSymbols>(parse_maps(loaded->maps));
   return view;

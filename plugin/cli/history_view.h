@@ -27,6 +27,11 @@ struct HistoryOptions {
 // Adds PATH, RANGE, --thread, --records, --forward, --strict and the output options.
 void add_history_options(CLI::App& app, HistoryOptions& options);
 
+// The single ones, for commands with other words.
+void add_path(CLI::App& app, std::string& path);
+void add_thread_options(CLI::App& app, HistoryOptions& options);
+constexpr char kRangeHelp[] = "N  N,M  N,+K  N,-K  all; N below 0 counts from the newest";
+
 // take_program of commands with a RANGE: one like "-50,-1" or "-" would pass for an option.
 Result<std::vector<std::string>> take_range(std::vector<std::string>& args);
 
@@ -36,6 +41,10 @@ struct HistoryView {
   std::shared_ptr<const History> history;
   std::unique_ptr<ProcessSymbols> symbols;
 };
+
+// The thread's history. `say` is told what of it cannot be read. Errors: as open_recorded.
+Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_records,
+                                 const std::function<void(const std::string&)>& say);
 
 // Opens what is asked for; says on `err` what of it cannot be read, and which thread it is when
 // there are others. Errors: as recorded_threads, pick_thread, open_recorded.

@@ -64,7 +64,7 @@ py::object get_time(PyObject* self) {
   return py::int_(item_of(self).time);
 }
 py::object get_size(PyObject* self) { return py::int_(item_of(self).size_bytes); }
-py::object get_kind(PyObject* self) { return py::str(class_name(item_of(self).kind)); }
+py::object get_kind(PyObject* self) { return py::str(std::string(class_name(item_of(self).kind))); }
 
 py::object get_taken(PyObject* self) {
   if (item_of(self).kind != InstructionClass::kConditional) return py::none();
@@ -238,15 +238,6 @@ Item Item::of(const HistoryItem& from) {
     item.to = from.branch->to;
   }
   return item;
-}
-
-const char* class_name(InstructionClass kind) {
-  static const char* const kNames[] = {
-      "other",         "rep-string", "conditional", "jump",     "call",       "indirect-jump",
-      "indirect-call", "return",     "far-jump",    "far-call", "far-return", "system-call",
-      "system-return", "vm-entry",   "vm-call",     "mov-cr3",  "ptwrite"};
-  static_assert(std::size(kNames) == static_cast<std::size_t>(InstructionClass::kPtwrite) + 1);
-  return kNames[static_cast<std::size_t>(kind)];
 }
 
 py::object make_item(const Item& item, py::handle history) {

@@ -33,9 +33,6 @@ struct Item {
   bool is_gap() const { return reason != GapReason::kNone; }
 };
 
-// "conditional", "call", ...; a word for machines.
-const char* class_name(InstructionClass kind);
-
 // A new Instruction or Gap. `history` is the Python object of the ThreadHistory it is of.
 pybind11::object make_item(const Item& item, pybind11::handle history);
 

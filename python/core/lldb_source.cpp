@@ -1,42 +1,17 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "decoder/bundle/lldb_history.h"
-#include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/mapping.h"
 #include "python/core/source.h"
 
 namespace tailtrace::python {
 namespace {
-
-constexpr std::uint64_t kPage_bytes = 4096;
-
-// Where a module's segments were, as /proc/PID/maps has it.
-std::string maps_of(const LldbModule& module) {
-  Result<ElfFile> file = ElfFile::open(module.path);
-  if (!file) return {};
-  const std::vector<ElfSegment>& segments = file->segments();
-  if (segments.empty()) return {};
-  std::uint64_t lowest = ~0ull;
-  for (const ElfSegment& segment : segments) lowest = std::min(lowest, segment.address);
-  std::uint64_t bias = module.load_address.value - (lowest & ~(kPage_bytes - 1));
-  std::string text;
-  for (const ElfSegment& segment : segments) {
-    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
-    std::uint64_t begin = segment.address - slack + bias;
-    std::uint64_t end = (begin + slack + segment.size_bytes + kPage_bytes - 1) & ~(kPage_bytes - 1);
-    text += fmt::format("{:x}-{:x} r-xp {:08x} 00:00 0 {}\n", begin, end,
-                        segment.file_offset_bytes - slack, module.path);
-  }
-  return text;
-}
 
 Result<ThreadContent> content_of(const LldbBundle& bundle, const LldbProcess& process,
                                  const LldbThread& thread) {
   Result<LldbHistory> loaded = load_lldb_thread(bundle, process, thread);
   if (!loaded) return fail(std::move(loaded.error()));
   std::string maps;
-  for (const LldbModule& module : process.modules) maps += maps_of(module);
+  for (const LldbModule& module : process.modules)
+    maps += maps_of_module(module.path, module.load_address);
   return ThreadContent{std::move(loaded->snapshot), std::move(maps)};
 }
 

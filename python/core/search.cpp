@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "decoder/history/location.h"
 #include "python/core/walk.h"
 
 namespace tailtrace::python {
@@ -21,18 +22,6 @@ struct Wanted {
   std::optional<unsigned> line;
   std::optional<std::string> kind;  // as Instruction.kind has it
 };
-
-bool ends_path(std::string_view path, std::string_view end) {
-  if (!path.ends_with(end)) return false;
-  return path.size() == end.size() || path[path.size() - end.size() - 1] == '/';
-}
-
-// Functions are known to people without what they take as well.
-bool has_name(const Function& function, const std::string& name) {
-  std::string_view shown = function.name;
-  return shown == name || function.symbol_name == name || function.debug_name == name ||
-         shown.substr(0, shown.find('(')) == name;
-}
 
 // Asks for the names of an address once.
 class Places {

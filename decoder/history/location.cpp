@@ -1,0 +1,153 @@
+#include "decoder/history/location.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <charconv>
+
+namespace tailtrace {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  auto is_space = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Hexadecimal behind 0x, else decimal; all of the text.
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  int base = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  std::uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+tl::unexpected<Error> unreadable(std::string_view text, std::string why) {
+  return fail(ErrorCode::kUsage, fmt::format("cannot read the location `{}`", text.substr(0, 200)),
+              std::move(why),
+              "write FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET, as to a debugger");
+}
+
+// The last ':' that is not half of a "::".
+std::size_t find_colon(std::string_view text) {
+  for (std::size_t i = text.size(); i-- != 0;) {
+    if (text[i] != ':') continue;
+    if (i == 0 || text[i - 1] != ':') return i;
+    while (i != 0 && text[i - 1] == ':') --i;
+  }
+  return std::string_view::npos;
+}
+
+Result<Location> parse_address(std::string_view text, std::string_view digits) {
+  std::optional<std::uint64_t> address = parse_number(digits);
+  if (!address) return unreadable(text, fmt::format("`{}` is no address", digits));
+  Location location;
+  location.address = Address{*address};
+  return location;
+}
+
+// "NAME+0x12"; nothing when it is not of that form. An operator's name may end with a plus.
+std::optional<Location> parse_offset(std::string_view text) {
+  std::size_t plus = text.rfind('+');
+  if (plus == std::string_view::npos || plus == 0) return std::nullopt;
+  std::optional<std::uint64_t> offset = parse_number(trim(text.substr(plus + 1)));
+  std::string_view name = trim(text.substr(0, plus));
+  if (!offset || name.empty() || name.front() == '*' || name.find('`') != name.npos ||
+      std::isdigit(static_cast<unsigned char>(name.front())) != 0)
+    return std::nullopt;
+  Location location;
+  location.name = name;
+  location.offset = offset;
+  return location;
+}
+
+Result<Location> parse_in_file(std::string_view text, std::size_t colon) {
+  Location location;
+  location.file = trim(text.substr(0, colon));
+  std::string_view rest = trim(text.substr(colon + 1));
+  if (location.file.empty()) return unreadable(text, "there is no file before the colon");
+  if (rest.empty()) return unreadable(text, "there is nothing behind the colon");
+  if (!is_digits(rest)) {
+    location.name = rest;
+    return location;
+  }
+  auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), location.line);
+  if (error != std::errc() || location.line == 0)
+    return unreadable(text, fmt::format("no file has a line {}", rest));
+  return location;
+}
+
+}  // namespace
+
+Result<Location> parse_location(std::string_view whole) {
+  std::string_view text = trim(whole);
+  if (text.empty()) return unreadable(text, "it is empty");
+  if (text.size() > kMaxLocation_bytes || text.find('\0') != std::string_view::npos)
+    return unreadable(text, "no name is like that");
+  if (text.front() == '*') {
+    std::string_view inside = trim(text.substr(1));
+    if (std::optional<Location> location = parse_offset(inside)) return *location;
+    return parse_address(text, inside);
+  }
+  if (text.starts_with("0x") || text.starts_with("0X")) return parse_address(text, text);
+  if (is_digits(text))
+    return unreadable(text, "a number alone may be a line or an address: nobody knows of which");
+  if (std::size_t tick = text.find('`'); tick != std::string_view::npos) {
+    Location location;
+    location.module = trim(text.substr(0, tick));
+    location.name = trim(text.substr(tick + 1));
+    if (location.module.empty() || location.name.empty() ||
+        location.name.find('`') != std::string::npos)
+      return unreadable(text, "a module and a function belong around the `");
+    return location;
+  }
+  if (std::optional<Location> location = parse_offset(text)) return *location;
+  std::size_t colon = find_colon(text);
+  if (colon != std::string_view::npos) return parse_in_file(text, colon);
+  Location location;
+  location.name = text;
+  return location;
+}
+
+std::string location_text(const Location& location) {
+  if (location.address) return fmt::format("*{:#x}", location.address->value);
+  if (location.line != 0) return fmt::format("{}:{}", location.file, location.line);
+  if (!location.file.empty()) return fmt::format("{}:{}", location.file, location.name);
+  if (!location.module.empty()) return fmt::format("{}`{}", location.module, location.name);
+  if (location.offset) return fmt::format("{}+{:#x}", location.name, *location.offset);
+  return location.name;
+}
+
+bool has_name(const Function& function, std::string_view name) {
+  if (name.empty()) return false;
+  std::string_view shown = function.name;
+  if (shown == name || function.symbol_name == name || function.debug_name == name) return true;
+  // "operator()(int)": its own parentheses are part of the name.
+  std::size_t from = shown.find("operator()");
+  from = from == std::string_view::npos ? 0 : from + std::string_view("operator()").size();
+  // "(anonymous namespace)::f(int)": so are those that do not open the parameters.
+  while (shown.substr(from).starts_with("(anonymous namespace)")) from += 21;
+  for (std::size_t at = from; (at = shown.find('(', at)) != std::string_view::npos;) {
+    if (!shown.substr(at).starts_with("(anonymous namespace)")) return shown.substr(0, at) == name;
+    at += 21;
+  }
+  return false;
+}
+
+bool ends_path(std::string_view path, std::string_view end) {
+  if (end.empty() || !path.ends_with(end)) return false;
+  return path.size() == end.size() || end.front() == '/' ||
+         path[path.size() - end.size() - 1] == '/';
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "decoder/history/find.h"
+#include "plugin/cli/commands.h"
+#include "plugin/cli/question.h"
+
+namespace tailtrace {
+namespace {
+
+struct Options {
+  QuestionOptions question;
+  std::string location;
+  bool inside = false;
+};
+
+// The newest ones, oldest first, and how many there are.
+struct Hits {
+  std::vector<std::uint64_t> newest;
+  std::uint64_t count = 0;
+};
+
+Hits hits_of(const HistoryView& view, Range range, const Wanted& wanted, std::uint64_t limit) {
+  Hits hits;
+  find_items(*view.history, *view.symbols, range, wanted, Order::kNewestFirst,
+             [&](std::uint64_t number) {
+               if (hits.count++ < limit) hits.newest.push_back(number);
+               return true;
+             });
+  std::reverse(hits.newest.begin(), hits.newest.end());
+  return hits;
+}
+
+void print_hits(const HistoryView& view, const Hits& hits, const Options& options,
+                AnswerPrinter& printer) {
+  const History& history = *view.history;
+  if (printer.is_json()) {
+    printer.add({{"count", hits.count}});
+    list_items_json(history, *view.symbols, hits.newest, printer.object_sink());
+    return;
+  }
+  ListingOptions listing;
+  listing.from_newest = !options.question.shared.forward;
+  listing.addresses = true;
+  listing.times = true;
+  list_items(history, *view.symbols, hits.newest, listing, printer.line_sink());
+  std::string older;
+  if (hits.newest.size() < hits.count)
+    older = fmt::format(", the newest {} shown", hits.newest.size());
+  printer.line(fmt::format("  {} {}{}", hits.count, hits.count == 1 ? "hit" : "hits", older));
+}
+
+Result<int> show_hits(const Options& options, const Invocation& invocation) {
+  Result<Location> location = parse_location(options.location);
+  if (!location) return fail(std::move(location.error()));
+  Wanted wanted;
+  wanted.location = *location;
+  wanted.entries = !options.inside;
+  AnswerPrinter printer("tailtrace.hits/1", "hits", options.question, invocation.out);
+  std::uint64_t all = 0;
+  Result<std::uint64_t> gaps = each_thread(
+      options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
+        Result<Range> range = asked_range(options.question, *view.history);
+        if (!range) return fail(std::move(range.error()));
+        printer.begin(view, several);
+        Hits hits = hits_of(view, *range, wanted, options.question.limit);
+        all += hits.count;
+        print_hits(view, hits, options, printer);
+        printer.end();
+        return {};
+      });
+  if (!gaps) return fail(std::move(gaps.error()));
+  printer.finish();
+  return question_status(all != 0, *gaps, options.question);
+}
+
+}  // namespace
+
+Command hits_command() {
+  return {
+      .name = "hits",
+      .summary = "Show when a place in the code was reached, and how often",
+      .usage = "[OPTIONS] PATH LOCATION",
+      .examples =
+          {
+              {"tailtrace hits SESSION worker.cc:88", "where a breakpoint would have stopped"},
+              {"tailtrace hits SESSION Worker::step", "calls of a function"},
+              {"tailtrace hits --limit=5 SESSION '*0x401136'", "an instruction, the newest 5"},
+              {"tailtrace hits SESSION libc.so.6+0x27fd0", "an address of a file, as objdump's"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        add_path(app, options->question.shared.path);
+        app.add_option("LOCATION", options->location,
+                       "FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET")
+            ->required();
+        app.add_flag("--inside", options->inside, "every instruction of it, not only its first");
+        add_question_options(app, options->question);
+        return [options](const Invocation& invocation) { return show_hits(*options, invocation); };
+      },
+      .take_program = {},
+      .details =
+          "A function is reached at its first instruction; a source line at the first instruction "
+          "of it in each function that has code of it. The exit status is 1 when it was never "
+          "reached in what is held.",
+  };
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "decoder/history/call_path.h"
+#include "decoder/history/find.h"
+#include "plugin/cli/commands.h"
+#include "plugin/cli/question.h"
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  QuestionOptions question;
+  std::string location;
+  std::uint64_t frames = 50;
+  bool inside = false;
+
+  Options() { question.limit = 1; }
+};
+
+std::vector<std::uint64_t> newest_hits(const HistoryView& view, Range range, const Wanted& wanted,
+                                       std::uint64_t limit) {
+  std::vector<std::uint64_t> found;
+  if (limit == 0) return found;
+  find_items(*view.history, *view.symbols, range, wanted, Order::kNewestFirst,
+             [&](std::uint64_t number) {
+               found.push_back(number);
+               return found.size() < limit;
+             });
+  return found;
+}
+
+// What is shown of an item of a path.
+class PathPrinter {
+ public:
+  PathPrinter(const HistoryView& view, const Options& options, AnswerPrinter& printer)
+      : view_(view), options_(options), printer_(printer), cursor_(*view.history) {}
+
+  void print(const CallHistory& calls, std::uint64_t item) {
+    CallPath path = call_path(calls, item, options_.frames);
+    if (printer_.is_json())
+      print_json(path, item);
+    else
+      print_text(path, item);
+  }
+
+ private:
+  std::string position(std::uint64_t item) const {
+    if (options_.question.shared.forward) return fmt::format("[{}]", item);
+    return fmt::format("[-{}]", view_.history->size() - item + 1);
+  }
+
+  void print_text(const CallPath& path, std::uint64_t item) {
+    for (std::size_t i = 0; i < path.frames.size(); ++i) {
+      const PathFrame& frame = path.frames[i];
+      cursor_.seek(frame.item);
+      Address address = cursor_.item().instruction.address;
+      std::string time;
+      if (i == 0 && cursor_.item().time != 0) time = fmt::format("  time {}", cursor_.item().time);
+      const char* how = "";
+      if (i != 0 && frame.is_return)
+        how = "returned to ";
+      else if (i != 0)
+        how = frame.tail_called ? "jumped to from " : "called from ";
+      printer_.line(fmt::format("{}{}  {}{}{}", i == 0 ? "  " : "    ", position(frame.item), how,
+                                where_text(*view_.symbols, address), time));
+    }
+    if (path.cut)
+      printer_.line("    and further callers: --frames shows more");
+    else
+      say_where_it_ends(path, item);
+  }
+
+  // The outermost call that is known need not be the first.
+  void say_where_it_ends(const CallPath& path, std::uint64_t item) {
+    if (path.frames.empty()) return;
+    bool begins = view_.history->complete() && item < CallHistory::kMaxSegments;
+    if (!begins) printer_.line("    what called that is not in the history");
+  }
+
+  void print_json(const CallPath& path, std::uint64_t item) {
+    Json hit;
+    list_items_json(*view_.history, *view_.symbols, std::vector<std::uint64_t>{item},
+                    [&](std::string_view object) {
+                      hit = Json::parse(object);
+                      return true;
+                    });
+    Json& frames = hit["path"] = Json::array();
+    for (const PathFrame& frame : path.frames) frames.push_back(frame_json(frame));
+    if (path.cut) hit["path_cut"] = true;
+    printer_.add_object(hit.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+  Json frame_json(const PathFrame& frame) {
+    cursor_.seek(frame.item);
+    Address address = cursor_.item().instruction.address;
+    Json json = {{"number", frame.item}, {"address", json_address(address)}};
+    if (!frame.function->name.empty()) json["function"] = frame.function->name;
+    if (!frame.function->module.empty()) json["module"] = frame.function->module;
+    if (auto line = view_.symbols->line_at(address)) {
+      json["file"] = line->file;
+      json["line"] = line->line;
+    }
+    if (frame.is_return) json["returned_to"] = true;
+    if (frame.tail_called) json["tail_called"] = true;
+    return json;
+  }
+
+  const HistoryView& view_;
+  const Options& options_;
+  AnswerPrinter& printer_;
+  HistoryCursor cursor_;
+};
+
+Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t>& hits,
+                        const Options& options, AnswerPrinter& printer) {
+  if (hits.empty()) return {};
+  Result<CallHistory> calls = calls_up_to(*view.history, *view.symbols, hits.front());
+  if (!calls) return fail(std::move(calls.error()));
+  PathPrinter paths(view, options, printer);
+  for (std::size_t i = hits.size(); i-- != 0;)
+    if (calls->holding(hits[i])) paths.print(*calls, hits[i]);
+  return {};
+}
+
+Result<int> show_last(const Options& options, const Invocation& invocation) {
+  Result<Location> location = parse_location(options.location);
+  if (!location) return fail(std::move(location.error()));
+  Wanted wanted;
+  wanted.location = *location;
+  wanted.entries = !options.inside;
+  AnswerPrinter printer("tailtrace.last/1", "hits", options.question, invocation.out);
+  bool any = false;
+  Result<std::uint64_t> gaps = each_thread(
+      options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
+        Result<Range> range = asked_range(options.question, *view.history);
+        if (!range) return fail(std::move(range.error()));
+        auto hits = newest_hits(view, *range, wanted, options.question.limit);
+        any = any || !hits.empty();
+        if (hits.empty() && !printer.is_json()) return {};
+        printer.begin(view, several);
+        Result<void> printed = print_last(view, hits, options, printer);
+        printer.end();
+        return printed;
+      });
+  if (!gaps) return fail(std::move(gaps.error()));
+  printer.finish();
+  if (!any && !printer.is_json())
+    fmt::print(invocation.err, "{} was not reached in what is held\n", location_text(*location));
+  return question_status(any, *gaps, options.question);
+}
+
+}  // namespace
+
+Command last_command() {
+  return {
+      .name = "last",
+      .summary = "Show when a place in the code was reached last, and by which calls",
+      .usage = "[OPTIONS] PATH LOCATION",
+      .examples =
+          {
+              {"tailtrace last SESSION free", "who called it last"},
+              {"tailtrace last --limit=3 SESSION worker.cc:88", "the newest three times"},
+              {"tailtrace last --inside SESSION parse", "the newest instruction of a function"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        add_path(app, options->question.shared.path);
+        app.add_option("LOCATION", options->location,
+                       "FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET")
+            ->required();
+        app.add_flag("--inside", options->inside, "every instruction of it, not only its first");
+        app.add_option("--frames", options->frames, "show the innermost N calls")->type_name("N");
+        add_question_options(app, options->question);
+        return [options](const Invocation& invocation) { return show_last(*options, invocation); };
+      },
+      .take_program = {},
+      .details =
+          "Positions are those of `tailtrace history`. Of a call that began before the history "
+          "does, only what returned to it is known. The exit status is 1 when the place was never "
+          "reached in what is held.",
+  };
+}
+
+}  // namespace tailtrace

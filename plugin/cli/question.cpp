@@ -1,0 +1,123 @@
+#include "plugin/cli/question.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tailtrace {
+
+using Json = nlohmann::ordered_json;
+
+void add_question_options(CLI::App& app, QuestionOptions& options) {
+  app.add_option("--thread", options.shared.thread, "this one only; all if nothing is said")
+      ->type_name("[PID.]TID");
+  app.add_option("--range", options.shared.range, std::string("of these items only: ") + kRangeHelp)
+      ->type_name("RANGE");
+  app.add_option("--limit", options.limit, "show the newest N of each thread")->type_name("N");
+  add_thread_options(app, options.shared);
+}
+
+AnswerPrinter::AnswerPrinter(std::string_view schema, std::string_view list,
+                             const QuestionOptions& options, std::FILE* out)
+    : schema_(schema),
+      list_(list),
+      path_(options.shared.path),
+      output_(*options.shared.output),
+      out_(out),
+      threads_(std::make_unique<Json>(Json::array())),
+      head_(std::make_unique<Json>()) {}
+
+AnswerPrinter::~AnswerPrinter() = default;
+
+void AnswerPrinter::begin(const HistoryView& view, bool several) {
+  *head_ = view_json(view);
+  head_printed_ = false;
+  if (!is_json() && several) line(fmt::format("thread {}", thread_text(view.thread.thread)));
+}
+
+void AnswerPrinter::add(const Json& members) { head_->update(members); }
+
+void AnswerPrinter::print_head() {
+  if (!head_printed_) print_json(out_, schema_, *head_, JsonForm::kLines);
+  head_printed_ = true;
+}
+
+void AnswerPrinter::add_object(std::string_view object) {
+  if (output_.json == JsonForm::kLines) {
+    print_head();
+    fmt::print(out_, "{}\n", object);
+  } else {
+    (*head_)[list_].push_back(Json::parse(object));
+  }
+}
+
+void AnswerPrinter::line(std::string_view text) {
+  print_lines([&](const LineSink& sink) { sink(text); }, output_, out_);
+}
+
+void AnswerPrinter::end() {
+  if (output_.json == JsonForm::kLines) print_head();
+  if (output_.json != JsonForm::kDocument) return;
+  if (!list_.empty() && !head_->contains(list_)) (*head_)[list_] = Json::array();
+  head_->erase("path");
+  threads_->push_back(std::move(*head_));
+}
+
+void AnswerPrinter::finish() {
+  if (output_.json != JsonForm::kDocument) return;
+  print_json(out_, schema_, {{"path", path_}, {"threads", std::move(*threads_)}}, output_.json);
+}
+
+LineSink AnswerPrinter::line_sink() {
+  return [this](std::string_view text) {
+    line(text);
+    return std::ferror(out_) == 0;
+  };
+}
+
+LineSink AnswerPrinter::object_sink() {
+  return [this](std::string_view object) {
+    add_object(object);
+    return std::ferror(out_) == 0;
+  };
+}
+
+Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err,
+                                  const std::function<Result<void>(HistoryView&, bool)>& ask) {
+  Result<std::vector<ThreadSource>> threads = recorded_threads(options.shared.path);
+  if (!threads) return fail(std::move(threads.error()));
+  if (!options.shared.thread.empty()) {
+    Result<ThreadSource> one = pick_thread(*threads, options.shared.thread);
+    if (!one) return fail(std::move(one.error()));
+    threads->assign(1, std::move(*one));
+  }
+  std::uint64_t gaps = 0;
+  std::set<std::string> said;  // what concerns a whole process is said once
+  for (const ThreadSource& thread : *threads) {
+    Result<HistoryView> view =
+        open_view_of(thread, options.shared.records, [&](const std::string& problem) {
+          if (said.insert(problem).second) fmt::print(err, "{}\n", problem);
+        });
+    if (!view) return fail(std::move(view.error()));
+    gaps += view->history->gaps();
+    if (Result<void> asked = ask(*view, threads->size() > 1); !asked)
+      return fail(std::move(asked.error()));
+  }
+  return gaps;
+}
+
+Result<Range> asked_range(const QuestionOptions& options, const History& history) {
+  if (options.shared.range.empty()) return Range{1, history.size()};
+  Result<Range> range = parse_range(options.shared.range, {history.size(), history.size(), {}});
+  // A thread may be too short for what is asked of all.
+  if (!range && range.error().code == ErrorCode::kNegative) return Range{};
+  return range;
+}
+
+Result<int> question_status(bool yes, std::uint64_t gaps, const QuestionOptions& options) {
+  if (options.shared.strict && gaps != 0)
+    return fail(ErrorCode::kGaps, "the histories are not whole", fmt::format("{} gap(s)", gaps));
+  return yes ? kExitDone : kExitNegative;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,75 @@
+// Question: what the commands share that ask something of every thread of a recording: their
+// options, the threads opened one after the other, and the shape of the answer.
+//
+// As JSON an answer is a document with a list "threads", each beginning as view_json has it; as
+// JSON lines each thread is a line, followed by those of its parts.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+
+#include "plugin/cli/history_view.h"
+
+namespace tailtrace {
+
+struct QuestionOptions {
+  HistoryOptions shared;
+  std::uint64_t limit = 50;
+};
+
+// Adds --thread, --range, --limit and what add_thread_options adds.
+void add_question_options(CLI::App& app, QuestionOptions& options);
+
+// One thread's answer: lines for people, or the members of a JSON object and the objects of a list
+// in it.
+class AnswerPrinter {
+ public:
+  // `schema` is the document's, `list` the name of the list in each thread; empty: there is none.
+  AnswerPrinter(std::string_view schema, std::string_view list, const QuestionOptions& options,
+                std::FILE* out);
+  ~AnswerPrinter();
+
+  bool is_json() const { return output_.json != JsonForm::kNone; }
+
+  // Begins a thread. `several` of them need a header each.
+  void begin(const HistoryView& view, bool several);
+  // More members of a thread, before any object of its list.
+  void add(const nlohmann::ordered_json& members);
+  // An object of its list. REQUIRES: is_json().
+  void add_object(std::string_view object);
+  // A line for people. REQUIRES: not is_json().
+  void line(std::string_view text);
+  // Ends a thread.
+  void end();
+  // Ends the document. Errors: none of ours; a full disk shows when the output is closed.
+  void finish();
+
+  LineSink line_sink();
+  LineSink object_sink();
+
+ private:
+  void print_head();
+
+  std::string schema_, list_;
+  std::string path_;
+  const OutputOptions& output_;
+  std::FILE* out_;
+  std::unique_ptr<nlohmann::ordered_json> threads_, head_;
+  bool head_printed_ = false;
+};
+
+// Opens the threads that are asked for, all if none is named, one after the other, and hands each
+// to `ask`. Says on `err` what cannot be read, once. The value is how many gaps they have.
+// Errors: as recorded_threads, pick_thread, open_recorded and `ask`.
+Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err,
+                                  const std::function<Result<void>(HistoryView&, bool)>& ask);
+
+// The items that --range means; all of them when it is not given, none of an empty history.
+Result<Range> asked_range(const QuestionOptions& options, const History& history);
+
+// The exit status: kGaps is an error with --strict.
+Result<int> question_status(bool yes, std::uint64_t gaps, const QuestionOptions& options);
+
+}  // namespace tailtrace

@@ -1,0 +1,236 @@
+"""Questions to a recording, against programs that answer them in another way: GDB's breakpoints
+count how often a place is reached, gcov counts lines, GDB's backtrace names callers."""
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import cases
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/rounds.c")
+PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
+ROUNDS = "3"
+VERBS = (["last", "main"], ["hits", "main"], ["find"], ["stats"], ["coverage"])
+
+
+class Questions(cases.CommandCase):
+    def setUp(self):
+        cases.needs_engine(self, "qemu")
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def record(self, program=PROGRAM, *arguments):
+        session = os.path.join(self.folder, "session")
+        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--ring=1048576",
+                                  "--", program, *(arguments or [ROUNDS]))
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        return session
+
+    def ask(self, verb, session, *words, status=0):
+        outcome = cases.tailtrace(verb, "--json", session, *words)
+        self.assertEqual(outcome.returncode, status, outcome.stderr)
+        document = json.loads(outcome.stdout)
+        self.assertEqual(document["schema"], f"tailtrace.{verb}/1")
+        return document
+
+    def gdb(self, *commands):
+        arguments = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]
+        for command in commands:
+            arguments += ["-ex", command]
+        return subprocess.run([*arguments, "--args", PROGRAM, ROUNDS], capture_output=True,
+                              stdin=subprocess.DEVNULL, text=True, timeout=cases.HANG_S,
+                              check=False).stdout
+
+    def hits_in_gdb(self, location):
+        cases.needs_engine(self, "step")  # GDB can run programs here
+        text = self.gdb("break " + location, "ignore 1 1000000", "run", "info breakpoints")
+        hit = re.search(r"already hit (\d+) time", text)
+        return int(hit[1]) if hit else 0
+
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_hits_are_as_many_as_those_of_gdbs_breakpoints(self):
+        session = self.record()
+        for location in ("leaf", "round_work", "round_begin", "rounds.c:7", "rounds.c:9",
+                         "rounds.c:12", "rounds.c:22", "rounds.c:25", "rounds.c:leaf"):
+            with self.subTest(location):
+                thread, = self.ask("hits", session, location)["threads"]
+                self.assertEqual(thread["count"], self.hits_in_gdb(location))
+                self.assertGreater(thread["count"], 0)
+
+    def test_an_address_is_hit_however_it_is_written(self):
+        session = self.record()
+        thread, = self.ask("hits", session, "leaf")["threads"]
+        address = thread["hits"][-1]["address"]
+        symbols = subprocess.run(["nm", PROGRAM], capture_output=True, text=True, check=True)
+        in_file = re.search(r"(?m)^0*([0-9a-f]+) \w leaf$", symbols.stdout)[1]
+        for location in ("*" + address, address, "leaf+0x0", "rounds+0x" + in_file,
+                         PROGRAM + "+0x" + in_file, "rounds`leaf"):
+            with self.subTest(location):
+                self.assertEqual(self.ask("hits", session, location)["threads"], [thread])
+
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_the_last_hit_has_the_callers_that_gdb_saw(self):
+        cases.needs_engine(self, "step")
+        session = self.record()
+        count = self.ask("hits", session, "leaf")["threads"][0]["count"]
+        text = self.gdb("break leaf", f"ignore 1 {count - 1}", "run", "backtrace")
+        frames = re.findall(r"(?m)^#\d+ .*?(\w+) \(.*\) at \S*rounds.c:(\d+)$", text)
+        hit, = self.ask("last", session, "leaf")["threads"][0]["hits"]
+        ours = [(frame["function"], str(frame["line"])) for frame in hit["path"]
+                if frame.get("file", "").endswith("rounds.c")]
+        self.assertEqual(len(ours), 3)
+        self.assertEqual(ours, frames)
+
+    @unittest.skipUnless(shutil.which("gcov") and shutil.which("gcc"), "no gcov")
+    def test_coverage_is_what_gcov_counts(self):
+        shutil.copy(SOURCE, self.folder)
+        for arguments in (["-o", "plain"], ["--coverage", "-o", "counting"]):
+            subprocess.run(["gcc", "-g", "-O0", "rounds.c", *arguments], cwd=self.folder,
+                           check=True)
+        subprocess.run(["./counting", ROUNDS], cwd=self.folder, check=True, capture_output=True)
+        report = subprocess.run(["gcov", "--json-format", "--stdout", "counting-rounds.gcda"],
+                                cwd=self.folder, check=True, capture_output=True, text=True)
+        counted = {line["line_number"]: line["count"]
+                   for line in json.loads(report.stdout)["files"][0]["lines"]}
+        session = self.record(os.path.join(self.folder, "plain"))
+        files = self.ask("coverage", session)["files"]
+        ours, = (file for file in files if file["file"].endswith("/rounds.c"))
+        times = {line["line"]: line["times"] for line in ours["lines"]}
+        self.assertGreater(len(counted), 10)
+        self.assertEqual({line: times.get(line) for line in counted}, counted)
+
+    def test_coverage_as_lcov_has_the_same_counts(self):
+        session = self.record()
+        files = self.ask("coverage", session)["files"]
+        ours, = (file for file in files if file["file"].endswith("/rounds.c"))
+        outcome = cases.tailtrace("coverage", "--lcov", "--file=rounds.c", session)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        lines = outcome.stdout.splitlines()
+        self.assertEqual(lines[0], "TN:tailtrace")
+        self.assertEqual(lines[-1], "end_of_record")
+        self.assertEqual([f"DA:{line['line']},{line['times']}" for line in ours["lines"]],
+                         [line for line in lines if line.startswith("DA:")])
+        self.assertIn(f"LH:{ours['lines_executed']}", lines)
+        self.assertIn("FNDA:60,leaf", lines)
+
+    @unittest.skipUnless(shutil.which("genhtml"), "no genhtml")
+    def test_genhtml_reads_the_tracefile(self):
+        outcome = cases.tailtrace("coverage", "--lcov", self.record())
+        path = os.path.join(self.folder, "coverage.info")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(outcome.stdout)
+        subprocess.run(["genhtml", "--branch-coverage", "-o", self.folder + "/html", path],
+                       check=True, capture_output=True, timeout=cases.HANG_S)
+        self.assertTrue(os.path.exists(self.folder + "/html/index.html"))
+
+    def test_why_names_the_decisions_that_the_source_has(self):
+        outcome = cases.tailtrace("why", "--json", self.record(), "leaf")
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        document = json.loads(outcome.stdout)
+        self.assertEqual((document["schema"], document["end"]), ("tailtrace.why/1", "begin"))
+        self.assertGreater(document["reasons"][-1]["decisions"][-1]["number"], 0)
+        chain = []
+        for reason in document["reasons"]:
+            for decision in reason["decisions"]:
+                place = decision.get("function"), decision.get("line")
+                if decision.get("file", "").endswith("rounds.c") and chain[-1:] != [place]:
+                    chain.append(place)
+        # leaf is called in a loop in a loop: neither what round_begin nor what other leaves did
+        # matters, but that both loops went on, that write wrote, and that there was an argument.
+        self.assertEqual(chain, [("round_work", 13), ("main", 23), ("main", 21), ("main", 20),
+                                 ("main", 18)])
+        again = [reason["times"] for reason in document["reasons"]
+                 if reason["decisions"][0].get("line") in (13, 21)]
+        self.assertEqual(max(again), 19)  # the 20th round of the inner loop
+        outcome = cases.tailtrace("why", self.folder + "/session", "no_such_function")
+        self.assert_error(outcome, 1, "no_such_function was not reached")
+
+    def test_find_and_stats_agree(self):
+        session = self.record()
+        thread, = self.ask("stats", session)["threads"]
+        for kind, count in thread["transfers"].items():
+            kind = {"conditional": "taken"}.get(kind, kind)
+            found = cases.tailtrace("find", "--json=lines", "--limit=1000000", "--kind=" + kind,
+                                    session).stdout.splitlines()[1:]
+            with self.subTest(kind):
+                self.assertGreaterEqual(len(found), count)  # also calls of the next instruction
+                if kind in ("taken", "return"):
+                    self.assertEqual(len(found), count)
+
+    def test_no_is_an_answer_with_status_1(self):
+        session = self.record()
+        for verb, words in (("hits", ["no_such_function"]), ("last", ["rounds.c:1000"]),
+                            ("find", ["--kind=gap"])):
+            outcome = cases.tailtrace(verb, session, *words)
+            self.assertEqual(outcome.returncode, 1, outcome.stderr)
+            self.ask(verb, session, *words, status=1)
+
+    def test_what_cannot_be_read_is_an_error(self):
+        session = self.record()
+        self.assert_error(cases.tailtrace("hits", session, "file.c:"), 2, "location `file.c:`",
+                          "behind the colon", "FILE:LINE")
+        self.assert_error(cases.tailtrace("last", session, "12"), 2, "location `12`")
+        self.assert_error(cases.tailtrace("find", "--kind=odd", session), 2, "`odd` is no kind",
+                          "not-taken")
+        self.assert_error(cases.tailtrace("find", "--in=*x", session), 2, "location `*x`")
+        self.assert_error(cases.tailtrace("hits", "--range=x", session, "main"), 2, "range `x`")
+        for verb, *words in VERBS:
+            none = os.path.join(self.folder, "none")
+            self.assert_error(cases.tailtrace(verb, none, *words), 7, none, "No such file")
+            self.assert_error(cases.tailtrace(verb, "--thread=1", session, *words), 2,
+                              "no thread 1")
+
+
+class LldbBundles(cases.CommandCase):
+    """A bundle as LLDB saves it, written here byte by byte."""
+
+    CODE_AT = 0x1000
+    # 1000 nop | 1001 jz 1005 | 1003 jmp 1008 | 1005 nops | 1008 call 1010 | 100d ret | 1010 nop ret
+    CODE = bytes.fromhex("907402eb03909090e803000000c3060690c3")
+    EXECUTED = ["0x1000", "0x1001", "0x1003", "0x1008", "0x1010", "0x1011"]
+
+    def write(self, folder):
+        offset = 64 + 56
+        elf = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
+            "<HHIQQQIHHHHHH", 2, 62, 1, self.CODE_AT, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+        size = len(self.CODE)
+        elf += struct.pack("<IIQQQQQQ", 1, 5, offset, self.CODE_AT, self.CODE_AT, size, size, 1)
+        psb = b"\x02\x82" * 8 + b"\x99\x01" + b"\x02\x23"  # PSB, MODE.Exec 64 bits, PSBEND
+        enabled, target, here = (bytes([header]) + struct.pack("<Q", at)[:6] for header, at in
+                                 ((0x71, 0x1000), (0x6d, 0x100d), (0x7d, 0x100d)))
+        trace = psb + enabled + b"\x04" + target + here + b"\x01"  # TNT: not taken; TIP.PGD
+        document = {
+            "type": "intel-pt",
+            "cpuInfo": {"vendor": "GenuineIntel", "family": 6, "model": 79, "stepping": 1},
+            "processes": [{
+                "pid": 42, "triple": "x86_64-*-linux",
+                "threads": [{"tid": 43, "iptTrace": "43.trace"}],
+                "modules": [{"file": "program", "systemPath": "program",
+                             "loadAddress": self.CODE_AT}]}]}
+        for name, content in (("program", elf + self.CODE), ("43.trace", trace),
+                              ("trace.json", json.dumps(document).encode())):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+
+    def test_are_read_like_any_recording(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(folder)
+            for path in (folder, folder + "/trace.json"):
+                outcome = cases.tailtrace("history", "--json", path)
+                self.assertEqual(outcome.returncode, 0, outcome.stderr)
+                items = json.loads(outcome.stdout)["items"]
+                self.assertEqual([item["address"] for item in items], self.EXECUTED)
+            outcome = cases.tailtrace("hits", "--json", folder, "program+0x1010")
+            thread, = json.loads(outcome.stdout)["threads"]
+            self.assertEqual((thread["tid"], thread["count"]), (43, 1))
+            os.unlink(folder + "/43.trace")
+            self.assert_error(cases.tailtrace("stats", folder), 7, "43.trace", "No such file")
+
+
+if __name__ == "__main__":
+    cases.main()
