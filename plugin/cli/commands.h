@@ -10,7 +10,9 @@ namespace tailtrace {
 Command calls_command();
 Command coverage_command();
 Command decode_command();
+Command diff_command();
 Command doctor_command();
+Command export_command();
 Command find_command();
 Command history_command();
 Command hits_command();

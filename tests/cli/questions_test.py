@@ -18,14 +18,14 @@ ROUNDS = "3"
 VERBS = (["last", "main"], ["hits", "main"], ["find"], ["stats"], ["coverage"])
 
 
-class Questions(cases.CommandCase):
+class InFolder(cases.CommandCase):
     def setUp(self):
         cases.needs_engine(self, "qemu")
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def record(self, program=PROGRAM, *arguments):
-        session = os.path.join(self.folder, "session")
+    def record(self, program=PROGRAM, *arguments, name="session"):
+        session = os.path.join(self.folder, name)
         outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--ring=1048576",
                                   "--", program, *(arguments or [ROUNDS]))
         self.assertEqual(outcome.returncode, 0, outcome.stderr)
@@ -38,6 +38,8 @@ class Questions(cases.CommandCase):
         self.assertEqual(document["schema"], f"tailtrace.{verb}/1")
         return document
 
+
+class Questions(InFolder):
     def gdb(self, *commands):
         arguments = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]
         for command in commands:
@@ -184,6 +186,123 @@ class Questions(cases.CommandCase):
             self.assert_error(cases.tailtrace(verb, none, *words), 7, none, "No such file")
             self.assert_error(cases.tailtrace(verb, "--thread=1", session, *words), 2,
                               "no thread 1")
+
+
+class Diff(InFolder):
+    """Recordings of programs that are known to differ, or not to."""
+
+    def build(self, name, *options):
+        os.mkdir(os.path.join(self.folder, name))
+        program = os.path.join(self.folder, name, "rounds")
+        subprocess.run(["gcc", "-g", "-O0", SOURCE, "-o", program, *options], check=True)
+        return program
+
+    def diff(self, here, there, status, *words):
+        outcome = cases.tailtrace("diff", "--json", "--module=rounds", here, there, *words)
+        self.assertEqual(outcome.returncode, status, outcome.stdout + outcome.stderr)
+        return json.loads(outcome.stdout)
+
+    def test_the_same_run_is_the_same(self):
+        here, there = self.record(name="here"), self.record(name="there")
+        document = self.diff(here, there, 0)
+        self.assertEqual(document["divergences"], [])
+        self.assertGreater(document["same_calls"], 60)
+        outcome = cases.tailtrace("diff", "--module=rounds", here, there)
+        self.assertEqual(outcome.returncode, 0)
+        self.assertIn("no difference", outcome.stdout)
+
+    def test_one_round_more_is_found_where_the_loop_goes_on(self):
+        here = self.record(PROGRAM, "3", name="here")
+        there = self.record(PROGRAM, "4", name="there")
+        found = self.diff(here, there, 1)["divergences"]
+        # The loop of main was left in one and went on in the other.
+        forks = [one for one in found if one["what"] == "path"]
+        self.assertEqual([one["function"] for one in forks], ["main"])
+        fork = forks[0]["here"]["fork"], forks[0]["there"]["fork"]
+        self.assertEqual([one["line"] for one in fork], [21, 21])
+        self.assertEqual([one["taken"] for one in fork], [False, True])
+        calls = {one["function"] for one in found if one["what"] == "calls"}
+        self.assertEqual(calls, {"round_begin"})
+        extra, = (one for one in found if one["what"] == "calls")
+        self.assertEqual(extra["here"], {})
+
+    @unittest.skipUnless(shutil.which("gcc"), "no gcc")
+    def test_another_build_of_the_same_source_is_no_difference(self):
+        plain = self.build("plain")
+        other = self.build("other", "-fomit-frame-pointer")  # other instructions, the same lines
+        here, there = self.record(plain, name="here"), self.record(other, name="there")
+        self.diff(here, there, 0)
+        longer = self.record(other, "4", name="longer")
+        self.assertEqual(self.diff(here, longer, 1)["more"], False)
+
+    def test_what_cannot_be_compared_is_an_error(self):
+        session = self.record()
+        self.assert_error(cases.tailtrace("diff", session, self.folder + "/none"), 7, "none",
+                          "No such file")
+        self.assert_error(cases.tailtrace("diff", session), 2, "arguments of tailtrace diff",
+                          "OTHER")
+
+
+class Export(InFolder):
+    """What other programs are given, read back."""
+
+    def export(self, form, session, *words):
+        outcome = cases.tailtrace("export", "--format=" + form, session, *words)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        return outcome.stdout
+
+    def test_folded_stacks_are_those_of_the_source_and_add_up(self):
+        session = self.record()
+        stacks = {}
+        for line in self.export("folded", session).splitlines():
+            stack, count = line.rsplit(" ", 1)
+            self.assertNotIn(stack, stacks)
+            stacks[stack] = int(count)
+        thread, = self.ask("stats", session)["threads"]
+        self.assertEqual(sum(stacks.values()), thread["instructions"])
+        inside = {}
+        for stack, count in stacks.items():
+            names = stack.split(";")
+            if "main" in names:
+                inside[";".join(names[names.index("main"):])] = count
+        by_name = {one["function"]: one["instructions"] for one in
+                   self.ask("stats", session, "--limit=1000000")["threads"][0]["functions"]
+                   if "function" in one}
+        for stack in ("main", "main;round_work", "main;round_work;leaf", "main;round_begin"):
+            self.assertEqual(inside[stack], by_name[stack.split(";")[-1]], stack)
+
+    def test_the_timeline_is_json_whose_slices_lie_in_each_other(self):
+        document = json.loads(self.export("chrome", self.record()))
+        self.assertIn("instructions", document["otherData"]["clock"])
+        slices = [one for one in document["traceEvents"] if one["ph"] == "X"]
+        names = [one["name"] for one in slices]
+        self.assertEqual((names.count("leaf"), names.count("round_work"), names.count("main")),
+                         (60, 3, 1))
+        inner = [one for one in slices if one["name"] in ("leaf", "round_work", "round_begin")]
+        main, = (one for one in slices if one["name"] == "main")
+        for one in inner:
+            self.assertGreaterEqual(one["ts"], main["ts"])
+            self.assertLessEqual(one["ts"] + one["dur"], main["ts"] + main["dur"])
+        # As a viewer draws them: two slices are apart, or one is in the other.
+        ends = []
+        for one in sorted(slices, key=lambda s: (s["ts"], -s["dur"])):
+            while ends and ends[-1] <= one["ts"]:
+                ends.pop()
+            if ends:
+                self.assertLessEqual(one["ts"] + one["dur"], ends[-1])
+            ends.append(one["ts"] + one["dur"])
+
+    def test_a_file_is_new_and_its_users_only(self):
+        session = self.record()
+        path = os.path.join(self.folder, "calls.json")
+        text = self.export("chrome", session)
+        self.assertEqual(self.export("chrome", session, "-o", path), "")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), text)
+        outcome = cases.tailtrace("export", "--format=chrome", session, "-o", path)
+        self.assert_error(outcome, 7, path, "File exists")
+        outcome = cases.tailtrace("export", "--format=svg", session)
+        self.assert_error(outcome, 2, "arguments of tailtrace export", "svg")
 
 
 class LldbBundles(cases.CommandCase):

@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include "decoder/export/chrome_trace.h"
+#include "decoder/export/folded_stacks.h"
+#include "plugin/cli/commands.h"
+#include "plugin/cli/help.h"
+#include "plugin/cli/question.h"
+
+namespace tailtrace {
+namespace {
+
+const std::vector<std::string> kFormats = {"folded", "chrome"};
+
+struct Options {
+  QuestionOptions question;
+  std::string format;
+  std::string output;
+};
+
+// Where the export goes: a new file that only its user can read, or what the program prints to.
+class Destination {
+ public:
+  static Result<Destination> open(const std::string& path, std::FILE* out) {
+    Destination destination;
+    destination.file_ = out;
+    if (path.empty()) return destination;
+    std::FILE* file = std::fopen(path.c_str(), "wxe");
+    if (file == nullptr) return fail(system_error("cannot write " + path));
+    destination.own_.reset(file);
+    destination.file_ = file;
+    destination.path_ = path;
+    return destination;
+  }
+
+  TextSink sink() {
+    return [file = file_](std::string_view line) {
+      fmt::print(file, "{}\n", line);
+      return std::ferror(file) == 0;
+    };
+  }
+
+  // Errors: what was written did not arrive; the file is gone then.
+  Result<void> close() {
+    if (!own_) return {};
+    bool failed = std::ferror(file_) != 0;
+    errno = 0;
+    failed |= std::fclose(own_.release()) != 0;
+    if (!failed) return {};
+    Error error = system_error("cannot write " + path_);
+    std::remove(path_.c_str());
+    return fail(std::move(error));
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> own_;
+  std::FILE* file_ = nullptr;
+  std::string path_;
+};
+
+Result<void> export_thread(const Options& options, HistoryView& view, const TextSink& sink) {
+  Result<Range> range = asked_range(options.question, *view.history);
+  if (!range) return fail(std::move(range.error()));
+  if (range->size() == 0) return {};
+  Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, *range);
+  if (!calls) return fail(std::move(calls.error()));
+  if (options.format == "folded")
+    list_folded_stacks(*calls, sink);
+  else
+    list_chrome_trace(*calls, view.thread.thread, sink);
+  return {};
+}
+
+Result<int> run_export(const Options& options, const Invocation& invocation) {
+  Result<Destination> destination = Destination::open(options.output, invocation.out);
+  if (!destination) return fail(std::move(destination.error()));
+  TextSink sink = destination->sink();
+  if (options.format == "chrome") begin_chrome_trace(sink);
+  Result<std::uint64_t> gaps =
+      each_thread(options.question, invocation.err,
+                  [&](HistoryView& view, bool) { return export_thread(options, view, sink); });
+  if (gaps && options.format == "chrome") end_chrome_trace(sink);
+  Result<void> closed = destination->close();
+  if (!gaps) {
+    // Half of it would be taken for all.
+    if (!options.output.empty()) std::remove(options.output.c_str());
+    return fail(std::move(gaps.error()));
+  }
+  if (!closed) return fail(std::move(closed.error()));
+  return question_status(true, *gaps, options.question);
+}
+
+}  // namespace
+
+Command export_command() {
+  return {
+      .name = "export",
+      .summary = "Write the calls of a recording for other programs: flame graphs, timelines",
+      .usage = "--format=FORMAT [OPTIONS] PATH",
+      .examples =
+          {
+              {"tailtrace export --format=folded SESSION | flamegraph.pl", "a flame graph"},
+              {"tailtrace export --format=chrome -o calls.json SESSION",
+               "a timeline, for Perfetto's viewer or chrome://tracing"},
+              {"tailtrace export --format=chrome --range=-100000,-1 SESSION", "of the newest part"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        HistoryOptions& shared = options->question.shared;
+        shared.output = std::make_shared<OutputOptions>();
+        add_path(app, shared.path);
+        app.add_option("--format", options->format, "what to write")
+            ->check(CLI::IsMember(kFormats))
+            ->type_name(choice_type(kFormats))
+            ->required();
+        app.add_option("-o,--output", options->output,
+                       "a new file; the standard output if not given")
+            ->type_name("FILE");
+        app.add_option("--thread", shared.thread, "this one only; all if nothing is said")
+            ->type_name("[PID.]TID");
+        app.add_option("--range", shared.range, std::string("of these items only: ") + kRangeHelp)
+            ->type_name("RANGE");
+        app.add_option("--records", shared.records, "look at no more than the newest N records")
+            ->type_name("N");
+        app.add_flag("--strict", shared.strict, "exit with status 6 when there are gaps");
+        return [options](const Invocation& invocation) { return run_export(*options, invocation); };
+      },
+      .take_program = {},
+      .details =
+          "folded: a line for each stack of calls, with the instructions that were executed in it. "
+          "chrome: the calls of each thread as slices of a timeline whose clock is the count of "
+          "executed instructions, one for a microsecond. Both hold 500 levels of calls at most. "
+          "`tailtrace coverage --lcov` and `tailtrace history --json` are exports as well.",
+  };
+}
+
+}  // namespace tailtrace
