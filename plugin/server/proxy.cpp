@@ -173,15 +173,15 @@ void Proxy::server_is_gone() {
     } else {
       reply("E." + text.substr(0, text.size() - 1));
     }
-  } else if (lldb_server_.in_use()) {
+  } else if (lldb_.is_lldb()) {
     await_hang_up();
   }
   debugger_.reset();
   exit_status_ = status;
 }
 
-// LLDB watches the debug server that it started: one that ends before LLDB has taken in how the
-// program ended makes it a program that ended with -1.
+// To LLDB, a program has ended with -1 when its server ends, or hangs up, before LLDB has taken in
+// how the program ended. LLDB hangs up by itself then.
 void Proxy::await_hang_up() {
   static constexpr int kPatience_ms = 5000;
   while (debugger_) {
