@@ -5,15 +5,10 @@
 #include <cctype>
 #include <charconv>
 
+#include "decoder/base/text.h"
+
 namespace tailtrace {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  auto is_space = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 // Hexadecimal behind 0x, else decimal; all of the text.
 std::optional<std::uint64_t> parse_number(std::string_view text) {

@@ -6,15 +6,10 @@
 #include <charconv>
 #include <cstdint>
 
+#include "decoder/base/text.h"
+
 namespace tailtrace {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  auto is_space = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 // Large enough to be beyond any history, small enough that sums of a few do not overflow.
 constexpr std::int64_t kFar = std::int64_t{1} << 60;

@@ -36,19 +36,8 @@ bool names_next(const Event& event) {
 
 bool makes_records(const Event& event) {
   if (event.has(kEventStatusUpdate)) return false;
-  switch (event.kind) {
-    case EventKind::kEnabled:
-    case EventKind::kDisabled:
-    case EventKind::kAsyncDisabled:
-    case EventKind::kAsyncBranch:
-    case EventKind::kOverflow:
-    case EventKind::kEndOfTrace:
-      return true;
-    case EventKind::kTransaction:
-      return !event.has(kEventIpSuppressed);
-    default:
-      return false;
-  }
+  return names_next(event) || event.kind == EventKind::kEnabled ||
+         event.kind == EventKind::kDisabled || event.kind == EventKind::kOverflow;
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
-#include "decoder/history/find.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/question.h"
 
@@ -12,8 +11,7 @@ namespace {
 
 struct Options {
   QuestionOptions question;
-  std::string location;
-  bool inside = false;
+  PlaceOptions place;
 };
 
 // The newest ones, oldest first, and how many there are.
@@ -53,11 +51,8 @@ void print_hits(const HistoryView& view, const Hits& hits, const Options& option
 }
 
 Result<int> show_hits(const Options& options, const Invocation& invocation) {
-  Result<Location> location = parse_location(options.location);
-  if (!location) return fail(std::move(location.error()));
-  Wanted wanted;
-  wanted.location = *location;
-  wanted.entries = !options.inside;
+  Result<Wanted> wanted = wanted_place(options.place);
+  if (!wanted) return fail(std::move(wanted.error()));
   AnswerPrinter printer("tailtrace.hits/1", "hits", options.question, invocation.out);
   std::uint64_t all = 0;
   Result<std::uint64_t> gaps = each_thread(
@@ -65,7 +60,7 @@ Result<int> show_hits(const Options& options, const Invocation& invocation) {
         Result<Range> range = asked_range(options.question, *view.history);
         if (!range) return fail(std::move(range.error()));
         printer.begin(view, several);
-        Hits hits = hits_of(view, *range, wanted, options.question.limit);
+        Hits hits = hits_of(view, *range, *wanted, options.question.limit);
         all += hits.count;
         print_hits(view, hits, options, printer);
         printer.end();
@@ -93,10 +88,7 @@ Command hits_command() {
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<Options>();
         add_path(app, options->question.shared.path);
-        app.add_option("LOCATION", options->location,
-                       "FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET")
-            ->required();
-        app.add_flag("--inside", options->inside, "every instruction of it, not only its first");
+        add_place_options(app, options->place);
         add_question_options(app, options->question);
         return [options](const Invocation& invocation) { return show_hits(*options, invocation); };
       },

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/call_path.h"
-#include "decoder/history/find.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/question.h"
 
@@ -15,9 +14,8 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   QuestionOptions question;
-  std::string location;
+  PlaceOptions place;
   std::uint64_t frames = 50;
-  bool inside = false;
 
   Options() { question.limit = 1; }
 };
@@ -128,18 +126,15 @@ Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t
 }
 
 Result<int> show_last(const Options& options, const Invocation& invocation) {
-  Result<Location> location = parse_location(options.location);
-  if (!location) return fail(std::move(location.error()));
-  Wanted wanted;
-  wanted.location = *location;
-  wanted.entries = !options.inside;
+  Result<Wanted> wanted = wanted_place(options.place);
+  if (!wanted) return fail(std::move(wanted.error()));
   AnswerPrinter printer("tailtrace.last/1", "hits", options.question, invocation.out);
   bool any = false;
   Result<std::uint64_t> gaps = each_thread(
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
         Result<Range> range = asked_range(options.question, *view.history);
         if (!range) return fail(std::move(range.error()));
-        auto hits = newest_hits(view, *range, wanted, options.question.limit);
+        auto hits = newest_hits(view, *range, *wanted, options.question.limit);
         any = any || !hits.empty();
         if (hits.empty() && !printer.is_json()) return {};
         printer.begin(view, several);
@@ -150,7 +145,8 @@ Result<int> show_last(const Options& options, const Invocation& invocation) {
   if (!gaps) return fail(std::move(gaps.error()));
   printer.finish();
   if (!any && !printer.is_json())
-    fmt::print(invocation.err, "{} was not reached in what is held\n", location_text(*location));
+    fmt::print(invocation.err, "{} was not reached in what is held\n",
+               location_text(*wanted->location));
   return question_status(any, *gaps, options.question);
 }
 
@@ -170,10 +166,7 @@ Command last_command() {
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<Options>();
         add_path(app, options->question.shared.path);
-        app.add_option("LOCATION", options->location,
-                       "FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET")
-            ->required();
-        app.add_flag("--inside", options->inside, "every instruction of it, not only its first");
+        add_place_options(app, options->place);
         app.add_option("--frames", options->frames, "show the innermost N calls")->type_name("N");
         add_question_options(app, options->question);
         return [options](const Invocation& invocation) { return show_last(*options, invocation); };

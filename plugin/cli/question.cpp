@@ -17,6 +17,21 @@ void add_question_options(CLI::App& app, QuestionOptions& options) {
   add_thread_options(app, options.shared);
 }
 
+void add_place_options(CLI::App& app, PlaceOptions& options) {
+  app.add_option("LOCATION", options.location, "FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET")
+      ->required();
+  app.add_flag("--inside", options.inside, "every instruction of it, not only its first");
+}
+
+Result<Wanted> wanted_place(const PlaceOptions& options) {
+  Result<Location> location = parse_location(options.location);
+  if (!location) return fail(std::move(location.error()));
+  Wanted wanted;
+  wanted.location = std::move(*location);
+  wanted.entries = !options.inside;
+  return wanted;
+}
+
 AnswerPrinter::AnswerPrinter(std::string_view schema, std::string_view list,
                              const QuestionOptions& options, std::FILE* out)
     : schema_(schema),

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 
+#include "decoder/history/find.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {
@@ -21,6 +22,17 @@ struct QuestionOptions {
 
 // Adds --thread, --range, --limit and what add_thread_options adds.
 void add_question_options(CLI::App& app, QuestionOptions& options);
+
+// A place in the code that a command must be told.
+struct PlaceOptions {
+  std::string location;
+  bool inside = false;
+};
+
+// Adds LOCATION and --inside.
+void add_place_options(CLI::App& app, PlaceOptions& options);
+// Errors: as parse_location.
+Result<Wanted> wanted_place(const PlaceOptions& options);
 
 // One thread's answer: lines for people, or the members of a JSON object and the objects of a list
 // in it.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "decoder/base/file.h"
+#include "decoder/base/text.h"
 #include "decoder/bundle/bundle.h"
 
 namespace tailtrace {
@@ -16,12 +17,6 @@ constexpr std::string_view kHelp =
     "monitor tailtrace info              what is recorded of each thread\n"
     "monitor tailtrace save PATH         writes it to a new folder, to be read another day\n";
 constexpr std::size_t kMaxMaps_bytes = 16 << 20;
-
-std::string_view trim(std::string_view text) {
-  std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  std::size_t end = text.find_last_not_of(" \t") + 1;
-  return text.substr(begin, std::max(end, begin) - begin);
-}
 
 }  // namespace
 

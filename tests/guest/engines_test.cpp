@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "plugin/engines/perf/perf_engine.h"
+#include "tests/guest/config.h"
 #include "tests/guest/shown.h"
 #include "tests/guest/truth.h"
 #include "tests/guest/workload.h"
@@ -18,13 +19,6 @@ extern "C" const char __start_traced[], __stop_traced[];  // the linker's
 
 namespace tailtrace::perf {
 namespace {
-
-PerfConfig config_of(std::uint64_t buffer_bytes) {
-  PerfConfig config;
-  config.records.ring_records = 1 << 20;
-  config.buffer_bytes = buffer_bytes;
-  return config;
-}
 
 // One child, one engine, from stop to stop.
 struct Session {

@@ -8,6 +8,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "tests/guest/config.h"
 #include "tests/guest/shown.h"
 #include "tests/guest/truth.h"
 #include "tests/guest/workload.h"
@@ -16,13 +17,6 @@
 
 namespace tailtrace::perf {
 namespace {
-
-PerfConfig config_of(std::uint64_t buffer_bytes) {
-  PerfConfig config;
-  config.records.ring_records = 1 << 20;
-  config.buffer_bytes = buffer_bytes;
-  return config;
-}
 
 class LosslessRecording : public testing::TestWithParam<Hardware> {
  protected:

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "plugin/engines/perf/process_recording.h"
+#include "tests/guest/config.h"
 #include "tests/guest/shown.h"
 #include "tests/guest/truth.h"
 #include "tests/guest/workload.h"
@@ -15,13 +16,6 @@
 
 namespace tailtrace::perf {
 namespace {
-
-PerfConfig config_of(std::uint64_t buffer_bytes) {
-  PerfConfig config;
-  config.records.ring_records = 1 << 20;
-  config.buffer_bytes = buffer_bytes;
-  return config;
-}
 
 // Threads that take turns, so that the trace has many slots.
 void two_generations() {

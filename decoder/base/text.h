@@ -1,0 +1,13 @@
+// Small things that all who read a user's words need.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string_view>
+
+namespace tailtrace {
+
+// Without the blanks and tabs around it.
+std::string_view trim(std::string_view text);
+
+}  // namespace tailtrace
