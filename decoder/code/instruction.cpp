@@ -5,6 +5,8 @@
 namespace tailtrace {
 namespace {
 
+constexpr std::size_t kEventReturnSize_bytes = 4;
+
 const ZydisDecoder& decoder_for(CodeMode mode) {
   static const auto make = [](ZydisMachineMode machine, ZydisStackWidth width) {
     ZydisDecoder decoder;
@@ -105,9 +107,21 @@ std::uint64_t cut_to_mode(std::uint64_t ip, const ZydisDecodedInstruction& insn,
   return insn.operand_width == 16 ? ip & 0xffff : ip & 0xffffffff;
 }
 
+// ERETU (F3 0F 01 CA) and ERETS (F2 0F 01 CA) of FRED return from an event; Zydis 4.0 does not know
+// them. (Intel, "Flexible Return and Event Delivery", section 6.)
+std::string_view event_return(ByteSpan bytes, CodeMode mode) {
+  bool is_one = mode == CodeMode::k64 && bytes.size() >= kEventReturnSize_bytes &&
+                (bytes[0] == 0xf2 || bytes[0] == 0xf3) && bytes[1] == 0x0f && bytes[2] == 0x01 &&
+                bytes[3] == 0xca;
+  if (!is_one) return {};
+  return bytes[0] == 0xf3 ? "eretu" : "erets";
+}
+
 }  // namespace
 
 std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address, CodeMode mode) {
+  if (!event_return(bytes, mode).empty())
+    return Instruction{address, {}, kEventReturnSize_bytes, InstructionClass::kFarReturn};
   ZydisDecodedInstruction insn;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder_for(mode), nullptr, bytes.data(),
                                                   bytes.size(), &insn)))
@@ -125,6 +139,7 @@ std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address, C
 }
 
 std::string disassemble(ByteSpan bytes, Address address, CodeMode mode) {
+  if (auto name = event_return(bytes, mode); !name.empty()) return std::string(name);
   ZydisDecodedInstruction insn;
   ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
   static const ZydisFormatter formatter = [] {

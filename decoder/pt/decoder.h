@@ -111,7 +111,7 @@ enum class EventKind : std::uint8_t {
   kEventData,      // EVD, before the kControlFlow it belongs to; payload; size_bytes: its type
   kInterruptFlag,  // MODE.Exec with another RFLAGS.IF; payload: the flag
   kBlockItem,      // BIP; payload; size_bytes: its identifier
-  kTrigger,        // TRIG; payload: its bytes 2 and 3; ip if not suppressed
+  kTrigger,        // TRIG; payload: the lines; flag several; ip if not suppressed
   kEndOfTrace,     // the trace ends while it was enabled; ip: the instruction to be executed next
 };
 
@@ -129,6 +129,7 @@ enum EventFlags : std::uint16_t {
   kEventStore = 1 << 9,
   kEventAutonomous = 1 << 10,
   kEventTimeExact = 1 << 11,  // `time` was written for this event
+  kEventSeveral = 1 << 12,    // more than one trigger
 };
 
 struct Event {

@@ -56,11 +56,8 @@ std::string power_exit(const Event& event) {
 }
 
 std::string trigger(const Event& event) {
-  std::uint64_t lines = event.payload & 0xff;
-  std::uint64_t count = event.payload >> 8 & 0xffff;
-  std::string text = fmt::format("trig {:02x}", lines);
-  if (count != 0) text += fmt::format(", icnt: {}", count);
-  return text;
+  return fmt::format("trig {:02x}{}", event.payload & 0xff,
+                     event.has(kEventSeveral) ? ", mult" : "");
 }
 
 std::string addresses(const Event& event) {

@@ -107,6 +107,7 @@ bool FlowWalker::trigger_is_due() {
   }
   if (since_anchor_ != count) return false;
   held_->ip = ip_;
+  held_->payload &= 0xff;
   return true;
 }
 

@@ -126,6 +126,7 @@ bool ItemReader::take_trig(const Packet& packet) {
   Event event = make(EventKind::kTrigger);
   bool counted = (packet.bits & 1) != 0;
   event.payload = packet.payload;
+  if ((packet.bits & 2) != 0) event.flags |= kEventSeveral;
   if (packet.has_ip) {
     // The FUP is exact, so there is nothing to count.
     if (!counted || packet.payload >> 8 != 0) return fail(DecodeError::kBadPacket);

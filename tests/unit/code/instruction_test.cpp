@@ -37,6 +37,9 @@ const Case kCases[] = {
     {"int 0x80", "cd80", InstructionClass::kSystemCall, 2, 0},
     {"int3", "cc", InstructionClass::kSystemCall, 1, 0},
     {"sysret", "480f07", InstructionClass::kSystemReturn, 3, 0},
+    {"eretu", "f30f01ca", InstructionClass::kFarReturn, 4, 0},
+    {"erets", "f20f01ca", InstructionClass::kFarReturn, 4, 0},
+    {"clac", "0f01ca", InstructionClass::kOther, 3, 0},
     {"rep movsb", "f3a4", InstructionClass::kRepString, 2, 0},
     {"repne scasb", "f2ae", InstructionClass::kRepString, 2, 0},
     {"endbr64", "f30f1efa", InstructionClass::kOther, 4, 0},
@@ -72,6 +75,8 @@ TEST(Instruction, NeedsAllItsBytes) {
 }
 
 TEST(Instruction, IsWrittenWithoutPadding) {
+  EXPECT_EQ(disassemble(Bytes{0xf3, 0x0f, 0x01, 0xca}, {0x1000}), "eretu");
+  EXPECT_EQ(disassemble(Bytes{0xf2, 0x0f, 0x01, 0xca}, {0x1000}), "erets");
   EXPECT_EQ(disassemble(*from_hex("7402"), {0x1001}), "jz 0x1005");
   EXPECT_EQ(disassemble(*from_hex("488b05efbe0000"), {0x400000}), "mov rax, [0x40bef6]");
   EXPECT_EQ(disassemble(*from_hex("06"), {0x1000}), "(bad)");
