@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <vector>
 
 #include "decoder/base/bytes.h"
 
@@ -45,11 +47,13 @@ void LldbServerFace::change_features(rsp::FeatureList& features) const {
 void LldbServerFace::note_others(const rsp::StopReply& reply) {
   if (!in_use_ || !recorder_.needs_steps() || !reply.thread || !reply.thread->is_thread()) return;
   std::string_view threads = reply.threads, pcs = reply.thread_pcs;
+  std::set<ThreadId> there;
   while (!threads.empty() && !pcs.empty()) {
     auto tid = rsp::parse_thread(take_part(threads));
     auto pc = parse_hex(take_part(pcs));
     if (!tid || tid->tid <= 0 || !pc) continue;
     ThreadId id{reply.thread->pid, tid->tid};
+    there.insert(id);
     if (id == reply.thread->thread()) continue;
     RecordedThread* thread = recorder_.find(id);
     if (thread == nullptr)
@@ -57,6 +61,11 @@ void LldbServerFace::note_others(const rsp::StopReply& reply) {
     else if (!thread->pc_known || thread->stop.pc != Address{*pc})
       recorder_.stopped_at(*thread, Address{*pc});
   }
+  if (there.empty() || there.size() >= recorder_.threads().size()) return;
+  std::vector<ThreadId> gone;
+  for (const auto& [id, thread] : recorder_.threads())
+    if (id.pid == reply.thread->pid && !there.contains(id)) gone.push_back(id);
+  for (ThreadId id : gone) recorder_.thread_gone(id);
 }
 
 // The system raises the same trap when a system call was stepped over as for a breakpoint, which

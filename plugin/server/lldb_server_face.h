@@ -30,7 +30,8 @@ class LldbServerFace {
   bool in_use() const { return in_use_; }
   void change_features(rsp::FeatureList& features) const;
 
-  // Takes note of where the threads are that a stop reply names beside its own.
+  // Takes note of where the threads are that a stop reply names beside its own, and of those that
+  // it does not name any more.
   void note_others(const rsp::StopReply& reply);
 
   // Whether it is, or is told as a breakpoint and is, a finished step.

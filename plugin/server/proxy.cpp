@@ -13,6 +13,7 @@ namespace {
 // A debugger waits for an answer before it asks again; one that does not gets no endless queue.
 constexpr std::size_t kMaxWaitingPackets = 1024;
 constexpr int kNotificationsPerTurn = 16;
+constexpr std::string_view kInterrupt = "\x03";  // among the packets that wait
 
 bool is_resume(std::string_view packet) {
   if (packet.starts_with("vCont;")) return true;
@@ -87,7 +88,7 @@ Result<void> Proxy::turn() {
     if (int signal = signals_.take(); signal != 0)
       stop_serving(128 + signal);
     else
-      server_is_gone();
+      server_is_gone(served.error());
     return {};
   }
   if (gone || debugger_lost_) debugger_is_gone();
@@ -162,9 +163,12 @@ bool Proxy::has_program() {
   return threads && threads->starts_with('m');
 }
 
-void Proxy::server_is_gone() {
+void Proxy::server_is_gone(const Error& error) {
   terminal_.take_back();
-  int status = below_.link().exit_status();
+  // One that says what cannot be understood may wait for ever.
+  bool has_ended = error.code == ErrorCode::kGone;
+  int status = has_ended ? below_.link().exit_status() : below_.link().shut_down(true);
+  if (!has_ended) say(error.to_line());
   if (debugger_ && owed_ != Owed::kNothing) {
     std::string text = fmt::format("tailtrace: the server below has ended (status {})\n", status);
     if (owed_ == Owed::kStop) {
@@ -213,14 +217,13 @@ Result<bool> Proxy::take_debugger_frames() {
     if (!frame) debugger_lost_ = true;
     if (!frame || !*frame) break;
     any = true;
-    if ((*frame)->kind == rsp::Frame::Kind::kInterrupt) {
-      judge_.set_interrupted(owed_ == Owed::kStop && lldb_server_.in_use());
-      // An lldb-server waits for programs by their name, too.
-      if (owed_ == Owed::kStop || (owed_ == Owed::kStatus && lldb_server_.in_use()))
-        if (auto sent = below_.link().interrupt(); !sent) return fail(std::move(sent.error()));
-    } else if ((*frame)->kind == rsp::Frame::Kind::kPacket) {
+    bool interrupts = (*frame)->kind == rsp::Frame::Kind::kInterrupt;
+    // One that came right behind a request to run is meant for what that one will start.
+    if (interrupts && (owed_ == Owed::kStop || waiting_packets_.empty())) {
+      if (auto sent = interrupt(); !sent) return fail(std::move(sent.error()));
+    } else if (interrupts || (*frame)->kind == rsp::Frame::Kind::kPacket) {
       if (waiting_packets_.size() < kMaxWaitingPackets)
-        waiting_packets_.emplace_back((*frame)->payload);
+        waiting_packets_.emplace_back(interrupts ? kInterrupt : (*frame)->payload);
       else
         debugger_lost_ = true;
     }
@@ -230,11 +233,22 @@ Result<bool> Proxy::take_debugger_frames() {
 }
 
 Result<void> Proxy::take_waiting_packets() {
-  while (owed_ == Owed::kNothing && !waiting_packets_.empty()) {
+  while (!waiting_packets_.empty()) {
+    bool interrupts = waiting_packets_.front() == kInterrupt;
+    if (owed_ != Owed::kNothing && !interrupts) break;
     std::string packet = std::move(waiting_packets_.front());
     waiting_packets_.pop_front();
-    if (auto done = on_packet(packet); !done) return done;
+    if (auto done = interrupts ? interrupt() : on_packet(std::move(packet)); !done) return done;
   }
+  return {};
+}
+
+// The debugger wants the program stopped.
+Result<void> Proxy::interrupt() {
+  judge_.set_interrupted(owed_ == Owed::kStop && lldb_server_.in_use());
+  // An lldb-server waits for programs by their name, too.
+  if (owed_ == Owed::kStop || (owed_ == Owed::kStatus && lldb_server_.in_use()))
+    return below_.link().interrupt();
   return {};
 }
 

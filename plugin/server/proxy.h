@@ -50,7 +50,7 @@ class Proxy {
   Result<void> wait();
   Result<void> accept();
   void debugger_is_gone();
-  void server_is_gone();
+  void server_is_gone(const Error& error);
   void await_hang_up();
   void stop_serving(int exit_status);
   bool has_program();
@@ -58,6 +58,7 @@ class Proxy {
   // Errors of all: kGone when the server below is gone, kSystem.
   Result<bool> take_debugger_frames();
   Result<void> take_waiting_packets();
+  Result<void> interrupt();
   Result<void> work();
   Result<bool> take_server_frames();
   Result<void> take_notifications();

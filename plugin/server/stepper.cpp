@@ -35,7 +35,6 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   if (!actions) return below_.link().send(packet);
   actions_ = std::move(*actions);
   stepping_.clear();
-  ThreadId cloner;
   Result<void> settled;
   recorder_.for_each([&](RecordedThread& thread) {
     const ResumeAction* action = rsp::action_for(actions_, thread.id);
@@ -59,23 +58,36 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
     actions = rsp::in_steps(actions_, stepping_);
     repeated_ = without_signals(*actions);
   }
-  for (auto it = recorder_.threads().begin(); it != recorder_.threads().end(); ++it) {
-    auto clones = is_about_to_clone(it->first);
-    if (!clones) return fail(std::move(clones.error()));
-    if (*clones) cloner = it->first;
-  }
+  auto cloner = any_cloner();
+  if (!cloner) return fail(std::move(cloner.error()));
   repeat_frame_.clear();
   rsp::append_frame(repeat_frame_, rsp::format_resume(repeated_));
   if (stepping_.empty()) return below_.link().send(packet);
-  if (cloner != ThreadId{}) return clone_alone(cloner);
+  if (*cloner) return clone_alone(**cloner);
   return below_.link().send(rsp::format_resume(*actions));
 }
 
-// The same request again; `stopped` is the thread that has just told of a step.
+// The same request again; `stopped` is the thread that has just told of a step. Others may have
+// come to a system call without telling.
 Result<void> Stepper::go_on(ThreadId stopped) {
+  if (knows_all_) {
+    auto cloner = any_cloner();
+    if (!cloner) return fail(std::move(cloner.error()));
+    return *cloner ? clone_alone(**cloner) : below_.link().send_frame(repeat_frame_);
+  }
   auto clones = is_about_to_clone(stopped);
   if (!clones) return fail(std::move(clones.error()));
   return *clones ? clone_alone(stopped) : below_.link().send_frame(repeat_frame_);
+}
+
+// One of the recorded threads that are about to make another.
+Result<std::optional<ThreadId>> Stepper::any_cloner() {
+  for (const auto& [id, thread] : recorder_.threads()) {
+    auto clones = is_about_to_clone(id);
+    if (!clones) return fail(std::move(clones.error()));
+    if (*clones) return std::optional(id);
+  }
+  return std::optional<ThreadId>();
 }
 
 Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {

@@ -46,6 +46,7 @@ class Stepper {
   void note_report(ThreadId thread);
 
   Result<bool> is_about_to_clone(ThreadId thread);
+  Result<std::optional<ThreadId>> any_cloner();
   Result<bool> makes_thread(ThreadId thread, std::uint64_t system_call);
   Result<void> clone_alone(ThreadId thread);
   Result<void> end_clone(const rsp::StopReply& reply);

@@ -15,6 +15,23 @@ import lldb_stock  # noqa: E402
 SERVER = str(pathlib.Path(cases.TAILTRACE).with_name("tailtrace-lldb-server"))
 PROGRAMS = os.path.join(cases.BINARY_DIR, "tests/programs")
 STAIRS = os.path.join(PROGRAMS, "stairs")
+ROUNDS = os.path.join(PROGRAMS, "rounds")
+
+INTERRUPT = """
+import threading
+
+def run_and_interrupt(debugger):
+    process = debugger.GetSelectedTarget().process
+    stopped = threading.Event()
+    def interrupt():  # which is lost before the program runs
+        while not stopped.wait(0.1):
+            process.SendAsyncInterrupt()
+    other = threading.Thread(target=interrupt)
+    other.start()
+    process.Continue()
+    stopped.set()
+    other.join()
+"""
 
 
 class LldbServerCase(cases.CommandCase):
@@ -41,6 +58,21 @@ class StartedByLldb(LldbServerCase):
     def test_an_unknown_engine_is_told(self):
         said = self.lldb(f"target create {STAIRS}", "run", TAILTRACE_ENGINE="steam")
         self.assertIn("there is no engine `steam`", said)
+
+    def test_an_interrupt_stops_a_program_that_is_stepped_and_one_that_is_not(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+            script.write(INTERRUPT)
+            script.flush()
+            name = pathlib.Path(script.name).stem
+            interrupt = f"script {name}.run_and_interrupt(lldb.debugger)"
+            said = self.lldb(f"command script import {script.name}", f"target create {ROUNDS}",
+                             "breakpoint set --name main --one-shot true", "process launch -- -1",
+                             "process trace start", interrupt, "thread list",
+                             "thread trace dump info", "process trace stop", interrupt,
+                             "thread list", "process kill", "process status")
+        self.assertEqual(said.count("stop reason = signal SIGSTOP"), 2, said)
+        self.assertIn("Number of individual errors: 0\n", said)
+        self.assertIn("exited with status = ", said)
 
     def test_leaves_no_server_behind_when_lldb_is_killed(self):
         env = lldb_stock.debug_server(cases.TAILTRACE, "step")

@@ -13,6 +13,7 @@ import rsp
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
+ROUNDS = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 THREAD = "p64.64"
 
@@ -179,6 +180,16 @@ class Debuggers(Serving):
         second = self.connect(server)
         second.greet()
         self.assertRegex(second.ask("?"), "^T")
+
+    def test_an_interrupt_right_behind_the_request_to_run_stops_the_program(self):
+        debugger = self.connect(self.serve("127.0.0.1:0", ROUNDS, "-1"))
+        debugger.greet()
+        debugger.ask("?")
+        for request in ("vCont;c", "c"):
+            debugger.send_raw(rsp.frame(request) + b"\x03")
+            while (stop := debugger.packet()).startswith("O"):
+                pass
+            self.assertRegex(stop, "^T0[25]")
 
     def test_packets_that_are_none(self):
         _, debugger = self.recording("127.0.0.1:0", TALKS)
