@@ -271,7 +271,7 @@ TEST(BtsSamples, AreTakenWhereTheAreaIsRefused) {
     ProcessCode code(child.pid());
     ASSERT_TRUE(code.update());
     ASSERT_TRUE(child.run());
-    ASSERT_TRUE((*recorder)->refresh({code.image()}));
+    ASSERT_TRUE((*recorder)->refresh({code.image(), {}}));
     ThreadSnapshot snapshot;
     snapshot.code = code.image();
     (*recorder)->fill({{child.registers().rip}, false}, snapshot);

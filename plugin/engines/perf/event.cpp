@@ -175,15 +175,17 @@ Result<std::uint64_t> Event::count() const {
   return count;
 }
 
-Result<RecordList> read_still(const Event& event) {
+Result<StillRing> read_still(const Event& event) {
   constexpr int kMostTries = 1000;
   for (int tries = 0; tries < kMostTries; ++tries) {
     const std::uint64_t head = event.data_head();
     auto records = read_backward_ring(event.ring(), head);
     // What is written meanwhile goes over the oldest, of which a half-written record may be left.
-    if (event.data_head() == head) return records;
+    if (event.data_head() != head) continue;
+    if (!records) return fail(std::move(records.error()));
+    return StillRing{std::move(*records), head};
   }
-  return fail(ErrorCode::kSystem, "cannot read the kernel's records of who ran when",
+  return fail(ErrorCode::kSystem, "cannot read what the kernel tells beside the trace",
               "they are overwritten faster than they can be read");
 }
 

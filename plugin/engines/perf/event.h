@@ -119,7 +119,11 @@ class Quiet {
 
 // What a backward ring holds, oldest first, though the kernel may write into it: it is read again
 // until nothing was written meanwhile. Errors: as read_backward_ring(); kSystem when it never is.
-Result<RecordList> read_still(const Event& event);
+struct StillRing {
+  RecordList records;
+  std::uint64_t head = 0;  // as it was when they were read
+};
+Result<StillRing> read_still(const Event& event);
 
 std::size_t page_size();
 

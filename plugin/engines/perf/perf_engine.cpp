@@ -39,6 +39,15 @@ Result<std::vector<Marker>> open_markers(Kernel& kernel, const PerfConfig& confi
   return markers;
 }
 
+Result<void> take_maps(Sideband& sideband, std::vector<MapChange>& into) {
+  auto told = sideband.take();
+  if (!told) return fail(std::move(told.error()));
+  for (ParsedRecord& record : *told)
+    if (auto* map = std::get_if<MmapEvent>(&record.body))
+      into.push_back({sideband.time_of(record), std::move(*map)});
+  return {};
+}
+
 void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
   if (snapshot.records.size() <= limit) return;
   std::size_t dropped = snapshot.records.size() - limit;
@@ -116,13 +125,25 @@ Result<void> PerfEngine::start(ThreadId thread) {
   if (!markers->empty()) markers_.emplace(thread, std::move(*markers));
   ++process.threads;
   recorders_.emplace(thread, std::move(*recorder));
+  watch_code(thread);
   return {};
+}
+
+// Without it the code is known as it is when a trace is read. What it is now is read now: it may be
+// gone when somebody asks.
+void PerfEngine::watch_code(ThreadId thread) {
+  Process& process = processes_[thread.pid];
+  Sideband sideband(kernel_);
+  if (sideband.watch({thread.tid, -1}))
+    process.told.insert_or_assign(thread.tid, std::move(sideband));
+  if (process.threads == 1) (void)code_now(thread).has_value();
 }
 
 Result<void> PerfEngine::stop(ThreadId thread) {
   if (recorders_.erase(thread) == 0) return not_recorded(thread);
   markers_.erase(thread);
   auto process = processes_.find(thread.pid);
+  process->second.told.erase(thread.tid);
   if (--process->second.threads == 0) processes_.erase(process);
   return {};
 }
@@ -131,10 +152,14 @@ bool PerfEngine::is_recording(ThreadId thread) const { return recorders_.contain
 
 // A process that is gone leaves its trace behind, to be read with the code as it was seen last.
 Result<CodeInUse> PerfEngine::code_now(ThreadId thread) const {
-  const Process& process = processes_.at(thread.pid);
-  auto updated = process.code->update();
+  Process& process = processes_.at(thread.pid);
+  std::vector<MapChange> told;
+  for (auto& [tid, sideband] : process.told)
+    if (auto ok = take_maps(sideband, told); !ok) return fail(std::move(ok.error()));
+  const std::uint64_t now = process.told.empty() ? 0 : process.told.begin()->second.now();
+  auto updated = process.code->update(std::move(told), now);
   if (!updated && process.code->image()->empty()) return fail(std::move(updated.error()));
-  return CodeInUse{process.code->image()};
+  return CodeInUse{process.code->image(), process.code->begins()};
 }
 
 Result<ThreadRecorder*> PerfEngine::refreshed(ThreadId thread, CodeInUse& code) const {

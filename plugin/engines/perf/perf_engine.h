@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plugin/engines/engine.h"
+#include "plugin/engines/perf/sideband.h"
 #include "plugin/engines/perf/thread_recorder.h"
 
 namespace tailtrace::perf {
@@ -55,11 +56,13 @@ class PerfEngine final : public Engine {
  private:
   struct Process {
     std::unique_ptr<ProcessCode> code;
+    std::map<std::int32_t, Sideband> told;  // by thread
     std::size_t threads = 0;
   };
 
   Recorders open(ThreadId thread);
   Recorders open_bts(ThreadId thread);
+  void watch_code(ThreadId thread);
   Result<CodeInUse> code_now(ThreadId thread) const;
   Result<ThreadRecorder*> refreshed(ThreadId thread, CodeInUse& code) const;
 
@@ -71,7 +74,7 @@ class PerfEngine final : public Engine {
   std::map<ThreadId, std::unique_ptr<ThreadRecorder>> recorders_;
   std::map<ThreadId, std::vector<Marker>> markers_;
   std::vector<Hit> hits_;
-  std::map<std::int32_t, Process> processes_;
+  mutable std::map<std::int32_t, Process> processes_;  // what is told is taken when it is asked for
   std::vector<Error> remarks_;
 };
 

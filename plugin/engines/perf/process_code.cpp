@@ -8,11 +8,16 @@
 #include <vector>
 
 #include "decoder/base/file.h"
+#include "plugin/engines/perf/mapped_code.h"
 
 namespace tailtrace::perf {
 namespace {
 
+using Range = ProcessCode::Range;
+
 constexpr std::uint8_t kInt3 = 0xcc;
+constexpr std::size_t kMostTold = 4096;     // in one look; older ones are left out
+constexpr std::size_t kMostUnknown = 4096;  // ranges
 
 ProcessCode::Read reader_of(std::int32_t pid) {
   return [pid](Address address, std::span<std::uint8_t> out) -> std::size_t {
@@ -27,6 +32,59 @@ ProcessCode::Read reader_of(std::int32_t pid) {
     }
     return done;
   };
+}
+
+Range range_of(const MmapEvent& map) { return {map.address, map.address + map.size_bytes}; }
+
+// Whether a region is what was told of; the kernel's names of what is no file differ.
+bool shows(const MemoryRegion& region, const MmapEvent& map) {
+  const bool is_file = map.path.starts_with('/') && !map.path.starts_with("//");
+  return is_file ? region.path == map.path : !region.path.starts_with('/');
+}
+
+// What of a range none of the others covers.
+std::vector<Range> without(Range range, const std::vector<Range>& others) {
+  std::vector<Range> left = {range};
+  for (Range other : others) {
+    std::vector<Range> rest;
+    for (Range piece : left) {
+      if (!piece.overlaps(other)) {
+        rest.push_back(piece);
+        continue;
+      }
+      if (piece.begin < other.begin) rest.push_back({piece.begin, other.begin});
+      if (other.end < piece.end) rest.push_back({other.end, piece.end});
+    }
+    left = std::move(rest);
+  }
+  return left;
+}
+
+constexpr std::uint64_t kPage_bytes = 4096;
+
+bool shows_anything(const CodeImage& image, Range range) {
+  for (Address at = range.begin; at < range.end; at = at + (kPage_bytes - at.value % kPage_bytes))
+    if (!image.at(at, 1, image.newest()).empty()) return true;
+  return false;
+}
+
+enum class Known { kNothing, kSame, kOther };
+
+// What an image shows at its newest, beside bytes at an address. Mappings begin at pages.
+Known compare(const CodeImage& image, Address begin, ByteSpan bytes) {
+  bool all = true;
+  for (std::uint64_t at = 0; at < bytes.size();) {
+    ByteSpan known = image.at(begin + at, bytes.size() - at, image.newest());
+    if (known.empty()) {
+      all = false;
+      at += kPage_bytes - (begin.value + at) % kPage_bytes;
+      continue;
+    }
+    if (!std::equal(known.begin(), known.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at)))
+      return Known::kOther;
+    at += known.size();
+  }
+  return all ? Known::kSame : Known::kNothing;
 }
 
 // Only the process itself can change it, by a system call that the map shows.
@@ -67,14 +125,35 @@ void ProcessCode::hide_breakpoints(const MemoryRegion& region, Bytes& bytes) con
     if (bytes[i] == kInt3) bytes[i] = original[i];
 }
 
-Result<std::uint32_t> ProcessCode::update() {
-  MemoryMap map = MemoryMap::of_process(pid_);
-  if (map.regions().empty())
-    return fail(ErrorCode::kGone, fmt::format("cannot read the code of process {}", pid_),
-                "it has no memory map: it is gone, or may not be looked at");
-  auto next = std::make_shared<CodeImage>(*image_);
-  const Epoch epoch{first_ ? 0 : image_->newest().value + 1};
-  bool changed = false;
+// What was told of: as memory shows it, where nothing came in its place since; else as its file
+// does, if there is one.
+void ProcessCode::find_told(const MemoryMap& map, const std::vector<MapChange>& told,
+                            std::vector<Found>& found) const {
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const Range range = range_of(told[i].map);
+    std::vector<Range> later;
+    for (std::size_t k = i + 1; k < told.size(); ++k) later.push_back(range_of(told[k].map));
+    const MemoryRegion* region = map.find(range.begin);
+    const bool is_there = region != nullptr && region->executable && shows(*region, told[i].map);
+    std::vector<Range> left;
+    if (is_there) left = without({range.begin, std::min(range.end, region->end)}, later);
+    if (left.size() != 1 || left.front().begin != range.begin || left.front().end != range.end)
+      found.push_back({told[i].time, range, code_in_file(told[i].map, pid_)});
+    for (Range piece : left) {
+      MemoryRegion part = *region;
+      part.begin = piece.begin;
+      part.end = piece.end;
+      part.offset_bytes += piece.begin.value - region->begin.value;
+      found.push_back({told[i].time, piece, read_region(part)});
+    }
+  }
+}
+
+// What is there and was not told of, now: it changed after the last look.
+void ProcessCode::find_untold(const MemoryMap& map, const std::vector<MapChange>& told,
+                              std::vector<Found>& found) {
+  std::vector<Range> ranges;
+  for (const MapChange& change : told) ranges.push_back(range_of(change.map));
   std::map<Address, Held> held;
   for (const MemoryRegion& region : map.regions()) {
     if (!region.executable) continue;
@@ -89,20 +168,85 @@ Result<std::uint32_t> ProcessCode::update() {
       held.insert(held_.extract(known));
       continue;
     }
-    changed = true;
-    size_bytes_ += bytes.size();
-    Held now{region, is_stable(region) ? Bytes() : bytes, bytes.size()};
-    if (!bytes.empty())
-      if (auto ok = next->add(region.begin, std::move(bytes), epoch); !ok)
-        return fail(std::move(ok.error()));
-    held.emplace(region.begin, std::move(now));
+    for (Range piece : without({region.begin, region.end}, ranges)) {
+      ByteSpan part = ByteSpan(bytes).subspan(
+          std::min<std::uint64_t>(bytes.size(), piece.begin.value - region.begin.value));
+      part = part.first(std::min<std::uint64_t>(part.size(), piece.size_bytes()));
+      if (!part.empty()) found.push_back({last_look_, piece, Bytes(part.begin(), part.end())});
+    }
+    held.emplace(region.begin, Held{region, is_stable(region) ? Bytes() : std::move(bytes)});
   }
-  held_ = std::move(held);
-  if (!changed) return 0u;
-  bool began = !first_;
-  first_ = false;
-  image_ = std::move(next);
-  return began ? 1u : 0u;
+  if (!map.regions().empty()) held_ = std::move(held);
+}
+
+// Something was there that nobody knows: what is known from before holds no longer, and what is
+// found later was not there before.
+Result<bool> ProcessCode::put_unknown(CodeImage& image, const Found& found, Epoch before) {
+  unknown_.push_back(found.range);
+  if (unknown_.size() > kMostUnknown) unknown_.erase(unknown_.begin());
+  if (!shows_anything(image, found.range)) return false;
+  auto forgotten = image.forget(found.range.begin, found.range.size_bytes(),
+                                epoch_from(image, found.time, before));
+  if (!forgotten) return fail(std::move(forgotten.error()));
+  return true;
+}
+
+// Returns whether anything is new.
+Result<bool> ProcessCode::put(CodeImage& image, Found found, Epoch before) {
+  if (found.bytes.empty()) return put_unknown(image, found, before);
+  const Known known = compare(image, found.range.begin, found.bytes);
+  if (known == Known::kSame || found.bytes.size() > kMaxImage_bytes - size_bytes_) return false;
+  const bool was_unknown =
+      std::erase_if(unknown_, [&](Range range) { return range.overlaps(found.range); }) != 0;
+  const Epoch epoch = known == Known::kOther || was_unknown ? epoch_from(image, found.time, before)
+                                                            : image.newest();
+  size_bytes_ += found.bytes.size();
+  auto added = image.add(found.range.begin, std::move(found.bytes), epoch);
+  if (!added) return fail(std::move(added.error()));
+  return true;
+}
+
+// What is found in one look, and dated alike, changed together.
+Epoch ProcessCode::epoch_from(const CodeImage& image, std::uint64_t time, Epoch before) {
+  const Epoch epoch = image.newest();
+  if (epoch != before && begins_.back().time == time) return begins_.back().epoch;
+  begins_.push_back({time, {epoch.value + 1}});
+  return begins_.back().epoch;
+}
+
+Result<std::uint32_t> ProcessCode::update(std::vector<MapChange> told, std::uint64_t now) {
+  MemoryMap map = MemoryMap::of_process(pid_);
+  if (map.regions().empty() && told.empty())
+    return fail(ErrorCode::kGone, fmt::format("cannot read the code of process {}", pid_),
+                "it has no memory map: it is gone, or may not be looked at");
+  auto by_time = [](const auto& a, const auto& b) { return a.time < b.time; };
+  std::stable_sort(told.begin(), told.end(), by_time);
+  if (told.size() > kMostTold) told.erase(told.begin(), told.end() - kMostTold);
+  std::vector<Found> found;
+  find_told(map, told, found);
+  find_untold(map, told, found);
+  std::stable_sort(found.begin(), found.end(), by_time);
+  auto next = std::make_shared<CodeImage>(*image_);
+  const Epoch before = image_->newest();
+  bool changed = false;
+  for (Found& code : found) {
+    auto put_in = put(*next, std::move(code), before);
+    if (!put_in) return fail(std::move(put_in.error()));
+    changed = changed || *put_in;
+  }
+  last_look_ = std::max(last_look_, now);
+  if (changed) image_ = next;
+  return next->newest().value - before.value;
+}
+
+ProcessCode ProcessCode::of_child(std::int32_t pid) const {
+  ProcessCode child(pid);
+  child.image_ = image_;
+  child.begins_ = begins_;
+  child.unknown_ = unknown_;
+  child.size_bytes_ = size_bytes_;
+  child.last_look_ = last_look_;
+  return child;
 }
 
 }  // namespace tailtrace::perf

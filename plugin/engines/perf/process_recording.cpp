@@ -152,9 +152,9 @@ Result<ProcessRecording::Traced> ProcessRecording::read(Cpu& cpu, const CodeImag
   const AuxView written = without_leading_zeros(*view);
   auto holes = read_aux_holes(buffer, ~0ull, buffer.aux().size());
   if (!holes) return fail(std::move(holes.error()));
-  auto records = read_still(cpu.sideband.front());
-  if (!records) return fail(std::move(records.error()));
-  auto slots = find_cpu_slots(*records, {kSidebandFields, true, 0, 0});
+  auto ring = read_still(cpu.sideband.front());
+  if (!ring) return fail(std::move(ring.error()));
+  auto slots = find_cpu_slots(ring->records, {kSidebandFields, true, 0, 0});
   if (!slots) return fail(std::move(slots.error()));
   Traced traced;
   traced.slots = std::move(*slots);

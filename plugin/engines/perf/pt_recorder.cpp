@@ -25,9 +25,13 @@ bool begins_with_psb(const Bytes& trace) {
 
 class PtRecorder final : public ThreadRecorder {
  public:
-  PtRecorder(Event event, std::vector<Marker> triggers, std::size_t keep,
-             const pt::DecoderConfig& config)
-      : event_(std::move(event)), triggers_(std::move(triggers)), keep_(keep), config_(config) {}
+  PtRecorder(Event event, std::vector<Marker> triggers, const PerfConfig& config,
+             const pt::DecoderConfig& decoder)
+      : event_(std::move(event)),
+        triggers_(std::move(triggers)),
+        keep_(config.records.ring_records),
+        timed_(config.tsc),
+        config_(decoder) {}
 
   Result<void> refresh(const CodeInUse& code) override {
     {
@@ -55,7 +59,7 @@ class PtRecorder final : public ThreadRecorder {
     snapshot.records = sink_.records();
     snapshot.records.insert(snapshot.records.end(), closing.begin(), closing.end());
     snapshot.complete = holds_all_ && sink_.forgotten() == 0;
-    snapshot.first_epoch = image_->newest();
+    snapshot.first_epoch = sink_.first_epoch();
   }
 
   std::uint64_t buffer_bytes() const override { return event_.aux().size(); }
@@ -65,9 +69,11 @@ class PtRecorder final : public ThreadRecorder {
   void decode(const CodeInUse& code) {
     std::vector<BranchRecord> before = sink_.records();
     const std::uint64_t end_before = first_ + before.size();
-    sink_ = PtTail(keep_);
+    sink_ = PtTail(keep_, timed_ ? code.begins : std::vector<EpochBegin>(),
+                   timed_ ? Epoch{} : code.epoch());
     pt::DecoderConfig config = config_;
-    config.first_epoch = code.epoch();
+    config.first_epoch = sink_.first_epoch();
+    if (timed_) config.code_changes = code_changes(code.begins);
     pt::make_flow_decoder(*code.image, config)->decode(trace_, sink_);
     std::span<const BranchRecord> now = sink_.records();
     if (holds_all_) {
@@ -84,6 +90,7 @@ class PtRecorder final : public ThreadRecorder {
   Event event_;
   std::vector<Marker> triggers_;  // of the event's group
   std::size_t keep_;
+  bool timed_;  // else all is read with the newest code
   pt::DecoderConfig config_;
   std::shared_ptr<const CodeImage> image_;
   Bytes trace_;
@@ -127,8 +134,7 @@ Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
   if (attr->disabled)
     if (auto ok = event->enable(true); !ok) return fail(std::move(ok.error()));
   Machine machine = read_machine(kernel.root());
-  return std::make_unique<PtRecorder>(std::move(*event), std::move(*triggers),
-                                      config.records.ring_records,
+  return std::make_unique<PtRecorder>(std::move(*event), std::move(*triggers), config,
                                       pt_decoder_config(machine.cpu, *pmu, config));
 }
 

@@ -59,6 +59,12 @@ Bytes with_holes(ByteSpan trace, std::span<const AuxHole> holes) {
   return marked;
 }
 
+std::vector<pt::CodeChange> code_changes(std::span<const EpochBegin> begins) {
+  std::vector<pt::CodeChange> changes;
+  for (const EpochBegin& begin : begins) changes.push_back({0, begin.time, begin.epoch});
+  return changes;
+}
+
 void PtTail::instructions(std::span<const Instruction> run, const pt::RunState& state) {
   sink_.instructions(run, state);
   drain_at_times();
@@ -80,13 +86,34 @@ void PtTail::event(const pt::Event& event) {
     sink_.event(event);
 }
 
+// A record's time is that of the packet that told it, which had been decoded with the code of that
+// time: the change stands before it, where the flow was. Where that is not known it stands behind.
+void PtTail::add(const std::vector<BranchRecord>& more) {
+  for (const BranchRecord& record : more) {
+    const bool known = !records_.empty() && !records_.back().to.is_null();
+    if (known) begin_epochs(record.time);
+    if (records_.empty() && forgotten_ == 0)
+      for (; begun_ < changes_.size() && changes_[begun_].time <= record.time; ++begun_)
+        ++first_epoch_.value;
+    records_.push_back(record);
+    if (!known && !record.to.is_null()) begin_epochs(record.time);
+  }
+}
+
+void PtTail::begin_epochs(std::uint64_t time) {
+  const Address at = records_.back().to;
+  for (; begun_ < changes_.size() && changes_[begun_].time <= time; ++begun_)
+    records_.push_back({at, at, time, 0, RecordKind::kCodeChange, kFlagAsync, 1});
+}
+
 void PtTail::drain() {
   undrained_ = 0;
-  std::vector<BranchRecord> more = sink_.drain();
-  records_.insert(records_.end(), more.begin(), more.end());
+  add(sink_.drain());
   // Half at a time, so that a record is moved once at most.
   if (records_.size() < 2 * newest_) return;
   std::size_t dropped = records_.size() - newest_;
+  for (std::size_t i = 0; i < dropped; ++i)
+    if (records_[i].kind == RecordKind::kCodeChange) ++first_epoch_.value;
   records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(dropped));
   forgotten_ += dropped;
 }

@@ -1,5 +1,6 @@
 // PtTail: decodes Intel PT into records and keeps the newest of them only, for a trace unfolds to
-// many times its size. Holes that the kernel tells of, and the trace does not, become gaps.
+// many times its size. Holes that the kernel tells of, and the trace does not, become gaps; where
+// an epoch of the code begins there is a record of it.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -10,12 +11,16 @@
 #include "decoder/perf/aux_holes.h"
 #include "decoder/pt/decoder.h"
 #include "decoder/pt/record_sink.h"
+#include "plugin/engines/perf/process_code.h"
 
 namespace tailtrace::perf {
 
 class PtTail final : public pt::Sink {
  public:
-  explicit PtTail(std::size_t newest = 0) : newest_(newest) {}
+  // `changes`: where the code's epochs begin, by time, as the decoder is told of them; the first
+  // record belongs to `first`, or to what has begun by its time.
+  explicit PtTail(std::size_t newest = 0, std::vector<EpochBegin> changes = {}, Epoch first = {})
+      : newest_(newest), changes_(std::move(changes)), first_epoch_(first) {}
 
   pt::Detail detail() const override { return pt::Detail::kBranches; }
   void instructions(std::span<const Instruction> run, const pt::RunState& state) override;
@@ -31,23 +36,37 @@ class PtTail final : public pt::Sink {
     return records_;
   }
   std::uint64_t forgotten() const { return forgotten_; }
+  // Of the oldest record that records() returned last.
+  Epoch first_epoch() const { return first_epoch_; }
   // What follows the records when the thread stands there; the tail stays as it is.
   std::vector<BranchRecord> closing(Address pc) const {
     pt::RecordSink copy = sink_;
-    return copy.finish(pc);
+    PtTail rest(0, {changes_.begin() + static_cast<std::ptrdiff_t>(begun_), changes_.end()});
+    if (!records_.empty()) rest.records_.push_back(records_.back());
+    rest.add(copy.finish(pc));
+    rest.records_.erase(rest.records_.begin(), rest.records_.begin() + !records_.empty());
+    return rest.records_;
   }
 
  private:
   static constexpr std::size_t kDrainEvery = 256;
   void drain_at_times();
   void drain();
+  void add(const std::vector<BranchRecord>& more);
+  void begin_epochs(std::uint64_t time);
 
   pt::RecordSink sink_;
   std::size_t newest_;
   std::size_t undrained_ = 0;
   std::vector<BranchRecord> records_;
   std::uint64_t forgotten_ = 0;
+  std::vector<EpochBegin> changes_;
+  std::size_t begun_ = 0;  // of those
+  Epoch first_epoch_;
 };
+
+// For the decoder: the same changes, all of the trace.
+std::vector<pt::CodeChange> code_changes(std::span<const EpochBegin> begins);
 
 // The trace with a packet for every hole, which PtTail knows again. A hole that does not lie
 // between packets (it was overwritten since) is left out.

@@ -77,5 +77,41 @@ TEST(StretchLog, ForgetsTheOldestWhenThereIsTooMuch) {
   EXPECT_EQ(tail.records().size(), 1u + 20u) << "where it began, and its jumps";
 }
 
+// --- PtTail: where the code's epochs begin ------------------------------------------------------
+
+std::vector<std::size_t> places_of_changes(const std::vector<BranchRecord>& records) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (records[i].kind == RecordKind::kCodeChange) places.push_back(i);
+  return places;
+}
+
+TEST(PtTail, AnEpochBeginsBeforeTheFirstRecordOfItsTime) {
+  PtTail tail(1000, {{50, {1}}, {101, {2}}, {102, {3}}, {500, {4}}});
+  for (std::uint64_t turn = 0; turn < 3; ++turn) put_stretch(tail, 0x1000, 100 + turn, 1);
+  std::vector<BranchRecord> records = closed(tail, {0x1000});
+  std::vector<std::size_t> places = places_of_changes(records);
+  ASSERT_EQ(places.size(), 2u) << "the fourth is still to come";
+  EXPECT_EQ(tail.first_epoch().value, 1u) << "begun before the oldest record";
+  for (std::size_t i = 0; i < 2; ++i) {
+    const BranchRecord& change = records[places[i]];
+    EXPECT_EQ(change.from, records[places[i] - 1].to);
+    EXPECT_EQ(change.to, change.from);
+    EXPECT_EQ(change.insns, 0u);
+    EXPECT_LT(records[places[i] - 1].time, 101 + i);
+    EXPECT_GE(records[places[i] + 1].time, 101 + i);
+  }
+}
+
+TEST(PtTail, EpochsOfRecordsThatAreForgottenCount) {
+  PtTail tail(4, {{101, {1}}, {139, {2}}});
+  for (std::uint64_t turn = 0; turn < 40; ++turn) {
+    put_stretch(tail, 0x1000, 100 + turn, 1);
+    (void)tail.records();
+  }
+  EXPECT_GT(tail.forgotten(), 0u);
+  EXPECT_EQ(tail.first_epoch().value + places_of_changes(tail.records()).size(), 2u);
+}
+
 }  // namespace
 }  // namespace tailtrace::perf

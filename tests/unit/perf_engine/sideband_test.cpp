@@ -1,0 +1,102 @@
+// What the real kernel tells of threads beside a trace. Skipped where it lets nobody watch.
+#include "plugin/engines/perf/sideband.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "plugin/engines/perf/breakpoints.h"
+#include "tests/support/child.h"
+#include "tests/support/debug_registers.h"
+
+namespace tailtrace::perf {
+namespace {
+
+__attribute__((noinline, noclone)) void marker(std::uint64_t i) {
+  __asm__ volatile("" ::"r"(i) : "memory");
+}
+
+void map_code(const char* path) {
+  int file = ::open(path, O_RDONLY);
+  if (::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) == MAP_FAILED) ::_exit(1);
+  ::close(file);
+}
+
+template <class Body, class Test>
+std::size_t count(const std::vector<ParsedRecord>& records, Test test) {
+  return static_cast<std::size_t>(
+      std::count_if(records.begin(), records.end(), [&](const ParsedRecord& record) {
+        auto* body = std::get_if<Body>(&record.body);
+        return body != nullptr && test(*body);
+      }));
+}
+
+class Sidebands : public testing::Test {
+ protected:
+  void watch(const Child& child) {
+    auto watched = sideband_.watch({child.pid(), -1});
+    if (!watched) GTEST_SKIP() << watched.error().to_string();
+  }
+  Sideband sideband_{real_kernel()};
+};
+
+TEST_F(Sidebands, TellOfCodeNamesAndThreadsOnce) {
+  Child child({[] {
+                 map_code("/proc/self/exe");
+                 ::prctl(PR_SET_NAME, "another");
+                 std::thread([] {}).join();
+               },
+               [] {}});
+  watch(child);
+  if (IsSkipped()) return;
+  ASSERT_TRUE(child.run());
+  auto told = sideband_.take();
+  ASSERT_TRUE(told) << told.error().to_string();
+  EXPECT_EQ(count<MmapEvent>(*told,
+                             [](const MmapEvent& map) {
+                               return map.path.find("unit_tests") != std::string::npos &&
+                                      map.size_bytes == 4096;
+                             }),
+            1u);
+  EXPECT_EQ(count<CommEvent>(*told, [](const CommEvent& c) { return c.name == "another"; }), 1u);
+  EXPECT_EQ(count<TaskEvent>(*told,
+                             [&](const TaskEvent& task) {
+                               return task.begins && task.thread.pid == child.pid() &&
+                                      task.parent.tid == child.pid();
+                             }),
+            1u);
+  EXPECT_TRUE(std::is_sorted(
+      told->begin(), told->end(),
+      [](const ParsedRecord& a, const ParsedRecord& b) { return *a.id.time_ns < *b.id.time_ns; }));
+  ASSERT_TRUE(child.run());
+  EXPECT_TRUE(sideband_.take()->empty());
+}
+
+// Twenty thousand samples go over each other in a ring of their own.
+TEST_F(Sidebands, AreKeptHoweverManySamplesComeBesides) {
+  if (std::string why = no_debug_registers(); !why.empty()) GTEST_SKIP() << why;
+  Child child({[] {
+    map_code("/proc/self/exe");
+    for (std::uint64_t i = 0; i < 20000; ++i) marker(i);
+  }});
+  watch(child);
+  if (IsSkipped()) return;
+  BreakpointSpec spec;
+  spec.address = {reinterpret_cast<std::uint64_t>(&marker)};
+  auto samples = Marker::open(real_kernel(), child.pid(), spec, 4096);
+  ASSERT_TRUE(samples) << samples.error().to_string();
+  ASSERT_TRUE(child.run());
+  auto log = samples->read(~0ull);
+  ASSERT_TRUE(log);
+  EXPECT_LT(log->hits.size(), log->count);
+  EXPECT_EQ(count<MmapEvent>(*sideband_.take(), [](const MmapEvent&) { return true; }), 1u);
+}
+
+}  // namespace
+}  // namespace tailtrace::perf
