@@ -69,6 +69,9 @@ struct RingHeader {
   RingBlock spare_block;
   std::uint64_t address;             // of this header in the writer's address space; 0: no table
   std::atomic<std::uint32_t> epoch;  // of the process's code, as far as this thread has seen it
+  std::uint32_t reserved2;
+  // The open block's first instruction, when the thread is made to wait before it; or 0.
+  std::atomic<std::uint64_t> held_at;
 };
 static_assert(sizeof(RingHeader) <= kRingHeaderSize_bytes);
 static_assert(offsetof(RingHeader, capacity) == 24);
@@ -79,6 +82,7 @@ static_assert(offsetof(RingHeader, own_block) == 192);
 static_assert(offsetof(RingHeader, spare_block) == 224);
 static_assert(offsetof(RingHeader, address) == 256);
 static_assert(offsetof(RingHeader, epoch) == 264);
+static_assert(offsetof(RingHeader, held_at) == 272);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // Fills in a fresh header; everything else of it is zero.

@@ -73,6 +73,7 @@ Closing close_at_stop(const OpenRun& run, const Engine::Stop& stop, const CodeIm
   CodeReader reader(code);
   reader.set_epoch(epoch);
   const RingBlock& block = run.block;
+  if (run.waits) return {end_at({block.begin}, run.insns, run.time, EdgeCause::kDebugger)};
   if (stop.faulted && block.begin <= stop.pc.value && stop.pc.value <= block.last)
     if (auto done = count_insns(reader, {block.begin}, stop.pc))
       return {end_at(stop.pc, run.insns + *done, run.time, EdgeCause::kDebugger)};

@@ -18,6 +18,7 @@ struct OpenRun {
   std::uint64_t insns = 0;  // executed since the newest record, before `block`
   RingBlock block = {};     // entered last
   std::uint64_t time = 0;
+  bool waits = false;  // before `block`, of which it has executed nothing
 
   std::uint32_t block_insns() const { return static_cast<std::uint32_t>(block.tail); }
   // The record that leaving the block for `to` makes.
@@ -26,7 +27,7 @@ struct OpenRun {
   friend bool operator==(const OpenRun& a, const OpenRun& b) {
     return a.head == b.head && a.insns == b.insns && a.block.begin == b.block.begin &&
            a.block.tail == b.block.tail && a.block.last == b.block.last &&
-           a.block.next == b.block.next;
+           a.block.next == b.block.next && a.waits == b.waits;
   }
 };
 

@@ -51,11 +51,14 @@ void hide_before(const OpenRun& start, ThreadSnapshot& snapshot) {
   std::size_t at = start.head.value - snapshot.first.value;
   if (at >= records.size()) return;
   BranchRecord& next = records[at];
-  std::uint64_t before = start.insns + start.block_insns();
+  std::uint64_t before = start.insns + (start.waits ? 0 : start.block_insns());
   bool left = !next.to.is_null() && next.from.value == start.block.last && next.insns == before;
   bool fell_through = start.block.next != kNoFallThrough && next.insns >= before;
   BranchRecord enable = enable_at(next.to, next.time);
-  if (!left && fell_through) {
+  if (start.waits) {
+    next.insns -= static_cast<std::uint32_t>(before);
+    enable.to = {start.block.begin};
+  } else if (!left && fell_through) {
     next.insns -= static_cast<std::uint32_t>(before);
     enable.to = {start.block.next};
   } else if (next.to.is_null()) {
@@ -87,6 +90,7 @@ Result<OpenRun> QemuEngine::open_run(const Ring& ring) const {
   Result<RingBlock> block = folder_.open_block(ring);
   if (!block) return fail(std::move(block.error()));
   run.block = *block;
+  run.waits = h.held_at.load(std::memory_order_acquire) != 0;
   return run;
 }
 
@@ -139,6 +143,11 @@ Result<Position> QemuEngine::head(ThreadId thread) const {
   Result<const Ring*> ring = folder_.ring_of(thread.tid);
   if (!ring) return fail(std::move(ring.error()));
   return (*ring)->head();
+}
+
+Address QemuEngine::held_at(ThreadId thread) const {
+  Result<const Ring*> ring = folder_.ring_of(thread.tid);
+  return {ring ? (*ring)->header().held_at.load(std::memory_order_relaxed) : 0};
 }
 
 Result<ThreadSnapshot> QemuEngine::snapshot(ThreadId thread, const Stop& stop,

@@ -3,8 +3,7 @@
 // The plugin records from the program's first instruction, all threads; the engine reads its
 // folder. start() and stop() only decide from where on a thread's history is shown.
 //
-// qemu's stub lets the other threads run on while one is stopped: a snapshot of a running thread
-// ends where its newest record leads.
+// A snapshot of a running thread ends where its newest record leads.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -44,6 +43,10 @@ class QemuEngine : public Engine {
   bool is_recording(ThreadId thread) const override;
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
+
+  // Where a thread waits before its next block while another one is stopped; qemu's stub does not
+  // know. Null: it does not.
+  Address held_at(ThreadId thread) const;
 
   // The newest `limit` records of a thread of which it is not known where it stands: it has ended,
   // or its process has, or it runs. start() is not needed and nothing is hidden.

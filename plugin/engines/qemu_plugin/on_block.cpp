@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "plugin/engines/qemu_plugin/rings.h"
+#include "plugin/engines/qemu_plugin/stub_gate.h"
 
 namespace tailtrace {
 
@@ -13,7 +14,7 @@ alignas(4096) UnreadRing g_unread_ring;
 
 constinit thread_local tailtrace::RingHeader* tailtrace_ring = &tailtrace::g_unread_ring.header;
 
-// step() by hand: 14 instructions for a block that was fallen into, 27 for one that was led to.
+// step() by hand: 15 instructions for a block that was fallen into, 28 for one that was led to.
 // Which of the two it is the processor foretells well, from the branches of qemu's code on the way
 // here. Vector registers would be four times slower, for qemu's own code leaves their upper halves
 // in use. The slot is fetched for writing eight records ahead.
@@ -28,9 +29,10 @@ asm(R"(
   .type tailtrace_block_entry, @function
 tailtrace_block_entry:
   mov (%rsi), %r8                               # pc = block->begin
+  mov tailtrace_all_slow(%rip), %r9
   mov tailtrace_ring@gottpoff(%rip), %rax
   mov %fs:(%rax), %rax                          # ring
-  test %r8, %r8
+  or %r8, %r9
   js 1f
   mov 144(%rax), %rcx                           # open
   mov 136(%rax), %edx

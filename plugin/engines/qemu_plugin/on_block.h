@@ -13,7 +13,8 @@ extern "C" void tailtrace_block_entry(unsigned cpu, void* block);
 // A block that could not be described; `pc` is its address.
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc);
 
-// Blocks marked with kSlowBlock; `registers` is what rbp was.
+// Blocks marked with kSlowBlock, and all while a thread stands in qemu's stub; `registers` is what
+// rbp was.
 extern "C" void tailtrace_on_slow_block(unsigned cpu, const tailtrace::RingBlock* block,
                                         std::uint64_t* registers);
 

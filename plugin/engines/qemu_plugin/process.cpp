@@ -11,6 +11,7 @@
 
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/session.h"
+#include "plugin/engines/qemu_plugin/stub_gate.h"
 
 namespace tailtrace {
 namespace {
@@ -128,6 +129,10 @@ bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
   if (std::string why = objection_to(info); !why.empty())
     return refuse(options, "cannot record with this qemu", why,
                   "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
+  if (options.has_stub && !put_up_stub_gate())
+    return refuse(options, "cannot debug with this qemu",
+                  "its gdb stub cannot be kept to one thread at a time",
+                  "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
   make_room_for_one(options.session);
   if (!make_folder(r)) {
     r.folder.clear();
@@ -171,6 +176,7 @@ bool move_files(Recorder& r, std::uint32_t cpu) {
 
 void continue_in_child() {
   Recorder& r = g_recorder;
+  take_down_stub_gate();
   if (t_cpu < 0) return;
   auto cpu = static_cast<std::uint32_t>(t_cpu);
   r.options.program_index = 0;

@@ -21,6 +21,7 @@ struct Vcpu {
   BlockInfo own_info;            // of its ring's own or spare block, when that is the open one
   std::uint64_t* registers;      // qemu's copy of the guest's registers; null until known
   std::atomic<bool> is_running;  // between creation and end
+  std::atomic<bool> executes;    // not in a system call, and not stopped
 };
 
 struct RecorderOptions {

@@ -1,6 +1,7 @@
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/stub_gate.h"
 #include "plugin/engines/qemu_plugin/threads.h"
 
 namespace tailtrace {
@@ -55,14 +56,7 @@ void change_code(Flow& flow, std::uint64_t pc, std::uint32_t epoch) {
   }
 }
 
-}  // namespace
-
-}  // namespace tailtrace
-
-using namespace tailtrace;
-
-extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
-                                        std::uint64_t* registers) {
+void enter_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* registers) {
   const BlockInfo& info = g_recorder.blocks.info(block);
   Flow flow(cpu);
   if ((info.care & kCareRepeat) != 0 && goes_on_repeating(flow.open(), flow.open_info(), *block))
@@ -84,9 +78,22 @@ extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
   step(&flow.ring(), block, pc);
 }
 
+}  // namespace
+
+}  // namespace tailtrace
+
+using namespace tailtrace;
+
+extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
+                                        std::uint64_t* registers) {
+  enter_slow_block(cpu, block, registers);
+  pass_stub_gate(cpu, g_recorder.blocks.info(block).begin);
+}
+
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {
   if (!has_begun()) begin_thread(cpu);
   Flow flow(cpu);
   bool lost = static_cast<RecordKind>(flow.open().tail >> 32 & 0xff) == RecordKind::kGap;
   if (!lost) flow.lose(reinterpret_cast<std::uint64_t>(pc));
+  pass_stub_gate(cpu, reinterpret_cast<std::uint64_t>(pc));
 }

@@ -6,11 +6,13 @@
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/maps_log.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/stub_gate.h"
 #include "plugin/engines/qemu_plugin/threads.h"
 
 namespace tailtrace {
 
 void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArguments& arguments) {
+  wait_at_stub_gate(cpu);
   keep_maps(number, arguments);
   Flow flow(cpu);
   flow.take_time();
@@ -35,6 +37,7 @@ void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) 
   bool makes_threads = number == SYS_clone || number == SYS_clone3;
   if (number == SYS_execve || number == SYS_execveat) exec_failed();
   if (makes_threads && result > 0) name_made_thread(static_cast<std::int32_t>(result));
+  pass_stub_gate(cpu, 0);
 }
 
 }  // namespace tailtrace

@@ -35,6 +35,7 @@ void make_thread(std::uint32_t cpu) {
   Vcpu& vcpu = g_recorder.vcpu(cpu);
   vcpu.registers = nullptr;
   vcpu.own_info = {};
+  vcpu.executes = false;
   vcpu.is_running = true;
   g_recorder.vcpu_count =
       std::max(g_recorder.vcpu_count, std::min(cpu, g_recorder.rings.limit() - 1) + 1);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <filesystem>
@@ -22,10 +23,39 @@ constexpr std::string_view kFailed = "E01";
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 
-// How often requests are made again when another thread's stop has changed what they mean.
-constexpr int kMaxTries = 8;
-// How long to look after threads that are to leave the stub, about a millisecond each.
-constexpr int kMaxNudges = 200;
+// More breakpoints than debuggers take away between two stops.
+constexpr std::size_t kMaxRemoved = 4096;
+constexpr char kInt3[] = "cc";
+// In the stub's list of registers, and in its answer to `g`.
+constexpr std::string_view kPcRequest = "p10", kPcSetting = "P10=";
+constexpr std::size_t kPcOffset_digits = 16 * 16, kPcSize_digits = 16;
+
+std::string pc_digits(Address pc) { return fmt::format("{:016x}", __builtin_bswap64(pc.value)); }
+
+// Of `Z0,addr,kind` or `z0,addr,kind`, also of type 1.
+std::optional<Address> breakpoint_address(std::string_view request) {
+  bool is_one = request.size() > 3 && (request[0] == 'Z' || request[0] == 'z') &&
+                (request[1] == '0' || request[1] == '1') && request[2] == ',';
+  if (!is_one) return std::nullopt;
+  std::string_view rest = request.substr(3);
+  auto address = parse_hex(rest.substr(0, rest.find(',')));
+  return address ? std::optional(Address{*address}) : std::nullopt;
+}
+
+bool is_any_at(const std::map<std::string, Address, std::less<>>& breakpoints, Address pc) {
+  return std::any_of(breakpoints.begin(), breakpoints.end(),
+                     [pc](const auto& entry) { return entry.second == pc; });
+}
+
+bool is_step(const rsp::ResumeAction& action) {
+  return action.kind == rsp::ResumeAction::Kind::kStep ||
+         action.kind == rsp::ResumeAction::Kind::kRangeStep;
+}
+
+// A step of one thread while the others stand. The stub has them run nevertheless.
+bool is_lone_step(const rsp::ResumeActions& actions) {
+  return actions.size() == 1 && is_step(actions[0]) && actions[0].selector.tid > 0;
+}
 
 // Requests that name a thread.
 bool names_thread(std::string_view request) {
@@ -83,8 +113,9 @@ Result<void> QemuInferior::connect(bool is_first) {
   running_ = interrupt_sent_ = interrupt_wanted_ = false;
   selected_tid_ = 0;
   breakpoints_.clear();
-  further_stops_.clear();
-  looked_at_ = still_count_ = 0;
+  doomed_.clear();
+  removed_.clear();
+  steps_.clear();
   stopped_ = {pid(), pid()};
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
   // Without this the stub speaks of threads without their process.
@@ -114,6 +145,7 @@ std::string QemuInferior::executed_file() const {
 
 Result<std::string> QemuInferior::ask(std::string_view request) {
   if (running_ || !stub_) return std::string(kFailed);
+  if (auto address = breakpoint_address(request)) return change_breakpoint(request, *address);
   std::string own = fmt::format("p{:x}.", pid());
   auto answer = exchange(names_thread(request) ? replace_all(request, own, kStubProcess) : request);
   if (!answer) {
@@ -121,7 +153,6 @@ Result<std::string> QemuInferior::ask(std::string_view request) {
     stub_.reset();  // it was killed; the next request to run tells
     return std::string(kFailed);
   }
-  if (*answer == "OK" && (request[0] == 'Z' || request[0] == 'z')) note_breakpoint(request);
   return answer_names_thread(*answer) ? replace_all(*answer, kStubProcess, own) : *answer;
 }
 
@@ -133,7 +164,8 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
     if (!frame) return fail(std::move(frame.error()));
     if (*frame && (*frame)->kind == rsp::Frame::Kind::kPacket) {
       std::string payload((*frame)->payload);
-      if (request == "?" || !keep_further_stop(payload)) return payload;
+      // A program that ends beside it says so; the connection tells of it too.
+      if (payload[0] != 'W' && payload[0] != 'X') return payload;
       continue;
     }
     if (*frame) continue;
@@ -144,21 +176,21 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
 }
 
 Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view request) {
-  Result<std::string> answer = std::string(kFailed);
-  for (int tries = 0; tries < kMaxTries; ++tries) {
-    std::size_t before = further_stops_.size();
-    if (selected_tid_ != thread.tid) {
-      auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
-      if (!selected || *selected != "OK") return selected ? Result<std::string>("E01") : selected;
-      selected_tid_ = thread.tid;
-    }
-    answer = ask(request);
-    // A thread that stops is selected by the stub, maybe before the answer was made.
-    if (!answer || further_stops_.size() == before) break;
-    selected_tid_ = 0;
+  Address held_at = engine_.held_at(thread);
+  // It is about to execute what stands there, whatever its registers say.
+  bool moves_it = request.starts_with(kPcSetting) || request.starts_with('G');
+  if (!held_at.is_null() && moves_it) return std::string(kFailed);
+  if (selected_tid_ != thread.tid) {
+    auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
+    if (!selected || *selected != "OK")
+      return selected ? Result<std::string>(std::string(kFailed)) : selected;
+    selected_tid_ = thread.tid;
   }
-  if (answer)
-    if (auto looked = look_at_further_stops(); !looked) return fail(std::move(looked.error()));
+  auto answer = ask(request);
+  if (held_at.is_null() || !answer) return answer;
+  if (request == kPcRequest) return pc_digits(held_at);
+  if (request == "g" && answer->size() >= kPcOffset_digits + kPcSize_digits)
+    answer->replace(kPcOffset_digits, kPcSize_digits, pc_digits(held_at));
   return answer;
 }
 
@@ -175,82 +207,31 @@ std::optional<std::string> QemuInferior::maps(const std::string& file) {
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
-// Whether a packet is one, and none that was asked for.
-bool QemuInferior::keep_further_stop(std::string_view payload) {
-  auto stop = rsp::parse_stop_reply(payload);
-  if (!stop || (payload[0] != 'T' && payload[0] != 'W' && payload[0] != 'X')) return false;
-  selected_tid_ = 0;
-  // Of an end the connection tells.
-  if (payload[0] != 'T' || !stop->thread || stop->thread->tid <= 0) return true;
-  ++still_count_;
-  further_stops_.push_back({{pid(), stop->thread->tid},
-                            replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()))});
-  return true;
-}
-
-// Which of them are at breakpoints, as long as those are there.
-Result<void> QemuInferior::look_at_further_stops() {
-  while (looked_at_ < further_stops_.size()) {
-    std::size_t i = looked_at_++;
-    if (!further_stops_[i].reply.starts_with("T05")) continue;
-    auto at_breakpoint = is_at_breakpoint(further_stops_[i].thread);
-    if (!at_breakpoint) return fail(std::move(at_breakpoint.error()));
-    if (*at_breakpoint) further_stops_[i].reply.insert(3, "swbreak:;");
+// Debuggers take breakpoints away at each stop, and to have one thread step over one; the others
+// run on then, and must not miss it. So the stub is told at the next resume of all.
+Result<std::string> QemuInferior::change_breakpoint(std::string_view request, Address address) {
+  std::string_view what = request.substr(1);
+  bool is_set = request[0] == 'Z';
+  auto& from = is_set ? doomed_ : breakpoints_;
+  if (auto known = from.find(what); known != from.end()) {
+    (is_set ? breakpoints_ : doomed_).insert(from.extract(known));
+    return std::string("OK");
   }
-  return {};
+  auto answer = exchange(request);
+  if (!is_set || !answer || *answer != "OK") return answer;
+  breakpoints_.emplace(what, address);
+  removed_.erase(address);
+  return answer;
 }
 
-Result<std::vector<QemuInferior::FurtherStop>> QemuInferior::take_further_stops() {
-  if (stub_ && !running_) {
-    // Should it be gone, the next look for an event finds out.
-    (void)stub_->receive().has_value();
-    while (auto frame = stub_->next()) {
-      if (!*frame) break;
-      if ((*frame)->kind == rsp::Frame::Kind::kPacket)
-        (void)keep_further_stop(std::string((*frame)->payload));
-    }
+void QemuInferior::remove_doomed() {
+  if (removed_.size() + doomed_.size() > kMaxRemoved) removed_.clear();
+  for (const auto& [what, address] : doomed_) {
+    // Should the stub be gone, the next look for an event finds out.
+    (void)exchange("z" + what).has_value();
+    if (!is_any_at(breakpoints_, address)) removed_.insert(address);
   }
-  if (auto looked = look_at_further_stops(); !looked) return fail(std::move(looked.error()));
-  looked_at_ = 0;
-  return std::exchange(further_stops_, {});
-}
-
-// Whether a thread waits in the stub: in read() of the 256 bytes that it reads at a time.
-bool QemuInferior::is_any_thread_waiting() const {
-  std::error_code error;
-  for (const auto& task :
-       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid()), error)) {
-    auto line = read_file(task.path().string() + "/syscall", 4096);
-    unsigned fd = 0, size_bytes = 0;
-    if (!line ||
-        std::sscanf(std::string(as_text(*line)).c_str(), "0 %x %*x %x", &fd, &size_bytes) != 2)
-      continue;
-    auto file = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", pid(), fd), error);
-    if (size_bytes == 256 && file.string().starts_with("socket:")) return true;
-  }
-  return false;
-}
-
-// One thread took the request to run; the others that stopped find out with the next byte that they
-// read. An acknowledgement that nobody waits for is such a byte.
-void QemuInferior::free_waiting_threads() {
-  for (int i = 0; i < kMaxNudges && stub_; ++i) {
-    pollfd polled{stub_->in(), POLLIN, 0};
-    if (::poll(&polled, 1, 1) != 0 || !is_any_thread_waiting()) return;
-    (void)stub_->send_raw("+").has_value();
-  }
-}
-
-// `Z0,addr,kind` or `z0,addr,kind`, also of type 1.
-void QemuInferior::note_breakpoint(std::string_view request) {
-  if (request.size() < 4 || (request[1] != '0' && request[1] != '1')) return;
-  std::string_view rest = request.substr(3);
-  auto address = parse_hex(rest.substr(0, rest.find(',')));
-  if (!address) return;
-  if (request[0] == 'Z')
-    breakpoints_.insert({*address});
-  else
-    breakpoints_.erase({*address});
+  doomed_.clear();
 }
 
 bool QemuInferior::is_meant(const rsp::ResumeActions& actions) const {
@@ -269,16 +250,24 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
     // It has no steps over ranges; a single one is always allowed instead.
     if (action.kind == rsp::ResumeAction::Kind::kRangeStep)
       action.kind = rsp::ResumeAction::Kind::kStep;
+    if (action.kind == rsp::ResumeAction::Kind::kStep && action.selector.tid > 0)
+      steps_.insert(action.selector.tid);
     if (action.selector.pid > 0) action.selector.pid = kStubPid;
     own.push_back(action);
   }
+  if (stub_ && !is_lone_step(actions)) remove_doomed();
   running_ = true;
   interrupt_wanted_ = false;
   selected_tid_ = 0;
-  resumed_with_ = rsp::format_resume(own);
+  resumed_with_ = actions;
   // Should it be gone, the next look for an event finds out.
-  if (stub_) (void)stub_->send(resumed_with_).has_value();
-  if (std::exchange(still_count_, 0) > 1) free_waiting_threads();
+  if (stub_) (void)stub_->send(rsp::format_resume(own)).has_value();
+}
+
+// After a stop that is not told. Threads that step are doing so already.
+void QemuInferior::go_on() {
+  running_ = true;
+  (void)stub_->send("vCont;c").has_value();
 }
 
 void QemuInferior::interrupt() {
@@ -318,35 +307,51 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   // It says W before it ends its connection; how the process ended is known then.
   if (!stop || stop->kind != rsp::StopReply::Kind::kStopped) return std::optional<Event>();
   running_ = false;
-  ++still_count_;
   if (stop->thread && stop->thread->tid > 0) stopped_ = {pid(), stop->thread->tid};
-  selected_tid_ = stopped_.tid;  // the stub selects it too
+  selected_tid_ = 0;  // threads that stopped at the same time have selected themselves
   Event event;
   if (stop->signal == kProtocolSigInt && std::exchange(interrupt_sent_, false)) {
     event.was_interrupted = true;
-    if (!interrupt_wanted_) {
-      // Sent before it stopped last, for something else.
-      running_ = true;
-      still_count_ = 0;
-      (void)stub_->send(resumed_with_).has_value();
-      return std::optional<Event>();
-    }
+    // Sent before it stopped last, for something else?
+    if (!interrupt_wanted_) return go_on(), std::optional<Event>();
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
-  if (stop->signal == kProtocolSigTrap) {
-    auto at_breakpoint = is_at_breakpoint(stopped_);
-    if (!at_breakpoint) return fail(std::move(at_breakpoint.error()));
-    if (*at_breakpoint) event.reply.insert(3, "swbreak:;");
+  if (stop->signal != kProtocolSigTrap) return std::optional(std::move(event));
+  auto pc = pc_of_stopped();
+  if (!pc) return fail(std::move(pc.error()));
+  if (*pc) {
+    auto untold = is_untold(**pc);
+    if (!untold) return fail(std::move(untold.error()));
+    if (*untold) return go_on(), std::optional<Event>();
+    if (is_any_at(breakpoints_, **pc)) event.reply.insert(3, "swbreak:;");
   }
+  steps_.erase(stopped_.tid);
   return std::optional(std::move(event));
 }
 
-Result<bool> QemuInferior::is_at_breakpoint(ThreadId thread) {
-  if (breakpoints_.empty()) return false;
-  auto digits = ask_of(thread, "p10");
+Result<std::optional<Address>> QemuInferior::pc_of_stopped() {
+  if (breakpoints_.empty() && doomed_.empty() && removed_.empty() && steps_.empty())
+    return std::optional<Address>();
+  auto digits = ask_of(stopped_, kPcRequest);
   if (!digits) return fail(std::move(digits.error()));
-  auto pc = digits->size() == 16 ? parse_hex(*digits) : std::nullopt;
-  return pc && breakpoints_.contains({__builtin_bswap64(*pc)});
+  auto pc = digits->size() == kPcSize_digits ? parse_hex(*digits) : std::nullopt;
+  return pc ? std::optional(Address{__builtin_bswap64(*pc)}) : std::nullopt;
+}
+
+// Whether a thread trapped at `pc` for what nobody waits for.
+Result<bool> QemuInferior::is_untold(Address pc) {
+  const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
+  if (action != nullptr && is_step(*action)) return false;
+  // It should stand at the breakpoint, and comes to it again.
+  bool is_at_breakpoint = is_any_at(breakpoints_, pc) || is_any_at(doomed_, pc);
+  if (is_at_breakpoint) return is_lone_step(resumed_with_);
+  // It had to wait while another one was stopped. Its step is not wanted any more.
+  if (steps_.erase(stopped_.tid) != 0) return true;
+  if (!removed_.contains(pc)) return false;
+  // Nor is there the breakpoint; but the program may have stopped itself just before it.
+  auto byte = ask(fmt::format("m{:x},1", pc.value - 1));
+  if (!byte) return fail(std::move(byte.error()));
+  return *byte != kInt3;
 }
 
 // Either the process executes another program now, or it has ended.

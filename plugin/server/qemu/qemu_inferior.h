@@ -1,14 +1,16 @@
 // QemuInferior: one process under qemu-user with our recorder in it, spoken to through qemu's stub.
 //
 // The stub listens only while the program is stopped, calls its process 1 whatever its number, and
-// ends its connection when the program ends or executes another one. Each thread that stops waits
-// in it for requests, whoever it is that answers them; threads that did not stop run on. What a
-// debugger expects beyond that is made here: a program that was executed is met in its own stub, a
-// running program can be interrupted, and a stop at a breakpoint says so.
+// ends its connection when the program ends or executes another one. What a debugger expects beyond
+// that is made here: a program that was executed is met in its own stub, a running program can be
+// interrupted, a stop at a breakpoint says so, and what a thread stopped for that nobody waits for
+// any more is not told. The recorder keeps the other threads still while one is stopped; where they
+// stand is told here.
 //
 // Threading: one thread at a time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,14 +70,6 @@ class QemuInferior {
   // Errors: kSystem, kBadInput.
   Result<std::optional<Event>> take_event();
 
-  // Threads run on while one stands, and may stop too: such stops, told from nobody yet.
-  // REQUIRES: it is stopped. Errors: kGone when a signal ended the wait.
-  struct FurtherStop {
-    ThreadId thread;
-    std::string reply;
-  };
-  Result<std::vector<FurtherStop>> take_further_stops();
-
   // Lets go of it: it goes on by itself.
   void detach();
 
@@ -88,25 +82,27 @@ class QemuInferior {
   Result<std::optional<Event>> event_of(std::string_view payload);
   Result<Event> connection_ended();
   Result<bool> is_at_breakpoint(ThreadId thread);
-  void note_breakpoint(std::string_view request);
-  bool keep_further_stop(std::string_view payload);
+  Result<std::string> change_breakpoint(std::string_view request, Address address);
+  void remove_doomed();
   void send_wanted_interrupt();
-  Result<void> look_at_further_stops();
-  bool is_any_thread_waiting() const;
-  void free_waiting_threads();
+  void go_on();
+  Result<std::optional<Address>> pc_of_stopped();
+  Result<bool> is_untold(Address pc);
 
   QemuProcess process_;
   QemuLiveEngine engine_;
   std::vector<std::string> program_;
   const EndSignals& signals_;
   std::unique_ptr<rsp::Connection> stub_;
-  std::set<Address> breakpoints_;  // that the debugger set
+  // Of the debugger, by what follows the Z of the request that set them.
+  using Breakpoints = std::map<std::string, Address, std::less<>>;
+  Breakpoints breakpoints_;
+  Breakpoints doomed_;         // taken away again, but for the stub
+  std::set<Address> removed_;  // there are none any more
   ThreadId stopped_;
   std::int32_t selected_tid_ = 0;  // in the stub; 0: not known
-  std::string resumed_with_;       // the stub's own words
-  std::vector<FurtherStop> further_stops_;
-  std::size_t looked_at_ = 0;    // of further_stops_, for breakpoints
-  std::size_t still_count_ = 0;  // threads that stopped since it was resumed
+  rsp::ResumeActions resumed_with_;
+  std::set<std::int32_t> steps_;  // threads that were to step and have not told of it
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed

@@ -90,7 +90,6 @@ Result<void> QemuLink::resume(std::string_view request) {
     push("E01");
     return {};
   }
-  if (auto taken = take_further_stops(*actions); !taken) return taken;
   owes_stop_ = true;
   // What happened before is told before anything moves.
   auto stopped_before = std::find_if(pending_.begin(), pending_.end(), [&](const PendingStop& p) {
@@ -113,16 +112,6 @@ Result<void> QemuLink::resume(std::string_view request) {
   if (any) return {};
   owes_stop_ = false;
   push("N");
-  return {};
-}
-
-Result<void> QemuLink::take_further_stops(const rsp::ResumeActions& actions) {
-  for (const auto& [pid, inferior] : programs_.all()) {
-    if (inferior->is_running() || !inferior->is_meant(actions)) continue;
-    auto stops = inferior->take_further_stops();
-    if (!stops) return fail(std::move(stops.error()));
-    for (auto& stop : *stops) pending_.push_back({stop.thread, std::move(stop.reply)});
-  }
   return {};
 }
 

@@ -65,7 +65,6 @@ class QemuLink final : public ServerLink {
   void restart();
 
   Result<void> resume(std::string_view request);
-  Result<void> take_further_stops(const rsp::ResumeActions& actions);
   Result<void> take_events();
   Result<void> stop_others(const QemuInferior& stopped);
   void report(PendingStop stop);

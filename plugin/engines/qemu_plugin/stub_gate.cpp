@@ -1,0 +1,125 @@
+#include "plugin/engines/qemu_plugin/stub_gate.h"
+
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <string_view>
+
+#include "plugin/engines/qemu/session_format.h"
+#include "plugin/engines/qemu_plugin/imports.h"
+#include "plugin/engines/qemu_plugin/recorder.h"
+
+constinit std::atomic<std::uint64_t> tailtrace_all_slow{0};
+
+namespace tailtrace {
+namespace {
+
+constinit std::atomic<int> g_inside{0};  // thread that is inside or has executed nothing since
+constinit std::atomic<int> g_still{0};   // 1: nobody else may execute
+
+// How the stub begins the reply that tells of a stop.
+constexpr std::string_view kStopFormat = "T%02xthread:";
+// A thread comes to the end of its block in no time, unless it has no processor.
+constexpr int kMaxLooks = 1000;
+constexpr timespec kBetweenLooks = {0, 100'000};
+
+void let_others_go() {
+  g_still.store(0);
+  g_still.notify_all();
+}
+
+void leave() {
+  let_others_go();
+  tailtrace_all_slow.store(0);
+  g_inside.store(0);
+  g_inside.notify_all();
+}
+
+bool does_another_execute() {
+  for (std::uint32_t cpu = 0; cpu < g_recorder.vcpu_count; ++cpu) {
+    const Vcpu& other = g_recorder.vcpu(cpu);
+    if (static_cast<int>(cpu) != t_cpu && other.is_running && other.executes) return true;
+  }
+  return false;
+}
+
+void enter() {
+  int self = ::gettid();
+  if (t_cpu >= 0) g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).executes = false;
+  for (int other = 0; !g_inside.compare_exchange_strong(other, self) && other != self; other = 0)
+    g_inside.wait(other);
+  g_still.store(1);
+  tailtrace_all_slow.store(kSlowBlock);
+  for (int i = 0; i < kMaxLooks && does_another_execute(); ++i)
+    ::nanosleep(&kBetweenLooks, nullptr);
+}
+
+// Whether the stub will let its thread run after this: a request to run, to go away or to end, or
+// the end of the connection.
+bool ends_standing(std::string_view request) {
+  std::size_t begin = request.find('$');
+  if (begin == std::string_view::npos) return request.empty();
+  request.remove_prefix(begin + 1);
+  if (request.starts_with("vCont;") || request.starts_with("vKill")) return true;
+  return !request.empty() && std::string_view("cCsSDk").find(request[0]) != std::string_view::npos;
+}
+
+// g_string_printf(string, format, ...) of GLib.
+void print_string(void* string, const char* format, ...) {
+  using Print = void (*)(void*, const char*, std::va_list);
+  static const auto print = reinterpret_cast<Print>(::dlsym(RTLD_DEFAULT, "g_string_vprintf"));
+  if (format == kStopFormat) enter();
+  std::va_list arguments;
+  va_start(arguments, format);
+  print(string, format, arguments);
+  va_end(arguments);
+}
+
+// The others must run before the stub does what it was asked: it may need them to leave their
+// blocks.
+ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
+  ssize_t n = ::read(fd, to, size_bytes);
+  bool is_inside = g_inside.load() == ::gettid();
+  if (is_inside &&
+      (n < 0 || ends_standing({static_cast<const char*>(to), static_cast<std::size_t>(n)})))
+    let_others_go();
+  return n;
+}
+
+}  // namespace
+
+bool put_up_stub_gate() {
+  return ::dlsym(RTLD_DEFAULT, "g_string_vprintf") != nullptr &&
+         replace_import("g_string_printf", reinterpret_cast<void*>(&print_string)) &&
+         replace_import("read", reinterpret_cast<void*>(&read_request));
+}
+
+void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
+  Vcpu& vcpu = g_recorder.vcpu(cpu);
+  if (vcpu.executes && tailtrace_all_slow.load() == 0) return;
+  if (g_inside.load() == ::gettid()) leave();
+  RingHeader& ring = *ring_of(cpu);
+  for (;;) {
+    vcpu.executes = true;
+    if (g_still.load() == 0) return;
+    vcpu.executes = false;
+    ring.held_at.store(pc);
+    g_still.wait(1);
+    ring.held_at.store(0);
+  }
+}
+
+void wait_at_stub_gate(std::uint32_t cpu) {
+  g_recorder.vcpu(cpu).executes = false;
+  g_still.wait(1);
+}
+
+void take_down_stub_gate() {
+  g_still.store(0);
+  g_inside.store(0);
+  tailtrace_all_slow.store(0);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,37 @@
+// The stub gate: one thread at a time stands in qemu's gdb stub, and the others stand still.
+//
+// In qemu 7.2 (gdb_handlesig in gdbstub.c) every thread that stops uses the stub's one connection
+// and one buffer as if it were alone: two that stop at once mix their words and take each other's
+// requests. Threads that do not stop run on. Here only one is let in. The others wait before they
+// say that they have stopped, at the beginning of their next block, or at either end of a system
+// call, until the one inside is told to run; those that have stopped go in one after the other.
+//
+// How it is known: qemu formats a stop reply with g_string_printf and reads requests with read, and
+// both calls are made to come here first.
+//
+// Threading: on the thread that it is about.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+// kSlowBlock while some thread is inside, or has left and executed nothing since; each block looks
+// at it. 0 otherwise.
+extern "C" __attribute__((visibility("hidden"))) std::atomic<std::uint64_t> tailtrace_all_slow;
+
+namespace tailtrace {
+
+// Puts the gate up. False: this qemu's calls cannot be taken. Before there are threads.
+bool put_up_stub_gate();
+
+// The thread is about to execute the block that begins at `pc`, or the instructions behind a system
+// call when it is 0. May wait. Takes no lock, and none may be held.
+void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc);
+
+// The thread makes a system call now. May wait.
+void wait_at_stub_gate(std::uint32_t cpu);
+
+// In the child of a fork, which qemu's stub does not hold.
+void take_down_stub_gate();
+
+}  // namespace tailtrace
