@@ -160,6 +160,11 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   PathTotals& totals = path_end.totals;
   for (bool more = true; more;) {
     if (stack_.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack_.settle();
+    if (rows_.is_crowded()) {
+      stack_.push(r.state);
+      rows_.make_room({stack_.data(), stack_.top()});
+      r.state = stack_.pop();
+    }
     std::uint32_t* room = words.room(kBlockWords + kPacketWords);
     r.top = stack_.top();
     r.out = room;
@@ -215,7 +220,7 @@ struct FastFlow::Loop {
   std::size_t top;
   std::uint32_t* out;
   const Side* const sides;
-  Rows::OutcomeView outcomes;
+  const std::uint64_t* const outcomes;
   Rows::TargetView targets;
   Clock& clock;
   const std::uint64_t stop_time;
@@ -277,12 +282,9 @@ struct FastFlow::Loop {
   // Uses the outcomes of a TNT byte. False: some could not be used and are in `left`.
   [[gnu::always_inline]] bool use(std::uint8_t bits, std::uint32_t first) {
     for (;;) {
-      std::uint32_t hash = Rows::hash(state, bits);
-      std::uint64_t row = outcomes.rows[hash >> outcomes.shift];
-      if ((row & RowBits::kTagMask) != outcomes.tag(hash, bits)) [[unlikely]] {
+      std::uint64_t row = outcomes[Rows::slot_of(state, bits)];
+      if ((row & RowBits::kTagMask) != bits) [[unlikely]]
         row = owner.find_or_fill(state, bits);
-        outcomes = owner.rows_.outcomes();
-      }
       StateKey next = RowBits::pops(row) ? stack[top - 1] : RowBits::next(row);
       // No row, or a return without a call.
       if (row == 0 || next == 0) [[unlikely]] {
@@ -326,7 +328,7 @@ struct FastFlow::Loop {
 
   // The row of an IP packet; 0: none.
   [[gnu::always_inline]] std::uint64_t row_of(StateKey from, std::uint64_t ip, IpKind kind) {
-    const TargetRow& target = targets.rows[Rows::hash(from, ip, kind) >> targets.shift];
+    const TargetRow& target = targets.rows[Rows::hash(from, ip, kind) & targets.mask];
     std::uint64_t row = target.row;
     if (target.key != TargetRow::key_of(from, ip) ||
         (row & RowBits::kTagMask) != TargetRow::tag_of(from, kind)) [[unlikely]] {

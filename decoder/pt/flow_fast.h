@@ -133,7 +133,10 @@ class FastFlow {
   bool rests() { return rest_branches_ != 0 && rest_branches_-- != 0; }
 
   // What a call on the complete path leaves behind, and a return takes.
-  void push_return(std::uint64_t ip, CodeMode mode) { stack_.push(rows_.key_of(ip, mode)); }
+  void push_return(std::uint64_t ip, CodeMode mode) {
+    if (rows_.full()) drop();
+    stack_.push(rows_.key_of(ip, mode));
+  }
   bool pop_return(std::uint64_t& ip);
   void clear_returns() { stack_.clear(); }
   const Rows& rows() const { return rows_; }

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 namespace tailtrace::pt {
 namespace {
 
@@ -33,46 +35,47 @@ LargeArray<T>::~LargeArray() {
 }
 
 template class LargeArray<std::uint64_t>;
+template class LargeArray<std::uint32_t>;
 template class LargeArray<TargetRow>;
 template class LargeArray<Side>;
 
 Rows::Rows()
-    : outcomes_(std::size_t{1} << kLeastBits),
-      targets_(std::size_t{1} << target_bits_),
+    : outcomes_(kMaxSlots),
+      owners_(kMaxSlots),
+      targets_(kLeastTargets),
       sides_(RowBits::kMaxEffects),
       book_(std::make_shared<EffectBook>()) {}
 
 bool Rows::full() const {
   // What one packet may add is left free.
   constexpr std::size_t kMargin = 64;
-  return overfull_ || states_.size() + kMargin >= kMaxStates ||
-         outcome_count_ + kMargin >= kMaxOutcomes || target_count_ + kMargin >= kMaxTargets ||
+  return states_.size() + kMargin >= kMaxStates || symbols_.size() + kMargin >= kMaxOutcomes ||
+         target_count_ + kMargin >= kMaxTargets || slot_count_ + 4 * kMargin >= kMaxSlots ||
          book_->effects.size() + kMargin >= RowBits::kMaxEffects ||
          book_->records.size() >= kMaxRecords;
 }
 
-void Rows::drop() {
-  states_.clear();
-  for (auto& keys : keys_) keys.clear();
-  outcome_bits_ = kLeastBits;
-  target_bits_ = kLeastTargetBits;
-  outcomes_ = LargeArray<std::uint64_t>(std::size_t{1} << outcome_bits_);
-  targets_ = LargeArray<TargetRow>(std::size_t{1} << target_bits_);
-  symbols_.clear();
-  outcome_count_ = target_count_ = 0;
-  overfull_ = false;
-  book_ = std::make_shared<EffectBook>();
-}
+void Rows::drop() { *this = Rows(); }
+
+// --- States ----------------------------------------------------------------------------------
 
 StateKey Rows::key_of(std::uint64_t ip, CodeMode mode) {
-  StateKey& key = keys_[static_cast<std::size_t>(mode)][ip];
-  if (key == 0) key = add_state({ip, mode});
-  return key;
+  auto& numbers = numbers_[static_cast<std::size_t>(mode)];
+  auto [found, is_new] = numbers.try_emplace(ip, static_cast<StateNumber>(states_.size()));
+  return is_new ? add_state({ip, mode}) : keys_[found->second];
 }
 
 StateKey Rows::add_state(const State& state) {
   states_.push_back(state);
-  return static_cast<std::uint32_t>(states_.size()) * kScramble & kKeyMask;
+  keys_.push_back(open_window(static_cast<StateNumber>(states_.size() - 1), kFirstShift));
+  return keys_.back();
+}
+
+StateKey Rows::open_window(StateNumber state, unsigned shift) {
+  auto first = static_cast<StateKey>(slot_count_);
+  owners_[first] = state;
+  slot_count_ += std::size_t{1} << (kHashedBits - shift);
+  return first << kShiftBits | shift;
 }
 
 std::uint32_t Rows::add_effect(const Effect& effect, const Side& side) {
@@ -82,50 +85,92 @@ std::uint32_t Rows::add_effect(const Effect& effect, const Side& side) {
   return number;
 }
 
-// --- Outcomes: a row lies in the cache line of its slot ---------------------------------------
+// --- Outcomes: a row lies in the window of its state -------------------------------------------
 
-std::uint64_t Rows::find(StateKey state, std::uint8_t bits) const {
-  OutcomeView view = outcomes();
-  std::uint32_t h = hash(state, bits);
-  std::uint64_t tag = view.tag(h, bits);
-  std::size_t slot = h >> view.shift, line = slot & ~(kLineRows - 1);
-  for (std::size_t i = 0; i < kLineRows; ++i) {
-    std::uint64_t row = view.rows[line + ((slot + i) & (kLineRows - 1))];
-    if ((row & RowBits::kTagMask) == tag) return row;
-    if (row == 0) return 0;
-  }
-  return 0;
+std::uint64_t Rows::find(StateKey state, std::uint8_t bits) {
+  std::uint64_t row = outcomes_[slot_of(state, bits)];
+  if ((row & RowBits::kTagMask) == bits) return row;
+  auto found = displaced_.find(std::uint64_t{state} << 8 | bits);
+  if (found == displaced_.end()) return 0;
+  ++detours_;
+  return found->second;
 }
 
-bool Rows::put_in_line(StateKey state, std::uint8_t bits, std::uint64_t row) {
-  OutcomeView view = outcomes();
-  std::uint32_t h = hash(state, bits);
-  std::size_t slot = h >> view.shift, line = slot & ~(kLineRows - 1);
-  for (std::size_t i = 0; i < kLineRows; ++i) {
-    std::uint64_t& place = outcomes_[line + ((slot + i) & (kLineRows - 1))];
-    if (place != 0) continue;
-    place = row | view.tag(h, bits);
-    return true;
-  }
-  return false;
+void Rows::place(StateKey state, std::uint8_t bits, std::uint64_t row) {
+  std::uint64_t& slot = outcomes_[slot_of(state, bits)];
+  if (slot == 0)
+    slot = row | bits;
+  else
+    displaced_.emplace(std::uint64_t{state} << 8 | bits, row | bits);
 }
 
 void Rows::put(StateKey state, std::uint8_t bits, std::uint64_t row) {
-  symbols_.push_back({state, bits, row});
-  ++outcome_count_;
-  bool crowded = outcome_count_ * 5 > outcomes_.size() * 2 && outcome_bits_ < kKeyBits;
-  if (crowded || !put_in_line(state, bits, row)) grow_outcomes();
+  StateKey next = RowBits::next(row);
+  symbols_.push_back({number_of(state), next == 0 ? 0 : number_of(next), bits, row});
+  place(state, bits, row);
 }
 
-void Rows::grow_outcomes() {
-  while (outcome_bits_ < kKeyBits) {
-    ++outcome_bits_;
-    outcomes_ = LargeArray<std::uint64_t>(std::size_t{1} << outcome_bits_);
-    bool all = true;
-    for (const Symbol& s : symbols_) all = all && put_in_line(s.state, s.bits, s.row);
-    if (all) return;
+// The largest shift - the smallest window - in which no two of a state's rows have the same slot.
+// One that is mostly empty is not worth it.
+unsigned Rows::shift_for(std::span<const Symbol> symbols) const {
+  unsigned shift = kHashedBits;
+  while (shift != 0 && (symbols.size() >> (kHashedBits - shift)) > 1) --shift;
+  for (; shift != 0 && (std::size_t{1} << (kHashedBits - shift)) <= 4 * symbols.size(); --shift) {
+    std::uint64_t taken[2] = {};
+    bool apart = true;
+    for (const Symbol& symbol : symbols) {
+      std::uint32_t slot = mix(symbol.bits) >> shift;
+      apart = apart && (taken[slot / 64] >> (slot % 64) & 1) == 0;
+      taken[slot / 64] |= 1ull << (slot % 64);
+    }
+    if (apart) break;
   }
-  overfull_ = true;  // a line is full and there is no larger table
+  return shift;
+}
+
+void Rows::make_room(std::span<StateKey> kept) {
+  // Keys become numbers, from 1 on, and keys again when the windows are known.
+  auto number = [this](StateKey& key) { key = key == 0 ? 0 : number_of(key) + 1; };
+  auto name = [this](StateKey& key) { key = key == 0 ? 0 : keys_[key - 1]; };
+  std::span<Side> sides(sides_.data(), book_->effects.size());
+  std::vector<MovingTarget> targets = take_targets();
+  for (StateKey& key : kept) number(key);
+  for (Side& side : sides) std::ranges::for_each(side.push, number);
+
+  lay_out();
+
+  for (StateKey& key : kept) name(key);
+  for (Side& side : sides) std::ranges::for_each(side.push, name);
+  for (const MovingTarget& target : targets)
+    put(keys_[target.state], target.ip, target.kind, renamed(target.row, target.next));
+  // It gets rarer whether or not it helped.
+  tolerated_detours_ = 2 * tolerated_detours_ + static_cast<std::uint32_t>(symbols_.size());
+  detours_ = 0;
+}
+
+// A row with the key that its next state has now; a compressed return's has none.
+std::uint64_t Rows::renamed(std::uint64_t row, StateNumber next) const {
+  if (RowBits::next(row) == 0) return row;
+  return (row & ~RowBits::kNextMask) | std::uint64_t{keys_[next]} << RowBits::kNextShift;
+}
+
+// Opens all windows anew, in the order in which the states were met.
+void Rows::lay_out() {
+  std::ranges::stable_sort(symbols_, {}, &Symbol::state);
+  outcomes_ = LargeArray<std::uint64_t>(kMaxSlots);
+  displaced_.clear();
+  slot_count_ = 1;
+  std::span<const Symbol> rest(symbols_);
+  for (StateNumber state = 0; state < states_.size(); ++state) {
+    std::size_t count = 0;
+    while (count < rest.size() && rest[count].state == state) ++count;
+    // What is left must hold a slot for each other state.
+    bool has_room = slot_count_ + states_.size() + kLargestWindow < kMaxSlots;
+    keys_[state] = open_window(state, has_room ? shift_for(rest.first(count)) : kHashedBits);
+    rest = rest.subspan(count);
+  }
+  for (const Symbol& symbol : symbols_)
+    place(keys_[symbol.state], symbol.bits, renamed(symbol.row, symbol.next));
 }
 
 // --- Targets: the next free slot --------------------------------------------------------------
@@ -133,7 +178,7 @@ void Rows::grow_outcomes() {
 std::uint64_t Rows::find(StateKey state, std::uint64_t ip, IpKind kind) const {
   std::uint64_t key = TargetRow::key_of(state, ip), tag = TargetRow::tag_of(state, kind);
   std::size_t mask = targets_.size() - 1;
-  for (std::size_t at = hash(state, ip, kind) >> (kKeyBits - target_bits_);; ++at) {
+  for (std::size_t at = hash(state, ip, kind);; ++at) {
     const TargetRow& row = targets_[at & mask];
     if (row.row == 0) return 0;
     if (row.key == key && (row.row & RowBits::kTagMask) == tag) return row.row;
@@ -142,25 +187,34 @@ std::uint64_t Rows::find(StateKey state, std::uint64_t ip, IpKind kind) const {
 
 void Rows::put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row) {
   if (++target_count_ * 2 > targets_.size()) grow_targets();
-  std::size_t mask = targets_.size() - 1, at = hash(state, ip, kind) >> (kKeyBits - target_bits_);
+  put_target({TargetRow::key_of(state, ip), row | TargetRow::tag_of(state, kind)});
+}
+
+void Rows::put_target(const TargetRow& row) {
+  std::size_t mask = targets_.size() - 1;
+  std::size_t at = hash(row.state(), row.ip(), row.kind());
   while (targets_[at & mask].row != 0) ++at;
-  targets_[at & mask] = {TargetRow::key_of(state, ip), row | TargetRow::tag_of(state, kind)};
+  targets_[at & mask] = row;
+}
+
+std::vector<Rows::MovingTarget> Rows::take_targets() {
+  std::vector<MovingTarget> all;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    const TargetRow& row = targets_[i];
+    if (row.row == 0) continue;
+    all.push_back({number_of(row.state()), number_of(RowBits::next(row.row)), row.kind(), row.ip(),
+                   row.row & ~RowBits::kTagMask});
+  }
+  targets_ = LargeArray<TargetRow>(targets_.size());
+  target_count_ = 0;
+  return all;
 }
 
 void Rows::grow_targets() {
-  LargeArray<TargetRow> old(std::size_t{2} << target_bits_);
+  LargeArray<TargetRow> old(2 * targets_.size());
   std::swap(old, targets_);
-  ++target_bits_;
-  std::size_t mask = targets_.size() - 1;
-  for (std::size_t i = 0; i < old.size(); ++i) {
-    const TargetRow& row = old[i];
-    if (row.row == 0) continue;
-    auto state = static_cast<StateKey>(row.key >> 48 | (row.row & 0xf) << 16);
-    auto ip = static_cast<std::uint64_t>(static_cast<std::int64_t>(row.key << 16) >> 16);
-    std::size_t at = hash(state, ip, TargetRow::kind_of(row.row)) >> (kKeyBits - target_bits_);
-    while (targets_[at & mask].row != 0) ++at;
-    targets_[at & mask] = row;
-  }
+  for (std::size_t i = 0; i < old.size(); ++i)
+    if (old[i].row != 0) put_target(old[i]);
 }
 
 }  // namespace tailtrace::pt

@@ -2,8 +2,9 @@
 // symbol; a row says what the packet makes of the state. All of it is filled in on demand by
 // running the code once, and dropped when it grows beyond its limits.
 //
-// A row is eight bytes, so that the rows of a large program stay in the processor's second cache;
-// what the next state does not depend on is kept beside them. FLOW.md draws them.
+// A row is eight bytes, and the rows of states that were met one after the other lie next to each
+// other, so that those of a large program stay in the processor's second cache; what the next state
+// does not depend on is kept beside them. FLOW.md draws them.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,10 +22,9 @@
 
 namespace tailtrace::pt {
 
-// Names a state by 20 scrambled bits, so that one exclusive or hashes it. 0 is none.
+// Names a state by where its outcome rows lie: the first slot of its window, and how far the hash
+// of a TNT byte has to be shifted to stay inside. 24 bits; 0 is none.
 using StateKey = std::uint32_t;
-constexpr unsigned kKeyBits = 20;
-constexpr std::uint32_t kKeyMask = (1u << kKeyBits) - 1;
 
 // Instructions | branches << 24 | records << 44 of a row, to be added up in one go.
 struct Counts {
@@ -39,13 +40,15 @@ struct Counts {
   }
 };
 
-// The fields that rows of both kinds have: next state, effect, outcomes left over, growth of the
-// stack of return addresses, and whether the outcomes left over have to wait for a TIP.
+// The fields that rows of both kinds have: next state, effect, outcomes left over, whether these
+// have to wait for a TIP, and growth of the stack of return addresses. The low bits tell the
+// symbol.
 struct RowBits {
-  static constexpr unsigned kNextShift = 44, kEffectShift = 24, kLeftShift = 17;
-  static constexpr std::uint64_t kDeferred = 1u << 16;
-  static constexpr unsigned kGrowthShift = 14;  // growth + 1; 0 returns to the newest entry
+  static constexpr unsigned kNextShift = 40, kEffectShift = 20, kLeftShift = 13;
+  static constexpr std::uint64_t kDeferred = 1u << 12;
+  static constexpr unsigned kGrowthShift = 10;  // growth + 1; 0 returns to the newest entry
   static constexpr std::uint64_t kTagMask = (1u << kGrowthShift) - 1;
+  static constexpr std::uint64_t kNextMask = ~std::uint64_t{0} << kNextShift;
   static constexpr std::uint32_t kMaxEffects = 1u << 20;
 
   static StateKey next(std::uint64_t row) { return static_cast<StateKey>(row >> kNextShift); }
@@ -87,7 +90,7 @@ enum class IpKind : std::uint8_t {
 };
 
 // What an IP packet makes of a state: 48 bits of the address and 16 of the state; the row, with the
-// state's other bits, a one and the kind in its tag.
+// state's other bits and the kind in its tag.
 struct TargetRow {
   std::uint64_t key = 0;
   std::uint64_t row = 0;
@@ -96,9 +99,13 @@ struct TargetRow {
     return (ip & 0xffffffffffffull) | std::uint64_t{state} << 48;
   }
   static std::uint64_t tag_of(StateKey state, IpKind kind) {
-    return 0x10 | state >> 16 | static_cast<std::uint64_t>(kind) << 5;
+    return state >> 16 | static_cast<std::uint64_t>(kind) << 8;
   }
-  static IpKind kind_of(std::uint64_t row) { return static_cast<IpKind>(row >> 5 & 3); }
+  StateKey state() const { return static_cast<StateKey>(key >> 48 | (row & 0xff) << 16); }
+  std::uint64_t ip() const {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(key << 16) >> 16);
+  }
+  IpKind kind() const { return static_cast<IpKind>(row >> 8 & 3); }
 };
 
 // What a row does beside leading to the next state.
@@ -185,38 +192,28 @@ class Rows {
   StateKey key_of(std::uint64_t ip, CodeMode mode);
   // A new one each time.
   StateKey add_state(const State& state);
-  const State& state(StateKey key) const { return states_[(key * kInverse & kKeyMask) - 1]; }
+  const State& state(StateKey key) const { return states_[owners_[key >> kShiftBits]]; }
 
-  static std::uint32_t hash(StateKey state, std::uint8_t bits) {
-    return state ^ (bits * 0x4f1b5u & kKeyMask);
+  // Where the fast path looks; a row of another symbol may lie there.
+  static std::size_t slot_of(StateKey state, std::uint8_t bits) {
+    return (state >> kShiftBits) + (mix(bits) >> (state & kShiftMask));
   }
   static std::uint32_t hash(StateKey state, std::uint64_t ip, IpKind kind) {
     std::uint64_t mixed = (ip + static_cast<std::uint64_t>(kind)) * 0x9e3779b97f4a7c15ull;
-    return state ^ static_cast<std::uint32_t>(mixed >> (64 - kKeyBits));
+    return state >> kShiftBits ^ static_cast<std::uint32_t>(mixed >> 32);
   }
-
-  // Where the fast path looks: slot = hash >> shift; the tag tells whether it is the row.
-  struct OutcomeView {
-    const std::uint64_t* rows;
-    unsigned shift;
-    std::uint32_t tag_mask;
-
-    std::uint64_t tag(std::uint32_t hash, std::uint8_t bits) const {
-      return std::uint64_t{hash & tag_mask} << 7 | bits >> 1;
-    }
-  };
   struct TargetView {
     const TargetRow* rows;
-    unsigned shift;
+    std::uint32_t mask;
   };
-  OutcomeView outcomes() const {
-    return {outcomes_.data(), kKeyBits - outcome_bits_, (8u << (kKeyBits - outcome_bits_)) - 1};
+  const std::uint64_t* outcomes() const { return outcomes_.data(); }
+  TargetView targets() const {
+    return {targets_.data(), static_cast<std::uint32_t>(targets_.size() - 1)};
   }
-  TargetView targets() const { return {targets_.data(), kKeyBits - target_bits_}; }
   const Side* sides() const { return sides_.data(); }
 
   // The row, wherever it is; 0 when it is not filled in.
-  std::uint64_t find(StateKey state, std::uint8_t bits) const;
+  std::uint64_t find(StateKey state, std::uint8_t bits);
   std::uint64_t find(StateKey state, std::uint64_t ip, IpKind kind) const;
   // REQUIRES: not full(); the row is not there.
   void put(StateKey state, std::uint8_t bits, std::uint64_t row);
@@ -224,37 +221,65 @@ class Rows {
   // The next effect's number is that of its side.
   std::uint32_t add_effect(const Effect& effect, const Side& side);
 
+  // Whether too many rows have been looked for in vain where they should lie.
+  bool is_crowded() const { return detours_ > tolerated_detours_; }
+  // Gives each state a window in which its rows have room. All keys change: those in `kept` too.
+  void make_room(std::span<StateKey> kept);
+
   EffectBook& book() { return *book_; }
   std::shared_ptr<const EffectBook> shared_book() const { return book_; }
   std::size_t state_count() const { return states_.size(); }
-  std::size_t outcome_count() const { return outcome_count_; }
+  std::size_t outcome_count() const { return symbols_.size(); }
   std::size_t target_count() const { return target_count_; }
 
  private:
-  static constexpr std::uint32_t kScramble = 0x9e3b1u, kInverse = 0x48551u;
-  static_assert((kScramble * kInverse & kKeyMask) == 1);
-  static constexpr unsigned kLeastBits = 17;  // or a tag has not enough bits
-  static constexpr unsigned kLeastTargetBits = 14;
-  static constexpr std::size_t kLineRows = 8;
+  using StateNumber = std::uint32_t;  // index into states_
+  // A window has 1 << (kHashedBits - shift) slots; no more are needed than there are TNT bytes.
+  static constexpr unsigned kShiftBits = 3, kShiftMask = 7, kHashedBits = 7;
+  static constexpr std::size_t kMaxSlots = 1u << 21;
+  static constexpr std::size_t kLargestWindow = 1u << kHashedBits;
+  static constexpr unsigned kFirstShift = kHashedBits - 1;  // of a new state: two rows
+  static constexpr std::size_t kLeastTargets = 1u << 14;
+  static constexpr std::uint32_t kFirstDetours = 1024;
 
-  bool put_in_line(StateKey state, std::uint8_t bits, std::uint64_t row);
-  void grow_outcomes();
-  void grow_targets();
+  // A TNT byte has seven bits beside its header; an odd factor keeps them apart.
+  static std::uint32_t mix(std::uint8_t bits) { return (bits >> 1) * 0x2du & 0x7f; }
 
-  std::vector<State> states_;
-  std::unordered_map<std::uint64_t, StateKey> keys_[3];  // by CodeMode
-  unsigned outcome_bits_ = kLeastBits, target_bits_ = kLeastTargetBits;
-  LargeArray<std::uint64_t> outcomes_;
-  LargeArray<TargetRow> targets_;
-  LargeArray<Side> sides_;
-  struct Symbol {  // of the outcome rows, for growing
-    StateKey state;
+  struct Symbol {  // of the outcome rows
+    StateNumber state;
+    StateNumber next;
     std::uint8_t bits;
     std::uint64_t row;
   };
+  StateNumber number_of(StateKey key) const { return owners_[key >> kShiftBits]; }
+  StateKey open_window(StateNumber state, unsigned shift);
+  unsigned shift_for(std::span<const Symbol> symbols) const;
+  void place(StateKey state, std::uint8_t bits, std::uint64_t row);
+  void lay_out();
+  std::uint64_t renamed(std::uint64_t row, StateNumber next) const;
+  struct MovingTarget {
+    StateNumber state;
+    StateNumber next;
+    IpKind kind;
+    std::uint64_t ip;
+    std::uint64_t row;  // without its tag
+  };
+  std::vector<MovingTarget> take_targets();
+  void put_target(const TargetRow& row);
+  void grow_targets();
+
+  std::vector<State> states_;
+  std::vector<StateKey> keys_;                                 // by state
+  std::unordered_map<std::uint64_t, StateNumber> numbers_[3];  // by CodeMode
+  LargeArray<std::uint64_t> outcomes_;
+  LargeArray<StateNumber> owners_;  // of each window's first slot
+  std::size_t slot_count_ = 1;
   std::vector<Symbol> symbols_;
-  std::size_t outcome_count_ = 0, target_count_ = 0;
-  bool overfull_ = false;
+  std::unordered_map<std::uint64_t, std::uint64_t> displaced_;  // rows whose slot another has
+  std::uint32_t detours_ = 0, tolerated_detours_ = kFirstDetours;
+  LargeArray<TargetRow> targets_;
+  std::size_t target_count_ = 0;
+  LargeArray<Side> sides_;
   std::shared_ptr<EffectBook> book_;
 };
 

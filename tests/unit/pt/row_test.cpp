@@ -1,0 +1,106 @@
+// The memory of the fast path: whatever is put in is found again, wherever it has moved to.
+#include "decoder/pt/row.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace tailtrace::pt {
+namespace {
+
+// Rows between states that are named by their addresses, and a plain map of the same.
+class RowMemory : public testing::Test {
+ protected:
+  using Symbol = std::pair<std::uint64_t, std::uint64_t>;  // address of the state; bits or target
+
+  StateKey key(std::uint64_t ip) { return rows_.key_of(ip, CodeMode::k64); }
+
+  std::uint64_t row_to(std::uint64_t ip, int growth = 0) {
+    return Transition{growth < 0 ? 0 : key(ip), effect_++, 0, growth, false}.pack();
+  }
+
+  void put_outcome(std::uint64_t from, std::uint8_t bits, std::uint64_t to) {
+    if (!outcomes_.emplace(Symbol{from, bits}, to).second) return;
+    rows_.put(key(from), bits, row_to(to, to == 0 ? -1 : 0));
+  }
+
+  void put_target(std::uint64_t from, std::uint64_t target) {
+    if (!targets_.emplace(Symbol{from, target}, target).second) return;
+    rows_.put(key(from), target, IpKind::kTarget, row_to(target));
+  }
+
+  void expect_all_found() {
+    for (const auto& [symbol, to] : outcomes_) {
+      std::uint64_t row = rows_.find(key(symbol.first), static_cast<std::uint8_t>(symbol.second));
+      ASSERT_NE(row, 0u);
+      EXPECT_EQ(RowBits::pops(row), to == 0);
+      EXPECT_EQ(RowBits::next(row), to == 0 ? 0 : key(to));
+    }
+    for (const auto& [symbol, to] : targets_) {
+      std::uint64_t row = rows_.find(key(symbol.first), symbol.second, IpKind::kTarget);
+      ASSERT_NE(row, 0u);
+      EXPECT_EQ(RowBits::next(row), key(to));
+    }
+    EXPECT_EQ(rows_.find(key(1), 0x80, IpKind::kOff), 0u);
+  }
+
+  Rows rows_;
+  std::map<Symbol, std::uint64_t> outcomes_, targets_;
+  std::uint32_t effect_ = 0;
+};
+
+TEST_F(RowMemory, FindsWhatWasPutInBeforeAndAfterItMakesRoom) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 4000; ++i) {
+    std::uint64_t from = 0x1000 + random() % 500, to = 0x1000 + random() % 500;
+    put_outcome(from, static_cast<std::uint8_t>(4 + 2 * (random() % 126)), random() % 8 ? to : 0);
+    put_target(from, to);
+  }
+  expect_all_found();
+  rows_.make_room({});
+  expect_all_found();
+}
+
+TEST_F(RowMemory, RenamesTheKeysThatItsOwnerKeeps) {
+  for (std::uint64_t i = 0; i < 100; ++i)
+    for (std::uint8_t bits : {4, 6, 8, 10, 12}) put_outcome(0x1000 + i, bits, 0x1001 + i);
+  StateKey kept[] = {0, key(0x1010), key(0x1020)};
+  Side side;
+  side.push[0] = key(0x1030);
+  std::uint32_t effect = rows_.add_effect({}, side);
+  rows_.make_room(kept);
+  EXPECT_EQ(kept[0], 0u);
+  EXPECT_EQ(kept[1], key(0x1010));
+  EXPECT_EQ(kept[2], key(0x1020));
+  EXPECT_EQ(rows_.sides()[effect].push[0], key(0x1030));
+  EXPECT_EQ(rows_.sides()[effect].push[1], 0u);
+  EXPECT_EQ(rows_.state(kept[1]).ip, 0x1010u);
+}
+
+TEST_F(RowMemory, EveryOutcomeOfAStateLiesWhereTheFastPathLooksOnceThereIsRoom) {
+  for (unsigned bits = 4; bits < 256; bits += 2)
+    put_outcome(0x1000, static_cast<std::uint8_t>(bits), 0x2000);
+  EXPECT_FALSE(rows_.is_crowded());
+  while (!rows_.is_crowded()) expect_all_found();
+  rows_.make_room({});
+  EXPECT_FALSE(rows_.is_crowded());
+  for (unsigned bits = 4; bits < 256; bits += 2) {
+    auto symbol = static_cast<std::uint8_t>(bits);
+    std::uint64_t row = rows_.outcomes()[Rows::slot_of(key(0x1000), symbol)];
+    EXPECT_EQ(row & RowBits::kTagMask, symbol);
+  }
+}
+
+TEST_F(RowMemory, IsFullBeforeItsWindowsAre) {
+  std::uint64_t ip = 0x1000;
+  while (!rows_.full()) key(ip++);
+  EXPECT_LE(ip - 0x1000, Rows::kMaxStates);
+  rows_.make_room({});
+  EXPECT_EQ(rows_.state(key(0x1234)).ip, 0x1234u);
+  rows_.drop();
+  EXPECT_FALSE(rows_.full());
+}
+
+}  // namespace
+}  // namespace tailtrace::pt
