@@ -126,6 +126,15 @@ std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
   return filler_.fill(state, symbol...);
 }
 
+// For what a block pushes, and for rows that have no place of their own. Keys change.
+void FastFlow::make_room(StateKey& state) {
+  if (stack_.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack_.settle();
+  if (!rows_.is_crowded()) return;
+  stack_.push(state);
+  rows_.make_room({stack_.data(), stack_.top()});
+  state = stack_.pop();
+}
+
 bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink) {
   if (end < kReadAhead_bytes || place.offset >= end - kReadAhead_bytes) return false;
   std::uint8_t first = trace[place.offset];
@@ -159,12 +168,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   PathEnd path_end;
   PathTotals& totals = path_end.totals;
   for (bool more = true; more;) {
-    if (stack_.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack_.settle();
-    if (rows_.is_crowded()) {
-      stack_.push(r.state);
-      rows_.make_room({stack_.data(), stack_.top()});
-      r.state = stack_.pop();
-    }
+    make_room(r.state);
     std::uint32_t* room = words.room(kBlockWords + kPacketWords);
     r.top = stack_.top();
     r.out = room;

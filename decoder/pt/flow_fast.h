@@ -153,6 +153,7 @@ class FastFlow {
   bool run_block(Registers& r);
   template <class... Symbol>
   std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
+  void make_room(StateKey& state);
   void drop();
   void judge_rows();
 
