@@ -33,18 +33,14 @@ class Unfolder final : public PathSink {
 
   void end_path(const PathEnd& end) override {
     if (detail_ == Detail::kEvents || words_.size() == 0) return;
-    // A few thousand records at a time stay in the processor's caches.
-    constexpr std::size_t kWords = 1024;
     stretch_.end = end;
     StretchRecords stretch(stretch_, words_.span(), trace_, config_);
     PacketTime time = stretch_.start.before;
     while (!stretch.done()) {
-      records_.clear();
       BranchRun run;
       run.begin = stretch.at();
-      stretch.take(kWords, records_);
+      run.records = std::span(records_).first(stretch.take(records_));
       run.end = stretch.at();
-      run.records = records_;
       run.open_insns = stretch.open_insns();
       stretch.forget_insns();
       run.state = {end.mode, false, stretch.time().exact, stretch.time().ticks};
@@ -104,7 +100,8 @@ class Unfolder final : public PathSink {
   const Detail detail_;
   Stretch stretch_;
   PathWords words_;
-  std::vector<BranchRecord> records_;
+  // A few thousand at a time stay in the processor's caches.
+  std::vector<BranchRecord> records_ = std::vector<BranchRecord>(4096);
   CodeReader* reader_ = nullptr;
   std::vector<Instruction> run_;
   RunState state_;

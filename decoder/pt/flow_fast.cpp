@@ -44,6 +44,13 @@ void KeyStack::settle() {
   top_ = kept + 1;
 }
 
+PathWords PathWords::copy() const {
+  PathWords all;
+  if (size_ != 0) std::copy_n(words_.get(), size_, all.room(size_));
+  all.grow(size_);
+  return all;
+}
+
 void PathWords::reallocate(std::size_t capacity) {
   auto words = std::make_unique_for_overwrite<std::uint32_t[]>(capacity);
   std::copy(words_.get(), words_.get() + size_, words.get());

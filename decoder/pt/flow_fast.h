@@ -59,8 +59,8 @@ class PathWords {
     return words_.get() + size_;
   }
   void grow(std::size_t count) { size_ += count; }
-  // Gives back what was not used.
-  void fit() { reallocate(size_); }
+  // As large as its content.
+  PathWords copy() const;
 
  private:
   void enlarge(std::size_t least) { reallocate(std::max(least, capacity_ * 2)); }

@@ -137,7 +137,6 @@ class PathRecorder final : public PathSink {
       slow_.finish();
     close_chunk();
     path_.totals_.records += path_.records_.size();
-    path_.words_.fit();
   }
 
  private:
@@ -180,10 +179,14 @@ SegmentDecoder::SegmentDecoder(ByteSpan trace, const CodeImage& code, const Deco
 SegmentPath SegmentDecoder::decode(const Segment& segment) {
   SegmentPath path;
   path.segment_ = segment;
+  // Memory that is used again has no page faults.
+  path.words_ = std::move(words_);
+  path.words_.clear();
   PathRecorder recorder(path);
   FlowWalker walker(trace_, code_, config_, recorder, fast_);
   walker.run(segment.begin, segment.end);
   recorder.finish(walker);
+  words_ = std::exchange(path.words_, path.words_.copy());
   return path;
 }
 
@@ -213,17 +216,24 @@ std::size_t SegmentPath::size_bytes() const {
 
 void SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
                           std::vector<BranchRecord>& out) const {
-  out.reserve(out.size() + totals_.records);
+  std::size_t before = out.size();
+  out.resize(before + room());
+  out.resize(before + records(trace, config, std::span(out).subspan(before)));
+}
+
+std::size_t SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
+                                 std::span<BranchRecord> room) const {
+  BranchRecord* to = room.data();
   for (const Chunk& chunk : chunks_) {
-    std::size_t first = out.size();
     if (chunk.word_count != 0) {
-      StretchRecords(chunk.stretch, words_of(chunk), trace, config).take(chunk.word_count, out);
-      if (out.size() != first) out[first].insns += chunk.open_insns;
+      StretchRecords stretch(chunk.stretch, words_of(chunk), trace, config);
+      std::size_t count = stretch.take({to, room.data() + room.size()});
+      if (count != 0) to->insns += chunk.open_insns;
+      to += count;
     }
-    std::span<const BranchRecord> slow(records_);
-    slow = slow.subspan(chunk.first_record, chunk.record_count);
-    out.insert(out.end(), slow.begin(), slow.end());
+    to = std::copy_n(records_.data() + chunk.first_record, chunk.record_count, to);
   }
+  return static_cast<std::size_t>(to - room.data());
 }
 
 std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths, ByteSpan trace,

@@ -39,6 +39,10 @@ class SegmentPath {
   // Appends its records in order. `trace` is the one that was decoded: times are read from it.
   // Where the segment begins inside the flow, started_at(), there is no record of that.
   void records(ByteSpan trace, const DecoderConfig& config, std::vector<BranchRecord>& out) const;
+  // The same into memory of room() records, whose end is scratch; how many.
+  std::size_t records(ByteSpan trace, const DecoderConfig& config,
+                      std::span<BranchRecord> room) const;
+  std::size_t room() const { return totals_.records + StretchRecords::kSlack; }
 
   const std::vector<Gap>& gaps() const { return gaps_; }
 
@@ -88,6 +92,7 @@ class SegmentDecoder {
   const CodeImage& code_;
   const DecoderConfig& config_;
   FastFlow fast_;
+  PathWords words_;  // of the segment that is being decoded
 };
 
 // The records of neighbouring segments, as one decoder over all of them would make them.

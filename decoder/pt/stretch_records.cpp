@@ -1,8 +1,8 @@
 #include "decoder/pt/stretch_records.h"
 
-#include <algorithm>
+#include <emmintrin.h>
+
 #include <cstddef>
-#include <cstring>
 
 namespace tailtrace::pt {
 
@@ -53,57 +53,33 @@ bool StretchRecords::PacketTimes::step() {
 
 // --- Records ---------------------------------------------------------------------------------
 
-class StretchRecords::Buffer {
- public:
-  explicit Buffer(std::vector<BranchRecord>& out) : out_(out) {}
-  ~Buffer() { flush(); }
-
-  // Room for `count` records, at most kMost, behind the last one; counted by grow().
-  static constexpr std::size_t kMost = 512;
-  BranchRecord* room(std::size_t count) {
-    if (size_ + count > std::size(buffer_)) flush();
-    return buffer_ + size_;
-  }
-  void grow(std::size_t count) { size_ += count; }
-
- private:
-  void flush() {
-    out_.insert(out_.end(), buffer_, buffer_ + size_);
-    size_ = 0;
-  }
-
-  std::vector<BranchRecord>& out_;
-  std::size_t size_ = 0;
-  BranchRecord buffer_[2 * kMost];
-};
-
 namespace {
 
 constexpr std::size_t kLast = offsetof(BranchRecord, insns);
 constexpr std::uint64_t kExactInLast = std::uint64_t{kFlagTimeExact}
                                        << (8 * (offsetof(BranchRecord, flags) - kLast));
 
-// The time stays exact only where the record in the book says that it may be.
-std::uint64_t mask_of(const PacketTime& time) {
-  return time.exact && time.ticks != 0 ? ~std::uint64_t{0} : ~kExactInLast;
-}
-
-inline void copy_records(const BranchRecord* from, std::size_t count, const PacketTime& time,
-                         BranchRecord* to) {
-  const std::uint64_t mask = mask_of(time);
-  for (std::size_t i = 0; i < count; ++i) {
-    to[i].from = from[i].from;
-    to[i].to = from[i].to;
-    to[i].time = time.ticks;
-    // The last eight bytes at once: a byte read back from a wider store waits for it.
-    std::uint64_t last;
-    std::memcpy(&last, &from[i].insns, sizeof last);
-    last &= mask;
-    std::memcpy(&to[i].insns, &last, sizeof last);
-  }
-}
-
 }  // namespace
+
+// The time is put in, and stays exact only where the record in the book says that it may be.
+struct StretchRecords::Stamp {
+  __m128i keep, put;
+
+  explicit Stamp(const PacketTime& time) {
+    bool exact = time.exact && time.ticks != 0;
+    std::uint64_t mask = exact ? ~std::uint64_t{0} : ~kExactInLast;
+    keep = _mm_set_epi64x(static_cast<long long>(mask), 0);
+    put = _mm_set_epi64x(0, static_cast<long long>(time.ticks));
+  }
+
+  void copy(const BranchRecord& from, BranchRecord& to) const {
+    const auto* halves = reinterpret_cast<const __m128i*>(&from);
+    auto* out = reinterpret_cast<__m128i*>(&to);
+    __m128i second = _mm_and_si128(_mm_loadu_si128(halves + 1), keep);
+    _mm_storeu_si128(out, _mm_loadu_si128(halves));
+    _mm_storeu_si128(out + 1, _mm_or_si128(second, put));
+  }
+};
 
 StretchRecords::StretchRecords(const Stretch& stretch, std::span<const std::uint32_t> words,
                                ByteSpan trace, const DecoderConfig& config)
@@ -111,58 +87,70 @@ StretchRecords::StretchRecords(const Stretch& stretch, std::span<const std::uint
       words_(words),
       effects_(stretch.book->effects.data()),
       records_(stretch.book->records.data()),
+      record_count_(stretch.book->records.size()),
       times_(trace, stretch.start, config),
       before_(stretch.start.before),
       now_(stretch.start.before) {
-  static_assert(Counts::kMaxBranches + 2 <= Buffer::kMost);
+  static_assert(Counts::kMaxBranches + 2 <= kSlack);
 }
 
-void StretchRecords::take(std::size_t count, std::vector<BranchRecord>& out) {
-  std::size_t end = next_ + std::min(count, words_.size() - next_);
-  Buffer buffer(out);
-  stretch_.end.timed ? expand_all<true>(end, buffer) : expand_all<false>(end, buffer);
-  next_ = end;
-  if (returned_to_ != nullptr) *returned_to_ = at();
-  returned_to_ = nullptr;
+std::size_t StretchRecords::take(std::span<BranchRecord> to) {
+  if (to.size() < kSlack) return 0;
+  const BranchRecord* full = to.data() + (to.size() - kSlack);
+  BranchRecord* end =
+      stretch_.end.timed ? expand_all<true>(to.data(), full) : expand_all<false>(to.data(), full);
+  *returned_to_ = at().value;
+  returned_to_ = &nowhere_;
+  return static_cast<std::size_t>(end - to.data());
 }
 
 template <bool kTimed>
-void StretchRecords::expand_all(std::size_t end, Buffer& out) {
-  // Effects and records lie anywhere in memory, and are known long before.
+BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* full) {
+  for (; !done() && to <= full && (kTimed || !is_steady()); ++next_) {
+    if ((words_[next_] & kPathFirst) != 0) next_packet<kTimed>();
+    to = expand<false>(effect_at(next_), Stamp(now_), to);
+  }
+  if (kTimed) return to;
+  // From the second packet on nothing tells another time. Effects and records lie anywhere in
+  // memory, and are known long before.
   constexpr std::size_t kAhead = 8;
-  std::size_t i = next_;
-  for (; i + 2 * kAhead < end; ++i) {
-    __builtin_prefetch(&effect_at(i + 2 * kAhead));
-    __builtin_prefetch(records_ + effect_at(i + kAhead).first_record);
-    expand<kTimed>(i, out);
+  const Stamp stamp(now_);
+  for (; next_ + 2 * kAhead < words_.size() && to <= full; ++next_) {
+    __builtin_prefetch(&effect_at(next_ + 2 * kAhead));
+    __builtin_prefetch(records_ + effect_at(next_ + kAhead).first_record);
+    to = expand<true>(effect_at(next_), stamp, to);
   }
-  for (; i < end; ++i) expand<kTimed>(i, out);
+  for (; !done() && to <= full; ++next_) to = expand<true>(effect_at(next_), stamp, to);
+  return to;
+}
+
+// Most effects have two records at most. Two are always copied: asking how many costs more.
+template <bool kSteady>
+[[gnu::always_inline]] inline BranchRecord* StretchRecords::expand(const Effect& effect,
+                                                                   const Stamp& stamp,
+                                                                   BranchRecord* to) {
+  constexpr std::uint32_t kAlways = 2;
+  const BranchRecord* from = records_ + effect.first_record;
+  const std::uint32_t count = effect.record_count;
+  *returned_to_ = effect.start;
+  bool at_book_end = effect.first_record + kAlways > record_count_;
+  if (!at_book_end) [[likely]]
+    for (std::uint32_t i = 0; i < kAlways; ++i) stamp.copy(from[i], to[i]);
+  for (std::uint32_t i = at_book_end ? 0 : kAlways; i < count; ++i) stamp.copy(from[i], to[i]);
+  if (!kSteady && untold_) {
+    const Stamp before(before_);
+    for (std::uint32_t i = 0; i < effect.lead_count; ++i) before.copy(from[i], to[i]);
+  }
+  to->insns += open_;
+  open_ = (count == 0 ? open_ : 0) + effect.tail_insns;
+  returned_to_ = effect.returns ? &to[std::size_t{count} - 1].to.value : &nowhere_;
+  if (!kSteady) untold_ = untold_ && !effect.decides;
+  return to + count;
 }
 
 template <bool kTimed>
-[[gnu::always_inline]] inline void StretchRecords::expand(std::size_t i, Buffer& out) {
-  if ((words_[i] & kPathFirst) != 0) next_packet<kTimed>(first_packet_);
-  const Effect& effect = effect_at(i);
-  if (returned_to_ != nullptr) returned_to_->value = effect.start;
-  returned_to_ = nullptr;
-  if (effect.record_count == 0) {
-    open_ += effect.insns;
-  } else {
-    const BranchRecord* from = records_ + effect.first_record;
-    BranchRecord* to = out.room(effect.record_count);
-    copy_records(from, effect.record_count, now_, to);
-    if (untold_) [[unlikely]]
-      copy_records(from, effect.lead_count, before_, to);
-    to->insns += open_;
-    open_ = effect.tail_insns;
-    if (effect.returns) returned_to_ = &to[effect.record_count - 1].to;
-    out.grow(effect.record_count);
-  }
-  untold_ = untold_ && !effect.decides;
-}
-
-template <bool kTimed>
-[[gnu::always_inline]] inline void StretchRecords::next_packet(bool first) {
+void StretchRecords::next_packet() {
+  bool first = packet_count_++ == 0;
   if (kTimed) {
     before_ = now_;
     times_.next();
@@ -175,7 +163,6 @@ template <bool kTimed>
     now_ = {not_before(start.before.ticks, ticks), first && start.fresh_time};
     untold_ = first;
   }
-  first_packet_ = false;
 }
 
 }  // namespace tailtrace::pt

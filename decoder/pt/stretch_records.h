@@ -29,8 +29,11 @@ class StretchRecords {
 
   bool done() const { return next_ == words_.size(); }
 
-  // Appends the records of the next `count` words; fewer are left at the end.
-  void take(std::size_t count, std::vector<BranchRecord>& out);
+  // What one word makes, and what may be written behind the last record that counts.
+  static constexpr std::size_t kSlack = 512;
+
+  // Writes the records of the next words, as long as `to` has kSlack places left; how many.
+  std::size_t take(std::span<BranchRecord> to);
 
   // Behind what was taken: where control stands, and what was executed since the last record.
   Address at() const { return done() ? stretch_.end.at : Address{effect_at(next_).start}; }
@@ -59,28 +62,31 @@ class StretchRecords {
     bool at_branch_ = false, fresh_ = false, exact_ = false;
   };
 
-  // Records are put together in the first cache before they are appended.
-  class Buffer;
+  // What a packet's time makes of the second half of a record.
+  struct Stamp;
 
   const Effect& effect_at(std::size_t i) const { return effects_[words_[i] & kPathEffect]; }
   template <bool kTimed>
-  void expand_all(std::size_t end, Buffer& out);
+  BranchRecord* expand_all(BranchRecord* to, const BranchRecord* full);
+  template <bool kSteady>
+  BranchRecord* expand(const Effect& effect, const Stamp& stamp, BranchRecord* to);
   template <bool kTimed>
-  void expand(std::size_t i, Buffer& out);
-  template <bool kTimed>
-  void next_packet(bool first);
+  void next_packet();
+  bool is_steady() const { return packet_count_ > 1 && !untold_; }
 
   const Stretch& stretch_;
   const std::span<const std::uint32_t> words_;
   const Effect* const effects_;
   const BranchRecord* const records_;
+  const std::size_t record_count_;
   PacketTimes times_;
   std::size_t next_ = 0;
   std::uint32_t open_ = 0;
   PacketTime before_, now_;  // of the packet before, and of the one that makes words
-  bool first_packet_ = true;
-  bool untold_ = false;             // the packet has not told a branch yet
-  Address* returned_to_ = nullptr;  // of a return in the buffer: where the next effect starts
+  std::size_t packet_count_ = 0;
+  bool untold_ = false;  // the packet has not told a branch yet
+  std::uint64_t nowhere_ = 0;
+  std::uint64_t* returned_to_ = &nowhere_;  // of a return: where the next effect starts
 };
 
 }  // namespace tailtrace::pt

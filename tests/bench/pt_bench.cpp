@@ -191,10 +191,9 @@ Work run_expansion(const PtInput& input, std::span<const SegmentPath> paths,
                    std::vector<BranchRecord>& out) {
   Work work;
   for (const SegmentPath& path : paths) {
-    out.clear();
-    path.records(input.trace, input.config, out);
+    if (out.size() < path.room()) out.resize(path.room());
     work.insns += path.totals().insns;
-    work.branches += out.size();
+    work.branches += path.records(input.trace, input.config, std::span(out));
   }
   return work;
 }
