@@ -120,7 +120,8 @@ Result<void> Proxy::wait() {
   polled_.push_back({debugger_ ? debugger_->in() : listener_.fd(), POLLIN, 0});
   below_.link().add_poll(polled_);
   if (debugger_ && debugger_->wants_to_write()) polled_.push_back({debugger_->out(), POLLOUT, 0});
-  int timeout_ms = owed_ == Owed::kNothing && below_.has_notification() ? 0 : -1;
+  bool has_work = owed_ == Owed::kNothing && (asked_last_ || below_.has_notification());
+  int timeout_ms = has_work ? 0 : -1;
   if (::poll(polled_.data(), polled_.size(), timeout_ms) >= 0) return {};
   if (errno != EINTR) return fail(system_error("cannot wait for the debugger"));
   for (pollfd& one : polled_) one.revents = 0;
@@ -273,9 +274,11 @@ Result<bool> Proxy::take_server_frames() {
 // A few at a time: threads that go by steps send them without end, and the debugger wants to be
 // heard too.
 Result<void> Proxy::take_notifications() {
+  asked_last_ = false;
   for (int n = 0; n < kNotificationsPerTurn && owed_ == Owed::kNothing; ++n) {
     auto notification = below_.take_notification();
     if (!notification) break;
+    asked_last_ = true;
     if (auto taken = non_stop_.on_notification(*notification); !taken) return taken;
   }
   if (debugger_) {

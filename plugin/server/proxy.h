@@ -106,6 +106,7 @@ class Proxy {
   bool has_thread_events_ = false, thread_events_on_ = false;  // in non-stop
   bool hides_next_stop_ = false;             // the debugger that asked for it is gone
   std::deque<std::string> waiting_packets_;  // came while the server below owed something
+  bool asked_last_ = false;  // what the server below said with its answers is not looked at yet
 
   Owed owed_ = Owed::kNothing;
   std::string owed_for_;            // the packet that it is owed for

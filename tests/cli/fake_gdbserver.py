@@ -2,7 +2,8 @@
 """A server below that does what its environment tells, for what a real one would rarely do.
 
 FAKE_GDBSERVER is a JSON object: `silent` (never answers), `answers` (by packet: the payload, or
-null for none at all, or "exit:N" to end there), `raw` (by packet: bytes to write as they are).
+null for none at all, or "exit:N" to end there), `raw` (by packet: bytes to write as they are, or a
+list of them, one for each time, until there are no more).
 What is in neither is answered with an empty packet.
 """
 
@@ -45,8 +46,9 @@ def main():
         if plan.get("silent") or packet == "\x03":
             continue
         name = packet if packet in answers else packet.split(":")[0]
-        if packet in plan.get("raw", {}):
-            os.write(1, plan["raw"][packet].encode("latin-1"))
+        raw = plan.get("raw", {}).get(packet, [])
+        if raw:
+            os.write(1, (raw.pop(0) if isinstance(raw, list) else raw).encode("latin-1"))
             continue
         answer = answers.get(name, "")
         if answer is None:

@@ -325,6 +325,19 @@ class ServerBelow(cases.CommandCase):
                 server.process.terminate()
                 self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
 
+    def test_a_stop_that_comes_with_an_answer_to_us_is_fetched(self):
+        stop = rsp.frame("Stop:T05thread:p1.1;").decode().replace("$", "%")
+        done = rsp.frame("OK").decode()
+        # More at once than are dealt with in one turn; the last one comes while nobody listens.
+        server = self.serve(answers={"QNonStop:1": "OK", "vStopped": "exit:6"},
+                            raw={"qOffsets": rsp.frame("").decode() + 17 * stop,
+                                 "vStopped": 16 * [done] + [done + stop]})
+        debugger = self.connect(server)
+        debugger.greet()
+        debugger.ask("QNonStop:1")
+        self.assertEqual(debugger.ask("qOffsets"), "")
+        self.assertEqual(server.wait(), 6)
+
     def test_selecting_a_thread_that_is_gone_selects_no_other(self):
         server = self.serve(answers={f"Hg{THREAD}": "OK", "Hgp64.65": "E01", "g": "0" * 1088,
                                      "Z0,1,1": "OK"})
