@@ -24,6 +24,9 @@ class ClockWriter {
   ClockWriter(PacketWriter& out, SynthesisTiming timing, const TimingConfig& config)
       : out_(out), timing_(timing), config_(config) {}
 
+  // The time at which the trace begins. REQUIRES: before all else.
+  void begin(std::uint64_t time) { time_ = time; }
+
   // What must be sent before a packet of this time. Times that do not grow, and 0, say nothing.
   void tell(std::uint64_t time);
 

@@ -113,6 +113,9 @@ class Synthesizer {
 
 Result<Bytes> Synthesizer::run(std::span<const BranchRecord> records, Address begin) {
   at_ = begin;
+  // The first PSB tells it too: tools may not begin at one without.
+  auto timed = std::ranges::find_if(records, [](const BranchRecord& r) { return r.time != 0; });
+  if (timed != records.end()) clock_.begin(timed->time);
   std::uint64_t period = options_.psb_period_bytes != 0 ? options_.psb_period_bytes : ~0ull;
   sync();
   for (const BranchRecord& record : records) {
@@ -136,6 +139,7 @@ void Synthesizer::step(const BranchRecord& record) {
   switch (record.kind) {
     case RecordKind::kEnable:
       if (tracing_) stop_here();
+      clock_.tell(record.time);
       break;
     case RecordKind::kDisable:
       end(record);

@@ -41,6 +41,10 @@ class Engine {
   // was made by a recorded process.
   virtual bool was_born_recorded(ThreadId) const { return false; }
 
+  // Whether a snapshot of a few records costs so little that it can be taken at each stop, and the
+  // records do not show stops by themselves.
+  virtual bool can_mark_stops() const { return false; }
+
   // Where a thread stands while it is stopped.
   struct Stop {
     Address pc;            // the instruction to be executed next

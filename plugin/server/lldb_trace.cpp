@@ -1,12 +1,12 @@
 #include "plugin/server/lldb_trace.h"
 
 #include <fmt/format.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 #include <bit>
 #include <nlohmann/json.hpp>
 
-#include "decoder/pt/synthesis.h"
 #include "plugin/server/program_type.h"
 
 namespace tailtrace {
@@ -15,29 +15,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "jLLDBTrace";
-constexpr std::uint64_t kInsnsPerPtByte = 5;  // on average
 constexpr std::uint64_t kMaxRingRecords = 1 << 22;
 // LLDB's own server says 5 MiB when it is not told.
 constexpr std::uint64_t kProcessLimit_bytes = 5 << 20;
-// A decoder loses what is left of a stretch between two PSBs when it finds an error in it.
-constexpr std::uint64_t kPsbPeriod_bytes = 64 << 10;
-constexpr int kPsbPeriodShift = 11;
-
-// LLDB asks for /proc/cpuinfo and does not decode without these four values. The trace is no
-// processor's: any that its decoder knows will do.
-constexpr std::string_view kProcessor =
-    "vendor_id\t: GenuineIntel\n"
-    "cpu family\t: 6\n"
-    "model\t\t: 85\n"
-    "model name\t: tailtrace\n"
-    "stepping\t: 4\n";
-
-constexpr const char* kTraceKind = "iptTrace";
-constexpr const char* kProcessorKind = "procfsCpuInfo";
-
-bool has_times(const std::vector<BranchRecord>& records) {
-  return std::ranges::any_of(records, [](const BranchRecord& r) { return r.time != 0; });
-}
+constexpr std::size_t kMaxPauses = 1 << 16;  // of a thread
+constexpr std::string_view kNoRoom =
+    "can't be traced as the process trace size limit has been reached. "
+    "Consider retracing with a higher limit.";
 
 std::string thread_error(ThreadId thread, std::string_view what) {
   return fmt::format("Thread {} {}", thread.tid, what);
@@ -109,8 +93,7 @@ void LldbTrace::forget_gone(const std::vector<ThreadId>& threads) {
   auto is_gone = [&](const auto& entry) {
     return std::ranges::find(threads, entry.first) == threads.end();
   };
-  std::erase_if(settings_, is_gone);
-  std::erase_if(made_, is_gone);
+  std::erase_if(traced_, is_gone);
   if (process_ && (threads.empty() || threads.front().pid != process_->pid)) process_.reset();
 }
 
@@ -145,27 +128,35 @@ Result<std::string> LldbTrace::start_threads(const LldbTraceStart& start) {
 Result<std::string> LldbTrace::start_process(const LldbTraceStart& start) {
   auto known = threads();
   if (!known) return fail(std::move(known.error()));
-  if (process_) return refuse("Process currently traced. Stop process tracing first");
-  if (start.per_cpu)
-    return fail(ErrorCode::kUsage, "cannot trace for each processor",
-                fmt::format("the `{}` engine records threads", recorder_.engine().name()),
-                "process trace start, without --per-cpu-tracing");
-  if (known->empty()) return refuse("There is no process to trace");
+  if (auto ok = check_process(start, *known); !ok) return fail(std::move(ok.error()));
   ProcessTrace process;
   process.pid = known->front().pid;
-  process.settings = {start.trace_size_bytes, start.times, start.psb_period};
+  process.settings = {start.trace_size_bytes, start.times || start.per_cpu, start.psb_period};
   process.limit_bytes = start.process_limit_bytes.value_or(kProcessLimit_bytes);
-  if (process.limit_bytes / start.trace_size_bytes < known->size())
-    return refuse(
-        "The process can't be traced because the process trace size limit has been reached. "
-        "Consider retracing with a higher limit.");
+  process.per_cpu = start.per_cpu;
+  process_ = std::move(process);
   for (ThreadId thread : *known) {
     if (is_traced(thread)) continue;
-    if (auto started = start_thread(thread, process.settings); !started)
-      return fail(std::move(started.error()));
+    auto started = start_thread(thread, process_->settings);
+    if (started) continue;
+    process_.reset();
+    return fail(std::move(started.error()));
   }
-  process_ = std::move(process);
+  process_->looked_at = recorder_.met();
   return "OK";
+}
+
+Result<void> LldbTrace::check_process(const LldbTraceStart& start,
+                                      const std::vector<ThreadId>& threads) {
+  if (process_) return refuse("Process currently traced. Stop process tracing first");
+  if (threads.empty()) return refuse("There is no process to trace");
+  if (start.per_cpu && std::ranges::any_of(threads, [&](ThreadId t) { return is_traced(t); }))
+    return refuse("Threads currently traced. Stop tracing them first.");
+  std::uint64_t limit_bytes = start.process_limit_bytes.value_or(kProcessLimit_bytes);
+  if (limit_bytes / start.trace_size_bytes >= threads.size()) return {};
+  return refuse(
+      "The process can't be traced because the process trace size limit has been reached. "
+      "Consider retracing with a higher limit.");
 }
 
 Result<void> LldbTrace::start_thread(ThreadId id, const Settings& settings) {
@@ -173,17 +164,20 @@ Result<void> LldbTrace::start_thread(ThreadId id, const Settings& settings) {
   recorder_.set_ring_records(std::max(
       options_.ring_records, std::min(std::bit_ceil(settings.trace_size_bytes), kMaxRingRecords)));
   bool known = recorder_.find(id) != nullptr;
+  bool again = process_ && process_->left_out.erase(id) != 0;
   auto thread = recorder_.start(id);
   if (!thread) return fail(std::move(thread.error()));
-  if (!known && !options_.since_start && !(*thread)->begun_before_enabled) {
-    auto snapshot = recorder_.snapshot(**thread);
-    if (!snapshot) return fail(std::move(snapshot.error()));
-    (*thread)->begin = end_mark(*snapshot);
+  if (again || (!known && !options_.since_start && !(*thread)->begun_before_enabled)) {
+    auto here = recorder_.mark(**thread);
+    if (!here) return fail(std::move(here.error()));
+    (*thread)->begin = *here;
   }
   (*thread)->enabled = BtraceFormat::kPt;
   (*thread)->buffer_size_bytes = settings.trace_size_bytes;
   (*thread)->begun_before_enabled |= options_.since_start;
-  settings_[id] = settings;
+  Traced traced{settings, __rdtsc(), {}, 0, {}, {}};
+  if (process_) traced.cpu = process_->next_cpu++;
+  traced_.insert_or_assign(id, std::move(traced));
   return {};
 }
 
@@ -192,6 +186,9 @@ Result<std::string> LldbTrace::stop(std::string_view json) {
   if (!tids) return fail(std::move(tids.error()));
   auto known = threads();
   if (!known) return fail(std::move(known.error()));
+  if (*tids && process_ && process_->per_cpu)
+    return refuse(
+        "Can't stop tracing an individual thread when per-cpu process tracing is enabled.");
   for (ThreadId thread : *known) {
     bool meant = !*tids || std::ranges::find(**tids, thread.tid) != (*tids)->end();
     if (!meant) continue;
@@ -200,111 +197,98 @@ Result<std::string> LldbTrace::stop(std::string_view json) {
       continue;
     }
     if (auto stopped = stop_thread(thread); !stopped) return fail(std::move(stopped.error()));
-    if (process_) process_->left_out.insert(thread);
   }
-  if (!*tids) process_.reset();
+  if (*tids) return "OK";
+  if (auto stopped = stop_left_out(); !stopped) return fail(std::move(stopped.error()));
   return "OK";
 }
 
+// While the process is traced the threads that it makes are to be met, whoever makes them.
 Result<void> LldbTrace::stop_thread(ThreadId thread) {
-  settings_.erase(thread);
-  made_.erase(thread);
-  return recorder_.stop(thread);
+  traced_.erase(thread);
+  if (!process_) return recorder_.stop(thread);
+  recorder_.find(thread)->enabled.reset();
+  process_->left_out.insert(thread);
+  return {};
+}
+
+// The end of a process's trace.
+Result<void> LldbTrace::stop_left_out() {
+  if (!process_) return {};
+  std::vector<ThreadId> rest;
+  recorder_.for_each([&](RecordedThread& thread) {
+    if (thread.id.pid == process_->pid && !thread.enabled) rest.push_back(thread.id);
+  });
+  for (ThreadId thread : rest)
+    if (auto stopped = recorder_.stop(thread); !stopped) return stopped;
+  for (ThreadId thread : process_->left_out) traced_.erase(thread);
+  process_.reset();
+  return {};
+}
+
+// Whether the process's trace may become larger by a thread.
+bool LldbTrace::has_room() const {
+  std::uint64_t held_bytes = process_->settings.trace_size_bytes;
+  for (const auto& [id, traced] : traced_) held_bytes += traced.settings.trace_size_bytes;
+  return held_bytes <= process_->limit_bytes;
 }
 
 // Threads that were made since the process is traced.
 Result<void> LldbTrace::meet_new_threads(const std::vector<ThreadId>& threads,
                                          std::vector<std::string>& warnings) {
   if (!process_) return {};
-  std::uint64_t held_bytes = 0;
-  for (const auto& [id, settings] : settings_) held_bytes += settings.trace_size_bytes;
   for (ThreadId thread : threads) {
     if (is_traced(thread) || process_->left_out.contains(thread)) continue;
-    if (held_bytes + process_->settings.trace_size_bytes > process_->limit_bytes) {
-      warnings.push_back(thread_error(thread,
-                                      "is not traced: the process trace size limit has been "
-                                      "reached"));
+    if (!has_room()) {
+      warnings.push_back(thread_error(thread, kNoRoom));
       continue;
     }
-    if (auto started = start_thread(thread, process_->settings); !started) {
-      if (started.error().code == ErrorCode::kGone) return started;
+    auto started = start_thread(thread, process_->settings);
+    if (!started && started.error().code == ErrorCode::kGone) return started;
+    if (!started)
       warnings.push_back(thread_error(thread, "is not traced: " + started.error().to_line()));
-    } else {
-      held_bytes += process_->settings.trace_size_bytes;
-    }
   }
   return {};
 }
 
-Result<std::string> LldbTrace::state(std::string_view json) {
-  if (auto ok = parse_lldb_trace_state(json); !ok) return fail(std::move(ok.error()));
-  auto known = threads();
-  if (!known) return fail(std::move(known.error()));
-  std::vector<std::string> warnings;
-  if (auto met = meet_new_threads(*known, warnings); !met) return fail(std::move(met.error()));
-  Json traced = Json::array();
-  bool times = false;
-  for (ThreadId id : *known) {
-    if (!is_traced(id)) continue;
-    auto made = make(*recorder_.find(id));
-    if (!made) return fail(std::move(made.error()));
-    times |= (*made)->has_times;
-    traced.push_back(
-        {{"tid", id.tid},
-         {"binaryData", Json::array({{{"kind", kTraceKind}, {"size", (*made)->bytes.size()}}})}});
+Result<std::optional<std::string>> LldbTrace::untraceable_thread() {
+  if (!process_ || process_->looked_at == recorder_.met()) return std::optional<std::string>();
+  std::vector<ThreadId> fresh;
+  recorder_.for_each([&](RecordedThread& thread) {
+    if (thread.id.pid == process_->pid && !thread.enabled &&
+        !process_->left_out.contains(thread.id))
+      fresh.push_back(thread.id);
+  });
+  for (ThreadId thread : fresh) {
+    if (!has_room()) {
+      process_->left_out.insert(thread);
+      return std::optional(fmt::format("T00thread:{};reason:processor trace;description:{};",
+                                       rsp::format_thread(thread),
+                                       to_hex(as_bytes(thread_error(thread, kNoRoom)))));
+    }
+    if (auto started = start_thread(thread, process_->settings);
+        !started && started.error().code == ErrorCode::kGone)
+      return fail(std::move(started.error()));
   }
-  Json state = {
-      {"tracedThreads", std::move(traced)},
-      {"processBinaryData", Json::array({{{"kind", kProcessorKind}, {"size", kProcessor.size()}}})},
-      // Not in LLDB's document, and yet it does without the whole state without it.
-      {"usingCgroupFiltering", false}};
-  if (!warnings.empty()) state["warnings"] = warnings;
-  if (times) {
-    perf::TimeConversion conversion = clock_.conversion();
-    state["tscPerfZeroConversion"] = {{"timeMult", conversion.mult},
-                                      {"timeShift", conversion.shift},
-                                      {"timeZero", conversion.zero_ns}};
+  process_->looked_at = recorder_.met();
+  return std::optional<std::string>();
+}
+
+void LldbTrace::stopped() { stopped_at_ = __rdtsc(); }
+
+Result<void> LldbTrace::runs() {
+  if (!recorder_.engine().can_mark_stops()) return {};
+  for (auto& [id, traced] : traced_) {
+    RecordedThread* thread = recorder_.find(id);
+    if (thread == nullptr || !thread->enabled) continue;
+    auto here = recorder_.mark(*thread);
+    if (!here && here.error().code == ErrorCode::kGone) continue;  // the thread
+    if (!here) return fail(std::move(here.error()));
+    if (traced.pauses.size() >= kMaxPauses)
+      traced.pauses.erase(traced.pauses.begin(), traced.pauses.begin() + kMaxPauses / 2);
+    traced.pauses.push_back({*here, std::max(stopped_at_, traced.since), __rdtsc()});
   }
-  return state.dump();
-}
-
-std::uint64_t LldbTrace::instructions_for(const Settings& settings) const {
-  return std::max(options_.handover_instructions_lldb, settings.trace_size_bytes * kInsnsPerPtByte);
-}
-
-// The bytes of a thread as it stands.
-Result<const LldbTrace::Made*> LldbTrace::make(RecordedThread& thread) {
-  auto shown = recorder_.visible(thread);
-  if (!shown) return fail(std::move(shown.error()));
-  HistoryMark end = end_mark(*shown);
-  auto known = made_.find(thread.id);
-  if (known != made_.end() && known->second.end == end) return &known->second;
-  ThreadSnapshot newest = of_this_program(std::move(*shown));
-  const Settings& settings = settings_[thread.id];
-  Made made{end, {}, settings.times && has_times(newest.records)};
-  pt::SynthesisOptions options;
-  options.newest_instructions = instructions_for(settings);
-  options.newest_code = true;
-  // LLDB repeats an instruction at each PSB that comes while tracing is on.
-  options.pause_at_psb = true;
-  options.psb_period_bytes =
-      settings.psb_period ? 1ull << (*settings.psb_period + kPsbPeriodShift) : kPsbPeriod_bytes;
-  if (made.has_times) options.timing = pt::SynthesisTiming::kTsc;
-  auto bytes = pt::synthesize(newest.records, *newest.code, newest.first_epoch, options);
-  if (!bytes) return fail(std::move(bytes.error()));
-  made.bytes.assign(bytes->begin(), bytes->end());
-  return &made_.insert_or_assign(thread.id, std::move(made)).first->second;
-}
-
-Result<std::string> LldbTrace::data(std::string_view json) {
-  auto wanted = parse_lldb_trace_data(json);
-  if (!wanted) return fail(std::move(wanted.error()));
-  if (wanted->kind == kProcessorKind) return std::string(kProcessor);
-  if (wanted->kind != kTraceKind || !wanted->thread)
-    return refuse(fmt::format("There is no data of kind `{}`", wanted->kind.substr(0, 40)));
-  for (const auto& [id, made] : made_)
-    if (id.tid == *wanted->thread) return made.bytes;
-  return refuse(fmt::format("Thread {} not currently traced", *wanted->thread));
+  return {};
 }
 
 }  // namespace tailtrace

@@ -4,6 +4,9 @@
 //
 // A thread is recorded for LLDB or for GDB, one at a time; both see the same history of it.
 //
+// Traces by processor (`--per-cpu-tracing`): each thread has a processor of its own, numbered in
+// the order in which threads were met, which switches to it when its recording begins.
+//
 // Threading: one thread at a time.
 #pragma once
 
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "plugin/server/lldb_clock.h"
+#include "plugin/server/lldb_pauses.h"
 #include "plugin/server/lldb_requests.h"
 #include "plugin/server/recorder.h"
 #include "plugin/server/serve.h"
@@ -33,6 +37,16 @@ class LldbTrace {
   // QEnableErrorStrings: LLDB shows the text of an error to its user.
   void enable_error_texts() { has_error_texts_ = true; }
 
+  // LLDB is told of a stop.
+  void stopped();
+  // LLDB lets the program run. REQUIRES: the server below owes no answer. Errors: kGone.
+  Result<void> runs();
+
+  // A stop reply for a thread that the program has made, and that cannot be traced within the
+  // limit of the process; each is told once. Only where an engine needs steps is it known in time.
+  // REQUIRES: as runs(). Errors: kGone.
+  Result<std::optional<std::string>> untraceable_thread();
+
  private:
   struct Settings {
     std::uint64_t trace_size_bytes = 0;
@@ -44,13 +58,25 @@ class LldbTrace {
     std::int32_t pid = 0;
     Settings settings;
     std::uint64_t limit_bytes = 0;
-    std::set<ThreadId> left_out;  // stopped one by one since
+    bool per_cpu = false;
+    std::set<ThreadId> left_out;  // stopped one by one since, or beyond the limit
+    std::uint64_t next_cpu = 0;
+    std::uint64_t looked_at = 0;  // of the threads that the recorder has met
   };
   // What a thread's bytes are made of, so that they are made once for each stop.
   struct Made {
     HistoryMark end;
     std::string bytes;
     bool has_times = false;
+    std::uint64_t oldest = 0, newest = 0;  // ticks of the clock; 0: none
+  };
+  struct Traced {
+    Settings settings;
+    std::uint64_t since = 0;  // when it was started, in ticks
+    std::vector<Pause> pauses;
+    std::uint64_t cpu = 0;  // of a trace by processor
+    std::optional<Made> made;
+    std::string switches;  // of that processor, as in the state that was told last
   };
 
   Result<std::string> dispatch(std::string_view packet);
@@ -61,12 +87,16 @@ class LldbTrace {
   Result<std::string> data(std::string_view json);
 
   Result<std::string> start_process(const LldbTraceStart& start);
+  Result<void> check_process(const LldbTraceStart& start, const std::vector<ThreadId>& threads);
   Result<std::string> start_threads(const LldbTraceStart& start);
   Result<void> start_thread(ThreadId thread, const Settings& settings);
   Result<void> stop_thread(ThreadId thread);
+  Result<void> stop_left_out();
   Result<void> meet_new_threads(const std::vector<ThreadId>& threads,
                                 std::vector<std::string>& warnings);
-  Result<const Made*> make(RecordedThread& thread);
+  bool has_room() const;
+  Result<const Made*> make(RecordedThread& thread, Traced& traced);
+  std::string made_of(const ThreadSnapshot& snapshot, const Settings& settings, bool times) const;
 
   bool is_traced(ThreadId thread);
   std::uint64_t instructions_for(const Settings& settings) const;
@@ -80,8 +110,8 @@ class LldbTrace {
   LldbClock clock_;
   bool has_error_texts_ = false;
   std::optional<ProcessTrace> process_;
-  std::map<ThreadId, Settings> settings_;
-  std::map<ThreadId, Made> made_;
+  std::map<ThreadId, Traced> traced_;
+  std::uint64_t stopped_at_ = 0;  // when LLDB was told of the newest stop, in ticks
 };
 
 }  // namespace tailtrace

@@ -300,6 +300,7 @@ Result<void> Proxy::on_packet(std::string packet) {
   if (auto noted = note_request(packet); !noted) return noted;
   if (is_resume(packet)) {
     if (auto noted = note_resume(); !noted) return noted;
+    if (auto noted = lldb_trace_.runs(); !noted) return noted;
     owed_ = Owed::kStop;
     return stepper_.resume(packet, run_choice_);
   }
@@ -390,11 +391,19 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     if (lldb_server_.is_step(*stop)) stop->reasons = 0;
     lldb_server_.note_others(*stop);
     told = lldb_server_.stop_for_debugger(told, *stop, judge_.interrupted());
+    auto untraceable = lldb_trace_.untraceable_thread();
+    if (!untraceable) return fail(std::move(untraceable.error()));
+    if (*untraceable) judge_.set_interrupted(true);
     auto verdict = stepper_.stopped(*stop);
     if (!verdict) return fail(std::move(verdict.error()));
     if (*verdict == Stepper::Verdict::kGoesOn) return {};
+    if (*untraceable && judge_.was_interruption()) {
+      told = std::move(**untraceable);
+      stop = rsp::parse_stop_reply(told);
+    }
     note_stop(*stop);
     judge_.set_interrupted(false);
+    lldb_trace_.stopped();
     lldb_server_.told(told);
     owed_ = Owed::kNothing;
     if (!std::exchange(hides_next_stop_, false)) reply(told);

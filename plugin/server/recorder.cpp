@@ -36,6 +36,7 @@ Result<RecordedThread*> Recorder::start_running(ThreadId id) {
   thread.id = id;
   thread.begun_before_enabled = engine_.was_born_recorded(id);
   if (kept_ != nullptr) kept_->note_process(id.pid);
+  ++met_;
   return &threads_.emplace(id, std::move(thread)).first->second;
 }
 
@@ -49,6 +50,7 @@ void Recorder::thread_created(ThreadId id, Address pc) {
   thread.pc_known = true;
   thread.begun_before_enabled = true;
   threads_.emplace(id, std::move(thread));
+  ++met_;
 }
 
 void Recorder::keep(const RecordedThread& thread) {
@@ -90,6 +92,14 @@ Result<ThreadSnapshot> Recorder::snapshot(RecordedThread& thread) {
   auto stop = settle(thread);
   if (!stop) return fail(std::move(stop.error()));
   return engine_.snapshot(thread.id, *stop, ~0ull);
+}
+
+Result<HistoryMark> Recorder::mark(RecordedThread& thread) {
+  auto stop = settle(thread);
+  if (!stop) return fail(std::move(stop.error()));
+  auto newest = engine_.snapshot(thread.id, *stop, 1);
+  if (!newest) return fail(std::move(newest.error()));
+  return end_mark(*newest);
 }
 
 Result<ThreadSnapshot> Recorder::visible(RecordedThread& thread) {

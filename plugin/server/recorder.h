@@ -63,6 +63,8 @@ class Recorder {
   }
 
   bool empty() const { return threads_.empty(); }
+  // How many threads were met so far.
+  std::uint64_t met() const { return met_; }
   // Null when the thread is not recorded.
   RecordedThread* find(ThreadId thread);
   bool records_process(std::int32_t pid) const;
@@ -104,6 +106,8 @@ class Recorder {
   Result<Engine::Stop> settle(RecordedThread& thread);
   // Everything recorded of a stopped thread. Errors: kGone.
   Result<ThreadSnapshot> snapshot(RecordedThread& thread);
+  // Where a stopped thread stands in its history. Errors: kGone.
+  Result<HistoryMark> mark(RecordedThread& thread);
   // The part of it that the debugger may see: since its `begin`. Errors: kGone.
   Result<ThreadSnapshot> visible(RecordedThread& thread);
 
@@ -125,6 +129,7 @@ class Recorder {
   Engine& engine_;
   StepEngine* step_;
   std::map<ThreadId, RecordedThread> threads_;
+  std::uint64_t met_ = 0;
   RecordedThread* last_ = nullptr;  // found last
   KeptRecording* kept_ = nullptr;
 };

@@ -19,7 +19,8 @@ constexpr int kSig32 = 32, kSig33 = 33;
 
 Result<Judgement> StopJudge::judge(const StopReply& reply, const Circumstances& circumstances) {
   auto judgement = judge_alone(reply, circumstances);
-  if (judgement && *judgement == Judgement::kGoOn && interrupted_) return Judgement::kReport;
+  was_interruption_ = judgement && *judgement == Judgement::kGoOn && interrupted_;
+  if (was_interruption_) return Judgement::kReport;
   return judgement;
 }
 

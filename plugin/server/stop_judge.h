@@ -43,6 +43,8 @@ class StopJudge {
   // stops it next is reported. False: it has been told of a stop.
   void set_interrupted(bool on) { interrupted_ = on; }
   bool interrupted() const { return interrupted_; }
+  // Whether the last stop was reported for that alone.
+  bool was_interruption() const { return was_interruption_; }
 
  private:
   Result<Judgement> judge_alone(const rsp::StopReply& reply, const Circumstances& circumstances);
@@ -53,7 +55,7 @@ class StopJudge {
   Below& below_;
   Recorder& recorder_;
   std::array<bool, 256> passed_{};
-  bool reports_threads_ = false, interrupted_ = false;
+  bool reports_threads_ = false, interrupted_ = false, was_interruption_ = false;
 };
 
 }  // namespace tailtrace

@@ -229,7 +229,10 @@ def main():
         print(output)
     for number, (_, expected) in enumerate(dialogue.steps):
         answer = answers[number] if number < len(answers) else ""
-        wrong = complaint(answer, [line.replace("{engine}", options.engine) for line in expected])
+        words = {"{engine}": options.engine, "{folder}": folder}
+        for word, meant in words.items():
+            expected = [line.replace(word, meant) for line in expected]
+        wrong = complaint(answer, expected)
         if wrong:
             with tempfile.NamedTemporaryFile("w", prefix="tailtrace-dialogue-", suffix=".txt",
                                              delete=False) as kept:

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 
@@ -44,7 +45,8 @@ struct StepEngine::Recording {
   Address next;                 // where the thread is
   bool begun = false;           // a kEnable was written
 
-  void push(const BranchRecord& record) {
+  void push(BranchRecord record) {
+    record.time = __rdtsc();
     writer.push(record);
     run_insns = 0;
     next = record.to;

@@ -33,6 +33,7 @@ class StepEngine final : public Engine {
   Result<void> start(ThreadId thread) override;
   Result<void> stop(ThreadId thread) override;
   bool is_recording(ThreadId thread) const override;
+  bool can_mark_stops() const override { return true; }
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 

@@ -47,6 +47,7 @@ class QemuPrograms final : public Engine {
   Result<void> stop(ThreadId thread) override;
   bool is_recording(ThreadId thread) const override;
   bool was_born_recorded(ThreadId thread) const override;
+  bool can_mark_stops() const override { return true; }
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 
