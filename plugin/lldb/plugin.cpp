@@ -1,20 +1,22 @@
 // liblldb-tailtrace.so: `plugin load` adds the command `tailtrace` to LLDB.
 //
-// Whatever the commands show comes from the debug server, where the history is; they are words for
-// its answers and LLDB's way to ask.
+// What the commands show comes from the debug server, where the history is; they are words for its
+// answers and LLDB's way to ask. Questions to a whole recording go to the command line.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "plugin/lldb/back.h"
+#include "plugin/lldb/override.h"
+#include "plugin/lldb/recording.h"
 #include "plugin/lldb/search.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
 
-using Words = std::vector<std::string>;
-
 constexpr std::uint64_t kPage = 10;
+constexpr std::size_t kMany = 64;  // options and words of the command line
 
 struct Row {
   const char* name;
@@ -62,29 +64,84 @@ Result<void> live(Session& session, const Words&) {
   return newest ? go_to(session, *newest + 1) : fail(std::move(newest.error()));
 }
 
+tl::unexpected<Error> misused(Session&, std::string_view name) {
+  return fail(ErrorCode::kUsage, fmt::format("cannot read the words of `tailtrace {}`", name),
+              "they are not what the command takes", fmt::format("help tailtrace {}", name));
+}
+
+// Where a folder is open, or the command line's options are used, the command line answers.
+bool is_for_recording(Session& session, const Words& words) {
+  return has_recording(session) ||
+         std::ranges::any_of(words, [](const std::string& w) { return w.starts_with("--"); });
+}
+
+Result<void> instructions(Session& session, const Words& words) {
+  if (is_for_recording(session, words)) return ask_recording(session, "history", words);
+  return show(session, session.monitor("instruction-history /fs " + joined(words)));
+}
+
+Result<void> calls(Session& session, const Words& words) {
+  if (is_for_recording(session, words)) return ask_recording(session, "calls", words);
+  return show(session, session.monitor("function-call-history " + joined(words)));
+}
+
+Result<void> info(Session& session, const Words& words) {
+  if (is_for_recording(session, words)) return ask_recording(session, "info", words);
+  return show(session, session.monitor("info"));
+}
+
+Result<void> hits_or_ask(Session& session, const Words& words) {
+  if (is_for_recording(session, words)) return ask_recording(session, "hits", words);
+  return words.size() > 2 ? misused(session, "hits") : hits(session, words);
+}
+
+Result<void> last(Session& session, const Words& words) {
+  if (is_for_recording(session, words)) return ask_recording(session, "last", words);
+  return words.size() > 1 ? misused(session, "last") : show_hits(session, words[0], 1);
+}
+
+Result<void> override_or_not(Session& session, const Words& words) {
+  if (words[0] == "on" || words[0] == "off") return override_commands(session, words[0] == "on");
+  return misused(session, "override");
+}
+
 constexpr std::array kRows = {
     Row{"start", "", "Record all threads of the process from here on.", "", 0, 0,
-        [](Session& s, const Words&) { return show(s, s.command("process trace start")); }},
+        [](Session& s, const Words&) { return show(s, s.command("process trace start --tsc")); }},
     Row{"stop", "", "Stop recording, and drop the history.", "", 0, 0,
         [](Session& s, const Words&) { return show(s, s.command("process trace stop")); }},
-    Row{"info", "", "What is recorded of each thread, and by which engine.", "", 0, 0,
-        [](Session& s, const Words&) { return show(s, s.monitor("info")); }},
-    Row{"instructions", "[N | N,M | N,+K | N,-K | -]",
+    Row{"info", "[OPTIONS]", "What is recorded of each thread, and by which engine.", "", 0, kMany,
+        info},
+    Row{"instructions", "[OPTIONS] [N | N,M | N,+K | N,-K | -]",
         "The instructions that led here, loops folded, gaps explained; Enter goes on backwards.",
-        "tailtrace instructions -", 0, 1,
-        [](Session& s, const Words& w) {
-          return show(s, s.monitor("instruction-history /fs " + joined(w)));
-        }},
+        "tailtrace instructions -", 0, kMany, instructions},
     Row{"source", "[COUNT]", "The source lines that led here.", "", 0, 1, source},
-    Row{"calls", "[N | N,M | N,+K | N,-K | -]",
+    Row{"calls", "[OPTIONS] [N | N,M | N,+K | N,-K | -]",
         "The functions that led here, indented by level; Enter goes on backwards.",
-        "tailtrace calls -", 0, 1,
-        [](Session& s, const Words& w) {
-          return show(s, s.monitor("function-call-history " + joined(w)));
-        }},
-    Row{"last", "LOCATION", "When FUNCTION, FILE:LINE or 0xADDRESS was executed last.", "", 1, 1,
-        [](Session& s, const Words& w) { return show_hits(s, w[0], 1); }},
-    Row{"hits", "LOCATION [COUNT]", "When it was executed, the newest times.", "", 1, 2, hits},
+        "tailtrace calls -", 0, kMany, calls},
+    Row{"last", "[OPTIONS] LOCATION", "When FUNCTION, FILE:LINE or 0xADDRESS was executed last.",
+        "", 1, kMany, last},
+    Row{"hits", "[OPTIONS] LOCATION [COUNT]", "When it was executed, the newest times.", "", 1,
+        kMany, hits_or_ask},
+    Row{"why", "[OPTIONS] [LOCATION]", "The branches that decided that it came there.", "", 0,
+        kMany, [](Session& s, const Words& w) { return ask_recording(s, "why", w); }},
+    Row{"find", "[OPTIONS]", "Instructions, gaps and events: by place, kind and time.", "", 0,
+        kMany, [](Session& s, const Words& w) { return ask_recording(s, "find", w); }},
+    Row{"stats", "[OPTIONS]", "What the program was busy with.", "", 0, kMany,
+        [](Session& s, const Words& w) { return ask_recording(s, "stats", w); }},
+    Row{"coverage", "[OPTIONS]", "What was executed, and how often.", "", 0, kMany,
+        [](Session& s, const Words& w) { return ask_recording(s, "coverage", w); }},
+    Row{"diff", "[OPTIONS] OTHER", "Where this run and one in a folder went different ways.", "", 1,
+        kMany, [](Session& s, const Words& w) { return ask_recording(s, "diff", w); }},
+    Row{"export", "--format=FORMAT [OPTIONS]", "Calls for other programs: folded, chrome.", "", 1,
+        kMany, [](Session& s, const Words& w) { return ask_recording(s, "export", w); }},
+    Row{"open", "FOLDER", "Look into a recording: tailtrace's or LLDB's own.", "", 1, 1,
+        [](Session& s, const Words& w) { return open_recording(s, w[0]); }},
+    Row{"close", "", "Turn back from the recording to the process.", "", 0, 0,
+        [](Session& s, const Words&) { return close_recording(s); }},
+    Row{"override", "on | off",
+        "LLDB's `thread trace dump function-calls` and `thread trace export ctf` answer as ours.",
+        "", 1, 1, override_or_not},
     Row{"goto", "POSITION", "Go to a position of the history, as the listings have them.", "", 1, 1,
         go},
     Row{"live", "", "Go back to where the program really stands.", "", 0, 0, live},

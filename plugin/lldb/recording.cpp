@@ -1,0 +1,112 @@
+#include "plugin/lldb/recording.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "plugin/lldb/program.h"
+
+namespace tailtrace::lldb_plugin {
+namespace {
+
+// What each debugger has open.
+std::map<lldb::user_id_t, std::string>& opened() {
+  static std::map<lldb::user_id_t, std::string> folders;
+  return folders;
+}
+
+// A folder that only this user can read, and that goes away.
+class TemporaryFolder {
+ public:
+  static Result<TemporaryFolder> make() {
+    std::error_code error;
+    std::string path = std::filesystem::temp_directory_path(error) / "tailtrace-lldb-XXXXXX";
+    if (error || ::mkdtemp(path.data()) == nullptr)
+      return fail(system_error("cannot make a folder for the recording"));
+    return TemporaryFolder(std::move(path));
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// `error: WHAT` of the program, without its first word: LLDB has it too.
+tl::unexpected<Error> refused(const Answer& answer) {
+  std::string text = answer.err.empty() ? "tailtrace has ended without a word\n" : answer.err;
+  static constexpr std::string_view kPrefix = "error: ";
+  if (text.starts_with(kPrefix)) text.erase(0, kPrefix.size());
+  while (text.ends_with('\n')) text.pop_back();
+  return fail(ErrorCode::kNegative, std::move(text));
+}
+
+Result<std::string> ask(Session& session, const std::string& verb, const std::string& path,
+                        const Words& words) {
+  Words args{verb, path};
+  args.insert(args.end(), words.begin(), words.end());
+  auto answer = run_tailtrace(session.debugger(), args);
+  if (!answer) return fail(std::move(answer.error()));
+  bool is_no = answer->status == static_cast<int>(ErrorCode::kNegative);
+  if (answer->status != 0 && !(is_no && !answer->out.empty())) return refused(*answer);
+  return answer->err + answer->out;
+}
+
+// Where LLDB has the trace, whoever recorded it.
+Result<void> save_into(Session& session, const std::string& path) {
+  auto saved = session.monitor("save " + path);
+  if (saved || saved.error().code != ErrorCode::kNoEngine)
+    return saved ? Result<void>() : fail(std::move(saved.error()));
+  auto by_lldb = session.command("trace save " + path);
+  return by_lldb ? Result<void>() : fail(std::move(saved.error()));
+}
+
+}  // namespace
+
+Result<void> open_recording(Session& session, const std::string& named) {
+  std::error_code error;
+  std::string path = std::filesystem::absolute(named, error);
+  if (error) path = named;
+  if (std::filesystem::path(path).filename() == "trace.json")
+    path = std::filesystem::path(path).parent_path();
+  auto seen = ask(session, "info", path, {});
+  if (!seen) return fail(std::move(seen.error()));
+  opened()[session.debugger().GetID()] = path;
+  session.print(*seen);
+  return {};
+}
+
+Result<void> close_recording(Session& session) {
+  if (opened().erase(session.debugger().GetID()) != 0) return {};
+  return fail(ErrorCode::kNegative, "cannot close a recording", "none is open",
+              "tailtrace open FOLDER");
+}
+
+bool has_recording(Session& session) { return opened().contains(session.debugger().GetID()); }
+
+Result<std::string> answer_of_recording(Session& session, const std::string& verb,
+                                        const Words& words) {
+  if (auto open = opened().find(session.debugger().GetID()); open != opened().end())
+    return ask(session, verb, open->second, words);
+  auto folder = TemporaryFolder::make();
+  if (!folder) return fail(std::move(folder.error()));
+  std::string path = folder->path() + "/recording";
+  if (auto saved = save_into(session, path); !saved) return fail(std::move(saved.error()));
+  return ask(session, verb, path, words);
+}
+
+Result<void> ask_recording(Session& session, const std::string& verb, const Words& words) {
+  auto text = answer_of_recording(session, verb, words);
+  if (!text) return fail(std::move(text.error()));
+  session.print(*text);
+  return {};
+}
+
+}  // namespace tailtrace::lldb_plugin
