@@ -85,13 +85,21 @@ Result<LoadedSnapshot> open_in_bundle(const ThreadSource& wanted) {
               wanted.path + " was replaced while it was read");
 }
 
+// The description of an LLDB bundle: it stands in the bundle's folder, or is named itself.
+std::string lldb_description(const std::string& path) {
+  std::error_code ignored;
+  bool is_named = std::filesystem::path(path).extension() == ".json" &&
+                  std::filesystem::is_regular_file(path, ignored);
+  return is_named ? path : path + "/" + kLldbBundleName;
+}
+
 bool is_lldb_bundle(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path + "/" + kLldbBundleName, ignored);
+  return std::filesystem::is_regular_file(lldb_description(path), ignored);
 }
 
 Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path) {
-  Result<LldbBundle> bundle = read_lldb_bundle(path + "/" + kLldbBundleName);
+  Result<LldbBundle> bundle = read_lldb_bundle(lldb_description(path));
   if (!bundle) return fail(std::move(bundle.error()));
   std::vector<ThreadSource> threads;
   for (const LldbProcess& process : bundle->processes)
@@ -111,7 +119,7 @@ Result<LoadedSnapshot> load_in_lldb_bundle(const LldbBundle& bundle, const LldbP
 }
 
 Result<LoadedSnapshot> open_in_lldb_bundle(const ThreadSource& wanted) {
-  Result<LldbBundle> bundle = read_lldb_bundle(wanted.path + "/" + kLldbBundleName);
+  Result<LldbBundle> bundle = read_lldb_bundle(lldb_description(wanted.path));
   if (!bundle) return fail(std::move(bundle.error()));
   for (const LldbProcess& process : bundle->processes)
     for (const LldbThread& thread : process.threads)
@@ -155,9 +163,10 @@ Result<std::vector<ThreadSource>> recorded_threads(const std::string& named) {
   std::filesystem::path whole(named);
   std::string path = whole.filename() == kLldbBundleName ? whole.parent_path().string() : named;
   if (path.empty()) path = ".";
-  if (!std::filesystem::is_directory(path, error)) return threads_of_stream(path);
-  if (is_bundle(path)) return threads_of_bundle(path);
+  bool is_folder = std::filesystem::is_directory(path, error);
+  if (is_folder && is_bundle(path)) return threads_of_bundle(path);
   if (is_lldb_bundle(path)) return threads_of_lldb_bundle(path);
+  if (!is_folder) return threads_of_stream(path);
   std::vector<std::string> folders = {path};
   if (!is_process_folder(path)) {
     Result<std::vector<std::string>> found = process_folders(path);

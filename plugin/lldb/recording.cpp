@@ -74,8 +74,6 @@ Result<void> open_recording(Session& session, const std::string& named) {
   std::error_code error;
   std::string path = std::filesystem::absolute(named, error);
   if (error) path = named;
-  if (std::filesystem::path(path).filename() == "trace.json")
-    path = std::filesystem::path(path).parent_path();
   auto seen = ask(session, "info", path, {});
   if (!seen) return fail(std::move(seen.error()));
   opened()[session.debugger().GetID()] = path;

@@ -339,7 +339,8 @@ class LldbBundles(cases.CommandCase):
     def test_are_read_like_any_recording(self):
         with tempfile.TemporaryDirectory() as folder:
             self.write(folder)
-            for path in (folder, folder + "/trace.json"):
+            shutil.copy(folder + "/trace.json", folder + "/another_name.json")
+            for path in (folder, folder + "/trace.json", folder + "/another_name.json"):
                 outcome = cases.tailtrace("history", "--json", path)
                 self.assertEqual(outcome.returncode, 0, outcome.stderr)
                 items = json.loads(outcome.stdout)["items"]
