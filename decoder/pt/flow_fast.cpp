@@ -113,14 +113,16 @@ void FastFlow::drop() {
   for (const Rows::State& state : returns) stack_.push(rows_.key_of(state.ip, state.mode));
 }
 
-// The rows are full. When they did not pay, new ones will not at once either.
+// When the newest rows did not pay, the next ones will not at once either.
 void FastFlow::judge_rows() {
   bool worthwhile = uses_ >= kWorthwhileUses * fills_;
   if (worthwhile) {
     next_rest_branches_ = kFirstRest_branches;
+    probe_fills_ = kLongProbe_fills;
   } else {
     rest_branches_ = next_rest_branches_;
     next_rest_branches_ = std::min(2 * next_rest_branches_, kLongestRest_branches);
+    probe_fills_ = kShortProbe_fills;
   }
   uses_ = fills_ = 0;
 }
@@ -129,8 +131,8 @@ template <class... Symbol>
 std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
   std::uint64_t row = rows_.find(state, symbol...);
   if (row != 0 || rows_.full()) return row;
-  ++fills_;
-  return filler_.fill(state, symbol...);
+  if (++fills_ > probe_fills_) judge_rows();
+  return rest_branches_ != 0 ? 0 : filler_.fill(state, symbol...);
 }
 
 // For what a block pushes, and for rows that have no place of their own. Keys change.

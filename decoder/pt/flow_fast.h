@@ -159,14 +159,17 @@ class FastFlow {
 
   // Rows that were used less often than this on average cost more than they saved.
   static constexpr std::uint64_t kWorthwhileUses = 4;
-  static constexpr std::uint64_t kFirstRest_branches = 1u << 18, kLongestRest_branches = 1u << 24;
+  static constexpr std::uint64_t kFirstRest_branches = 1u << 14, kLongestRest_branches = 1u << 20;
+  // Rows that are filled in before it is asked whether they pay; fewer after they did not.
+  static constexpr std::uint64_t kLongProbe_fills = 1u << 14, kShortProbe_fills = 1u << 11;
 
   const DecoderConfig& config_;
   Rows rows_;
   RowFiller filler_;
   KeyStack stack_;
   Epoch epoch_;
-  std::uint64_t uses_ = 0, fills_ = 0;  // of the rows since they were dropped
+  std::uint64_t uses_ = 0, fills_ = 0;  // since the rows were judged
+  std::uint64_t probe_fills_ = kLongProbe_fills;
   std::uint64_t rest_branches_ = 0, next_rest_branches_ = kFirstRest_branches;
 };
 

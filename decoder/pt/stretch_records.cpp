@@ -113,7 +113,7 @@ BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* f
   if (kTimed) return to;
   // From the second packet on nothing tells another time. Effects and records lie anywhere in
   // memory, and are known long before.
-  constexpr std::size_t kAhead = 8;
+  constexpr std::size_t kAhead = 16;
   const Stamp stamp(now_);
   for (; next_ + 2 * kAhead < words_.size() && to <= full; ++next_) {
     __builtin_prefetch(&effect_at(next_ + 2 * kAhead));
