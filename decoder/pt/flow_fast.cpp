@@ -44,20 +44,6 @@ void KeyStack::settle() {
   top_ = kept + 1;
 }
 
-PathWords PathWords::copy() const {
-  PathWords all;
-  if (size_ != 0) std::copy_n(words_.get(), size_, all.room(size_));
-  all.grow(size_);
-  return all;
-}
-
-void PathWords::reallocate(std::size_t capacity) {
-  auto words = std::make_unique_for_overwrite<std::uint32_t[]>(capacity);
-  std::copy(words_.get(), words_.get() + size_, words.get());
-  words_ = std::move(words);
-  capacity_ = capacity;
-}
-
 // What the loop keeps in registers.
 struct FastFlow::Registers {
   const std::uint8_t* at;   // the next packet

@@ -13,6 +13,7 @@
 
 #include "decoder/pt/flow.h"
 #include "decoder/pt/node.h"
+#include "decoder/pt/path_words.h"
 #include "decoder/pt/row.h"
 
 namespace tailtrace::pt {
@@ -43,31 +44,6 @@ class KeyStack {
  private:
   std::vector<StateKey> entries_;
   std::size_t top_ = 1;
-};
-
-// The words of a path: a vector that does not clear what it will be filled with.
-class PathWords {
- public:
-  std::size_t size() const { return size_; }
-  const std::uint32_t* data() const { return words_.get(); }
-  std::span<const std::uint32_t> span() const { return {words_.get(), size_}; }
-  void clear() { size_ = 0; }
-
-  // Room for `count` words behind the end, which are counted by grow().
-  std::uint32_t* room(std::size_t count) {
-    if (size_ + count > capacity_) enlarge(size_ + count);
-    return words_.get() + size_;
-  }
-  void grow(std::size_t count) { size_ += count; }
-  // As large as its content.
-  PathWords copy() const;
-
- private:
-  void enlarge(std::size_t least) { reallocate(std::max(least, capacity_ * 2)); }
-  void reallocate(std::size_t capacity);
-
-  std::unique_ptr<std::uint32_t[]> words_;
-  std::size_t size_ = 0, capacity_ = 0;
 };
 
 struct PathTotals {
