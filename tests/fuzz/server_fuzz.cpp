@@ -3,7 +3,6 @@
 //
 // An input is lines. `<` a packet from the debugger, `!` bytes from it as they are, `>` what the
 // server below says next (`>%`: a notification); other lines are dropped.
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "plugin/server/listener.h"
 #include "plugin/server/proxy.h"
 #include "tests/fuzz/fuzz_driver.h"
+#include "tests/support/fake_link.h"
 #include "tests/support/temp_folder.h"
 
 namespace tailtrace {
@@ -22,51 +22,25 @@ namespace {
 constexpr std::size_t kMaxInput_bytes = 1 << 15;  // well inside what a socket holds
 
 // Says one thing to each request; is gone when it has nothing more to say.
-class ScriptedLink final : public ServerLink {
+class ScriptedLink final : public FakeLink {
  public:
   explicit ScriptedLink(std::deque<std::string> script)
-      : script_(std::move(script)), ready_(::eventfd(1, EFD_CLOEXEC)) {}
+      : FakeLink([this](const std::string&) { return next_words(); }), script_(std::move(script)) {}
 
-  Result<void> send(std::string_view) override {
+ private:
+  std::vector<std::string> next_words() {
+    std::vector<std::string> words;
     bool notification = true;
     while (notification && !script_.empty()) {
       notification = script_.front().starts_with('%');
-      words_.push_back(std::move(script_.front()));
+      words.push_back(std::move(script_.front()));
       script_.pop_front();
     }
-    is_gone_ |= notification;
-    return {};
+    is_gone |= notification;
+    return words;
   }
-  Result<void> send_frame(std::string_view frames) override {
-    rsp::FrameParser parser;
-    parser.feed(frames);
-    while (auto frame = parser.next())
-      if (auto sent = send(frame->payload); !sent) return sent;
-    return {};
-  }
-  Result<void> interrupt() override { return send({}); }
-  void add_poll(std::vector<pollfd>& polled) const override {
-    polled.push_back({ready_.get(), POLLIN, 0});
-  }
-  Result<void> receive() override { return {}; }
-  Result<std::optional<rsp::Frame>> next() override {
-    if (words_.empty() && is_gone_) return fail(ErrorCode::kGone, "the server is gone");
-    if (words_.empty()) return std::optional<rsp::Frame>();
-    current_ = std::move(words_.front());
-    words_.pop_front();
-    bool notification = current_.starts_with('%');
-    return std::optional(
-        rsp::Frame{notification ? rsp::Frame::Kind::kNotification : rsp::Frame::Kind::kPacket,
-                   std::string_view(current_).substr(notification ? 1 : 0)});
-  }
-  int shut_down(bool) override { return 0; }
-  int exit_status() override { return 0; }
 
- private:
-  std::deque<std::string> script_, words_;
-  bool is_gone_ = false;
-  UniqueFd ready_;
-  std::string current_;
+  std::deque<std::string> script_;
 };
 
 struct Scene {

@@ -1,7 +1,10 @@
 // Three threads that each work between work_begin() and work_end(), at the same time but without
-// sharing anything there; long enough for that.
+// sharing anything there. How long: the first argument.
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+static unsigned length = 20;
 
 __attribute__((noipa)) void work_begin(void) {}
 __attribute__((noipa)) void work_end(void) {}
@@ -15,12 +18,13 @@ static unsigned collatz(unsigned n) {
 static void* work(void* argument) {
   unsigned long from = (unsigned long)argument, sum = 0;
   work_begin();
-  for (unsigned n = from; n < from + 200; ++n) sum += collatz(n);
+  for (unsigned n = from; n < from + length; ++n) sum += collatz(n);
   work_end();
   return (void*)sum;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc > 1) length = (unsigned)atoi(argv[1]);
   pthread_t threads[2];
   for (unsigned long i = 0; i < 2; ++i)
     pthread_create(&threads[i], 0, work, (void*)(100 * (i + 1)));

@@ -67,6 +67,20 @@ Result<Recording> record_to_end(QemuOptions options) {
   return recording;
 }
 
+Result<SteppedAndRecorded> step_and_record(const std::vector<std::string>& program) {
+  QemuOptions options = test_options(program);
+  // One variable: qemu turns the order of several round each time.
+  options.environment = {{"LANG=C"}};
+  options.ring_records = 1 << 18;
+  auto steps = step_under_qemu(program, *options.environment);
+  if (!steps) return fail(std::move(steps.error()));
+  auto recording = record_to_end(options);
+  if (!recording) return fail(std::move(recording.error()));
+  if (recording->status != steps->status)
+    return fail(ErrorCode::kBadInput, "stepped and recorded, the program ended differently");
+  return SteppedAndRecorded{std::move(*steps), std::move(*recording)};
+}
+
 Addresses without_iterations(const Addresses& steps, const CodeImage& code) {
   CodeReader reader(code);
   Addresses result;

@@ -11,6 +11,7 @@
 
 #include "decoder/history/snapshot.h"
 #include "plugin/engines/qemu/qemu_process.h"
+#include "tests/support/qemu_steps.h"
 
 namespace tailtrace {
 
@@ -42,6 +43,14 @@ struct Recording {
 
 // Runs the program to its end, with its output thrown away, and takes everything recorded.
 Result<Recording> record_to_end(QemuOptions options);
+
+// The same program by single steps and recorded.
+struct SteppedAndRecorded {
+  QemuSteps steps;
+  Recording recording;
+};
+// Both ended alike. Errors: of either.
+Result<SteppedAndRecorded> step_and_record(const std::vector<std::string>& program);
 
 // Iterations of a string instruction are one instruction in a history.
 Addresses without_iterations(const Addresses& steps, const CodeImage& code);

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "tests/support/qemu_recording.h"
-#include "tests/support/qemu_steps.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/unfold.h"
 
@@ -26,16 +25,10 @@ class QemuExecTruth : public testing::Test {
 
   // The program vfork_exec, whose first child executes `target`.
   void record(const std::string& target) {
-    QemuOptions options = test_options({built_program("vfork_exec"), target});
-    options.environment = {{"LANG=C"}};
-    options.ring_records = 1 << 18;
-    auto steps = step_under_qemu(options.program, *options.environment);
-    ASSERT_TRUE(steps) << steps.error().to_string();
-    steps_ = std::move(*steps);
-    auto recording = record_to_end(options);
-    ASSERT_TRUE(recording) << recording.error().to_string();
-    recording_ = std::move(*recording);
-    ASSERT_EQ(recording_.status, steps_.status);
+    auto both = step_and_record({built_program("vfork_exec"), target});
+    ASSERT_TRUE(both) << both.error().to_string();
+    steps_ = std::move(both->steps);
+    recording_ = std::move(both->recording);
     ASSERT_GE(recording_.processes.size(), 2u);
   }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "tests/support/qemu_recording.h"
-#include "tests/support/qemu_steps.h"
 #include "tests/support/unfold.h"
 
 namespace tailtrace {
@@ -17,17 +16,10 @@ bool begins_with(const Addresses& all, const Addresses& begin) {
 class QemuProcessesTruth : public testing::Test {
  protected:
   void SetUp() override {
-    QemuOptions options = test_options({built_program("vfork_exec"), built_program("recursion")});
-    // One variable: qemu turns the order of several round each time.
-    options.environment = {{"LANG=C"}};
-    options.ring_records = 1 << 18;
-    auto steps = step_under_qemu(options.program, *options.environment);
-    ASSERT_TRUE(steps) << steps.error().to_string();
-    steps_ = std::move(*steps);
-    auto recording = record_to_end(options);
-    ASSERT_TRUE(recording) << recording.error().to_string();
-    recording_ = std::move(*recording);
-    ASSERT_EQ(recording_.status, steps_.status);
+    auto both = step_and_record({built_program("vfork_exec"), built_program("recursion")});
+    ASSERT_TRUE(both) << both.error().to_string();
+    steps_ = std::move(both->steps);
+    recording_ = std::move(both->recording);
   }
 
   const ThreadSnapshot& main_thread(std::size_t process) {

@@ -27,12 +27,12 @@ void expect_same_work(std::uint64_t ring_records) {
   std::string program = built_program("three_workers");
   auto begin = address_of(program, "work_begin"), end = address_of(program, "work_end");
   ASSERT_TRUE(begin && end);
-  auto truth = step_under_qemu({program}, kTestEnvironment);
+  auto truth = step_under_qemu({program, "200"}, kTestEnvironment);
   ASSERT_TRUE(truth) << truth.error().to_string();
   std::vector<Addresses> stepped;
   for (const StepAddresses& steps : truth->threads)
     for (Addresses& work : stretches(steps, *begin, *end)) stepped.push_back(std::move(work));
-  QemuOptions options = test_options({program});
+  QemuOptions options = test_options({program, "200"});
   options.ring_records = ring_records;
   auto recorded = record_to_end(options);
   ASSERT_TRUE(recorded) << recorded.error().to_string();

@@ -2,33 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "decoder/history/history.h"
+#include "tests/support/shown.h"
 #include "tests/unit/bts/walker.h"
 
 namespace tailtrace::bts {
 namespace {
-
-// What a history shows of records: executed instructions, and its gaps apart.
-struct Shown {
-  std::vector<Address> executed;
-  std::vector<GapReason> gaps;
-};
-
-Shown show(std::vector<BranchRecord> records, std::shared_ptr<const CodeImage> code) {
-  auto snapshot = std::make_shared<ThreadSnapshot>();
-  snapshot->records = std::move(records);
-  snapshot->code = std::move(code);
-  History history(snapshot);
-  Shown shown;
-  HistoryCursor cursor(history);
-  for (cursor.seek_to_oldest(); cursor.valid(); cursor.next()) {
-    if (cursor.item().is_gap)
-      shown.gaps.push_back(cursor.item().gap.reason);
-    else
-      shown.executed.push_back(cursor.item().instruction.address);
-  }
-  return shown;
-}
 
 TEST(BranchFlow, ShowsExactlyWhatWasExecuted) {
   for (unsigned seed = 0; seed < 200; ++seed) {

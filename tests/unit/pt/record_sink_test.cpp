@@ -2,33 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "decoder/history/history.h"
 #include "decoder/pt/synthesis.h"
 #include "tests/support/random_program.h"
+#include "tests/support/shown.h"
 
 namespace tailtrace::pt {
 namespace {
-
-struct Shown {
-  std::vector<Address> executed;
-  std::vector<GapReason> gaps;
-};
-
-Shown show(std::vector<BranchRecord> records, std::shared_ptr<const CodeImage> code) {
-  auto snapshot = std::make_shared<ThreadSnapshot>();
-  snapshot->records = std::move(records);
-  snapshot->code = std::move(code);
-  History history(snapshot);
-  Shown shown;
-  HistoryCursor cursor(history);
-  for (cursor.seek_to_oldest(); cursor.valid(); cursor.next()) {
-    if (cursor.item().is_gap)
-      shown.gaps.push_back(cursor.item().gap.reason);
-    else
-      shown.executed.push_back(cursor.item().instruction.address);
-  }
-  return shown;
-}
 
 // Where a walk stands at its end: its last record says so.
 Address end_of(const ThreadSnapshot& snapshot) { return snapshot.records.back().from; }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include "tests/unit/server/fake_link.h"
+#include "tests/support/fake_link.h"
 
 namespace tailtrace {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "plugin/engines/step/step_engine.h"
+#include "tests/support/fake_link.h"
 #include "tests/support/temp_folder.h"
-#include "tests/unit/server/fake_link.h"
 
 namespace tailtrace {
 namespace {

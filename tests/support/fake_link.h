@@ -1,4 +1,7 @@
-// FakeLink: a server below whose words are the test's own.
+// FakeLink: a server below whose words are the test's own. It has always something to read, if only
+// that it is gone.
+//
+// Threading: one thread at a time.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -13,11 +16,11 @@
 
 namespace tailtrace {
 
-class FakeLink final : public ServerLink {
+class FakeLink : public ServerLink {
  public:
   // What it says to a request: payloads, a notification with a `%` before it.
   using Says = std::function<std::vector<std::string>(const std::string& request)>;
-  explicit FakeLink(Says says) : says_(std::move(says)), silence_(::eventfd(0, EFD_CLOEXEC)) {}
+  explicit FakeLink(Says says) : says_(std::move(says)), ready_(::eventfd(1, EFD_CLOEXEC)) {}
 
   std::vector<std::string> heard;
   bool is_gone = false;  // once it has nothing more to say
@@ -36,7 +39,7 @@ class FakeLink final : public ServerLink {
   }
   Result<void> interrupt() override { return send("\x03"); }
   void add_poll(std::vector<pollfd>& polled) const override {
-    polled.push_back({silence_.get(), POLLIN, 0});
+    polled.push_back({ready_.get(), POLLIN, 0});
   }
   Result<void> receive() override { return {}; }
   Result<std::optional<rsp::Frame>> next() override {
@@ -54,7 +57,7 @@ class FakeLink final : public ServerLink {
 
  private:
   Says says_;
-  UniqueFd silence_;
+  UniqueFd ready_;
   std::deque<std::string> words_;
   std::string current_;
 };
