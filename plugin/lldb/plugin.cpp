@@ -64,6 +64,17 @@ Result<void> live(Session& session, const Words&) {
   return newest ? go_to(session, *newest + 1) : fail(std::move(newest.error()));
 }
 
+// LLDB's own bundle stands in the same folder, if it is LLDB that has the thread traced.
+Result<void> save(Session& session, const Words& words) {
+  auto said = session.monitor("save " + words[0]);
+  if (said && session.target().GetTrace().IsValid()) {
+    auto by_lldb = session.command("trace save " + words[0]);
+    if (!by_lldb) return fail(std::move(by_lldb.error()));
+    *said += *by_lldb;
+  }
+  return show(session, std::move(said));
+}
+
 tl::unexpected<Error> misused(Session&, std::string_view name) {
   return fail(ErrorCode::kUsage, fmt::format("cannot read the words of `tailtrace {}`", name),
               "they are not what the command takes", fmt::format("help tailtrace {}", name));
@@ -155,8 +166,9 @@ constexpr std::array kRows = {
         nullptr, 0, 0, [](Session& s, const Words&) { return back_line(s, false); }},
     Row{"back-out", "", "Step back to the call of this function.", nullptr, 0, 0,
         [](Session& s, const Words&) { return back_out(s); }},
-    Row{"save", "FOLDER", "Write the history into a new folder, to be read another day.", "", 1, 1,
-        [](Session& s, const Words& w) { return show(s, s.monitor("save " + w[0])); }},
+    Row{"save", "FOLDER",
+        "Write the history into a new folder, to be read another day; by LLDB's trace load too.",
+        "", 1, 1, save},
 };
 
 std::string syntax_of(const Row& row) {
