@@ -63,6 +63,30 @@ Result<void> CodeImage::put(Address address, std::uint64_t size_bytes, const std
   return {};
 }
 
+Epoch CodeImage::append(const CodeImage& other) {
+  const Epoch base{pieces_.empty() ? newest_.value : newest_.value + 1};
+  for (auto& [address, piece] : pieces_) piece.versions.push_back({base, nullptr});
+  newest_ = base;
+  struct Section {
+    Address begin, end;
+    Version version;
+  };
+  std::vector<Section> sections;
+  for (const auto& [address, piece] : other.pieces_)
+    for (const Version& version : piece.versions) sections.push_back({address, piece.end, version});
+  std::stable_sort(sections.begin(), sections.end(), [](const Section& a, const Section& b) {
+    return a.version.from < b.version.from;
+  });
+  owners_.insert(owners_.end(), other.owners_.begin(), other.owners_.end());
+  // Nothing that another image holds wraps around, or comes too late.
+  for (const Section& section : sections)
+    (void)put(section.begin, section.end - section.begin, section.version.data,
+              {base.value + section.version.from.value})
+        .has_value();
+  newest_ = {base.value + other.newest_.value};
+  return base;
+}
+
 ByteSpan CodeImage::at(Address address, std::size_t limit, Epoch when) const {
   auto it = pieces_.upper_bound(address);
   if (it == pieces_.begin()) return {};

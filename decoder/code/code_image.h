@@ -33,6 +33,10 @@ class CodeImage {
   // From `from` on nothing is known of [address, address + size_bytes): unmapped, or lost.
   Result<void> forget(Address address, std::uint64_t size_bytes, Epoch from);
 
+  // Adds another program's image behind this one. From the returned epoch on all is known that
+  // `other` shows from its epoch 0 on, one epoch after the other, and nothing else.
+  Epoch append(const CodeImage& other);
+
   // The bytes known from `address` on without a break, `limit` at most; empty when none are. Where
   // they cross from one section into the next the answer ends at the seam; read() joins them.
   // The span lives as long as the image.

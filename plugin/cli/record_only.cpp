@@ -10,26 +10,15 @@
 #include "plugin/engines/qemu/qemu_process.h"
 
 namespace tailtrace {
-namespace {
 
 namespace fs = std::filesystem;
 
-// As a shell does it: what is typed at the terminal is for the program.
-class LeaveSignalsToProgram {
- public:
-  LeaveSignalsToProgram()
-      : interrupt_(::signal(SIGINT, SIG_IGN)), quit_(::signal(SIGQUIT, SIG_IGN)) {}
-  ~LeaveSignalsToProgram() {
-    ::signal(SIGINT, interrupt_);
-    ::signal(SIGQUIT, quit_);
-  }
-
- private:
-  void (*interrupt_)(int);
-  void (*quit_)(int);
-};
-
-}  // namespace
+LeaveSignalsToProgram::LeaveSignalsToProgram()
+    : interrupt_(::signal(SIGINT, SIG_IGN)), quit_(::signal(SIGQUIT, SIG_IGN)) {}
+LeaveSignalsToProgram::~LeaveSignalsToProgram() {
+  ::signal(SIGINT, interrupt_);
+  ::signal(SIGQUIT, quit_);
+}
 
 Result<std::string> free_recording_folder(const std::string& program) {
   const char* state = std::getenv("XDG_STATE_HOME");
@@ -53,7 +42,7 @@ Result<std::string> free_recording_folder(const std::string& program) {
 Result<int> record_to_end(const ServeOptions& options, std::FILE* err) {
   if (options.engine != EngineChoice::kAuto && options.engine != EngineChoice::kQemu)
     return fail(ErrorCode::kUsage, "cannot record without a debugger with that engine",
-                "the others work for a debugger", "--engine=qemu");
+                "it works for a debugger", "--engine=qemu, pt, bts or lbr");
   QemuOptions qemu;
   qemu.program = options.program;
   qemu.ring_records = options.ring_records;

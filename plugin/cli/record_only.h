@@ -1,4 +1,4 @@
-// A program recorded to its end without a debugger: `tailtrace run --no-debugger`.
+// A program recorded to its end without a debugger, under qemu: `tailtrace run --no-debugger`.
 //
 // Threading: one thread; waits for the program.
 #pragma once
@@ -15,6 +15,19 @@ namespace tailtrace {
 // Returns the program's exit status, 128 + N if signal N ended it.
 // Errors: those of QemuProcess::launch; kUsage for an engine that needs a debugger.
 Result<int> record_to_end(const ServeOptions& options, std::FILE* err);
+
+// While one lives, what is typed at the terminal is for the program, as a shell does it.
+class LeaveSignalsToProgram {
+ public:
+  LeaveSignalsToProgram();
+  ~LeaveSignalsToProgram();
+  LeaveSignalsToProgram(const LeaveSignalsToProgram&) = delete;
+  LeaveSignalsToProgram& operator=(const LeaveSignalsToProgram&) = delete;
+
+ private:
+  void (*interrupt_)(int);
+  void (*quit_)(int);
+};
 
 // A folder for recordings of a program that does not exist yet:
 // $XDG_STATE_HOME/tailtrace/PROGRAM.N. Errors: kUsage when neither that nor HOME is set.

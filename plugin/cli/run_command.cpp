@@ -10,6 +10,7 @@
 #include "plugin/cli/debug_session.h"
 #include "plugin/cli/gdb_start.h"
 #include "plugin/cli/lldb_start.h"
+#include "plugin/cli/record_by_hardware.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/serve_options.h"
 #include "plugin/engines/qemu/program_check.h"
@@ -26,6 +27,7 @@ struct RunOptions {
   bool gdb = false;  // the default
   bool lldb = false;
   bool no_debugger = false;
+  HardwareRecording hardware;
 };
 
 Result<std::string> find_gdb() {
@@ -127,6 +129,25 @@ Result<int> run_under_lldb(ServeOptions serve, const Invocation& invocation) {
                            });
 }
 
+bool is_hardware(EngineChoice engine) {
+  return engine == EngineChoice::kPt || engine == EngineChoice::kBts ||
+         engine == EngineChoice::kLbr;
+}
+
+Result<int> run_without_debugger(ServeOptions serve, const HardwareRecording& wanted,
+                                 std::FILE* err) {
+  const bool any = wanted.by_cpu || wanted.children || wanted.lossless;
+  if (any && serve.engine == EngineChoice::kAuto)
+    serve.engine = wanted.by_cpu ? EngineChoice::kPt : best_hardware().value_or(EngineChoice::kPt);
+  if (any && !is_hardware(serve.engine))
+    return fail(ErrorCode::kUsage, "cannot record so",
+                "--by-cpu, --children and --lossless are the hardware engines'", "--engine=pt");
+  if (!is_hardware(serve.engine)) return record_to_end(serve, err);
+  if (auto ok = check(wanted, serve.engine); !ok) return fail(std::move(ok.error()));
+  if (auto found = resolve_program(serve.program); !found) return fail(std::move(found.error()));
+  return record_by_hardware(serve, wanted, err);
+}
+
 // The debugger's options stand before `--`; without `--` there are none.
 Result<int> run(const RunOptions& options, const Invocation& invocation) {
   if (invocation.program.empty())
@@ -135,12 +156,16 @@ Result<int> run(const RunOptions& options, const Invocation& invocation) {
   ServeOptions serve;
   serve.program = invocation.program;
   if (auto ok = apply(options.recording, serve); !ok) return fail(std::move(ok.error()));
+  const HardwareRecording& wanted = options.hardware;
+  if (!options.no_debugger && (wanted.by_cpu || wanted.children || wanted.lossless))
+    return fail(ErrorCode::kUsage, "cannot record so under a debugger",
+                "a debugger asks for the history of each thread", "--no-debugger");
   if (options.lldb) return run_under_lldb(std::move(serve), invocation);
   if (!options.no_debugger) return run_under_gdb(std::move(serve), invocation.extras);
   if (!invocation.extras.empty())
     return fail(ErrorCode::kUsage, "cannot use " + invocation.extras.front(),
                 "it would be a debugger's, and there is none with --no-debugger");
-  return record_to_end(serve, invocation.err);
+  return run_without_debugger(std::move(serve), wanted, invocation.err);
 }
 
 }  // namespace
@@ -156,6 +181,8 @@ Command run_command() {
               {"tailtrace run -ex 'break abort' -ex continue -- ./program", "GDB's own options"},
               {"tailtrace run --lldb -- ./program", "LLDB instead"},
               {"tailtrace run --no-debugger --keep=DIR -- ./program", "only record it"},
+              {"tailtrace run --no-debugger --engine=pt --lossless -- ./program",
+               "all of it, by the processor"},
               {"tailtrace run --engine=step -- ./program", "without qemu, slower"},
           },
       .define = [](CLI::App& app) -> RunCommand {
@@ -166,6 +193,12 @@ Command run_command() {
         auto* none = app.add_flag("--no-debugger", options->no_debugger,
                                   "only record, to the end, and keep the recording (--keep=DIR)");
         lldb->excludes(gdb, none);
+        app.add_flag("--lossless", options->hardware.lossless,
+                     "everything, not the newest part (--no-debugger; pt, bts)");
+        app.add_flag("--by-cpu", options->hardware.by_cpu,
+                     "a buffer for each CPU, not for each thread (--no-debugger; pt)");
+        app.add_flag("--children", options->hardware.children,
+                     "processes that it makes, too (--by-cpu)");
         add_recording_options(app, options->recording);
         return [options](const Invocation& invocation) { return run(*options, invocation); };
       },

@@ -4,9 +4,13 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <new>
+#include <vector>
 
 #include "decoder/history/history.h"
+#include "plugin/engines/perf/lossless.h"
+#include "plugin/engines/perf/process_recording.h"
 #include "plugin/include/tailtrace/tailtrace.h"
 #include "plugin/provider/trace_provider.h"
 
@@ -28,6 +32,16 @@ struct tt_snapshot {
   std::shared_ptr<const ThreadSnapshot> snapshot;
   History history;
   HistoryCursor cursor;
+};
+
+struct tt_process {
+  perf::ProcessRecording recording;
+  std::vector<std::shared_ptr<const ThreadSnapshot>> threads;  // of the last snapshot
+};
+
+struct tt_lossless {
+  perf::Lossless recording;
+  ThreadId thread;
 };
 
 static_assert(sizeof(tt_record) == sizeof(BranchRecord));
@@ -64,6 +78,15 @@ tt_options known_part(const tt_options* options) {
   return known;
 }
 
+perf::PerfConfig config_of(const tt_options& options) {
+  perf::PerfConfig config;
+  config.buffer_bytes = options.buffer_bytes;
+  if (options.records != 0) config.records.ring_records = options.records;
+  return config;
+}
+
+std::uint64_t limit_of(std::uint64_t limit) { return limit == 0 ? ~0ull : limit; }
+
 }  // namespace
 
 const char* tt_version(void) { return TAILTRACE_VERSION; }
@@ -83,10 +106,7 @@ tt_provider* tt_provider_new(const tt_options* options, tt_error** error) {
       store(error, std::move(hardware.error()));
       return nullptr;
     }
-    perf::PerfConfig config;
-    config.buffer_bytes = known.buffer_bytes;
-    if (known.records != 0) config.records.ring_records = known.records;
-    return new tt_provider{TraceProvider(perf::real_kernel(), *hardware, std::move(config)), {}};
+    return new tt_provider{TraceProvider(perf::real_kernel(), *hardware, config_of(known)), {}};
   });
 }
 
@@ -122,9 +142,95 @@ tt_error* tt_next_remark(tt_provider* provider) {
 tt_snapshot* tt_snapshot_thread(tt_provider* provider, int32_t pid, int32_t tid, uint64_t pc,
                                 uint64_t limit, tt_error** error) {
   return guarded<tt_snapshot*>(error, nullptr, [&]() -> tt_snapshot* {
-    auto taken =
-        provider->provider.snapshot({pid, tid}, pc == 0 ? std::nullopt : std::optional(Address{pc}),
-                                    limit == 0 ? ~0ull : limit);
+    auto taken = provider->provider.snapshot(
+        {pid, tid}, pc == 0 ? std::nullopt : std::optional(Address{pc}), limit_of(limit));
+    if (taken) return new tt_snapshot(std::make_shared<ThreadSnapshot>(std::move(*taken)));
+    store(error, std::move(taken.error()));
+    return nullptr;
+  });
+}
+
+int32_t tt_snapshot_pid(const tt_snapshot* snapshot) { return snapshot->snapshot->thread.pid; }
+int32_t tt_snapshot_tid(const tt_snapshot* snapshot) { return snapshot->snapshot->thread.tid; }
+
+tt_process* tt_process_record(const tt_options* options, int32_t pid, int children,
+                              tt_error** error) {
+  return guarded<tt_process*>(error, nullptr, [&]() -> tt_process* {
+    auto started = perf::ProcessRecording::start(
+        perf::real_kernel(), config_of(known_part(options)), pid, children != 0);
+    if (started) return new tt_process{std::move(*started), {}};
+    store(error, std::move(started.error()));
+    return nullptr;
+  });
+}
+
+void tt_process_free(tt_process* process) { delete process; }
+
+int tt_process_snapshot(tt_process* process, uint64_t limit, tt_error** error) {
+  return guarded(error, -1, [&] {
+    auto taken = process->recording.snapshot(limit_of(limit));
+    if (!taken) {
+      store(error, std::move(taken.error()));
+      return -1;
+    }
+    process->threads.clear();
+    for (ThreadSnapshot& snapshot : *taken)
+      process->threads.push_back(std::make_shared<ThreadSnapshot>(std::move(snapshot)));
+    return static_cast<int>(process->threads.size());
+  });
+}
+
+tt_snapshot* tt_process_thread(tt_process* process, size_t index) {
+  return guarded<tt_snapshot*>(nullptr, nullptr, [&]() -> tt_snapshot* {
+    if (index >= process->threads.size()) return nullptr;
+    return new tt_snapshot(process->threads[index]);
+  });
+}
+
+tt_lossless* tt_lossless_start(const tt_options* options, int32_t pid, int32_t tid,
+                               const char* path, tt_error** error) {
+  return guarded<tt_lossless*>(error, nullptr, [&]() -> tt_lossless* {
+    tt_options known = known_part(options);
+    auto hardware = parse_hardware(known.hardware == nullptr ? "auto" : known.hardware);
+    if (!hardware) {
+      store(error, std::move(hardware.error()));
+      return nullptr;
+    }
+    auto started =
+        perf::Lossless::start(perf::real_kernel(), hardware->value_or(perf::Hardware::kPt),
+                              config_of(known), {pid, tid}, path);
+    if (started) return new tt_lossless{std::move(*started), {pid, tid}};
+    store(error, std::move(started.error()));
+    return nullptr;
+  });
+}
+
+void tt_lossless_free(tt_lossless* lossless) { delete lossless; }
+
+int64_t tt_lossless_drain(tt_lossless* lossless, int timeout_ms, tt_error** error) {
+  return guarded<int64_t>(error, -1, [&]() -> int64_t {
+    auto waited = lossless->recording.wait(timeout_ms);
+    if (!waited) return answer(std::move(waited), error);
+    auto drained = lossless->recording.drain();
+    if (drained) return static_cast<int64_t>(*drained);
+    store(error, std::move(drained.error()));
+    return -1;
+  });
+}
+
+tt_error* tt_lossless_trouble(const tt_lossless* lossless) {
+  return guarded<tt_error*>(nullptr, nullptr, [&]() -> tt_error* {
+    auto trouble = lossless->recording.backpressure();
+    return trouble ? new tt_error{std::move(*trouble)} : nullptr;
+  });
+}
+
+tt_snapshot* tt_lossless_snapshot(tt_lossless* lossless, uint64_t pc, uint64_t limit,
+                                  tt_error** error) {
+  return guarded<tt_snapshot*>(error, nullptr, [&]() -> tt_snapshot* {
+    Address stop{pc};
+    if (pc == 0) stop = perf::pc_of("", lossless->thread).value_or(Address{});
+    auto taken = lossless->recording.snapshot(stop, limit_of(limit));
     if (taken) return new tt_snapshot(std::make_shared<ThreadSnapshot>(std::move(*taken)));
     store(error, std::move(taken.error()));
     return nullptr;

@@ -192,9 +192,18 @@ class Values(InFolder):
         self.assert_error(outcome, 2, "cannot use -ex", "would be a debugger's")
 
     def test_engine_that_needs_a_debugger(self):
-        for engine in ("step", "pt", "bts", "lbr"):
-            outcome = cases.tailtrace("run", "--no-debugger", "--engine=" + engine, "--", TALKS)
-            self.assert_error(outcome, 2, "without a debugger", "", "--engine=qemu")
+        outcome = cases.tailtrace("run", "--no-debugger", "--engine=step", "--", TALKS)
+        self.assert_error(outcome, 2, "without a debugger", "", "--engine=qemu")
+
+    def test_ways_to_record_that_exclude_each_other(self):
+        for options, fix in ((["--lossless"], "--no-debugger"),
+                             (["--no-debugger", "--engine=qemu", "--lossless"], "--engine=pt"),
+                             (["--no-debugger", "--engine=bts", "--by-cpu"], "--engine=pt"),
+                             (["--no-debugger", "--engine=pt", "--children"], "--by-cpu"),
+                             (["--no-debugger", "--by-cpu", "--lossless"], "--lossless"),
+                             (["--no-debugger", "--engine=lbr", "--lossless"], "--engine=pt")):
+            outcome = cases.tailtrace("run", *options, "--", TALKS)
+            self.assert_error(outcome, 2, "cannot record so", "", fix)
 
     def test_unknown_verb(self):
         self.assert_error(cases.tailtrace("rn"), 2, "`rn` is no verb", "", "tailtrace run")

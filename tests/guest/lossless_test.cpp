@@ -8,6 +8,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include <fstream>
+
 #include "tests/guest/config.h"
 #include "tests/guest/shown.h"
 #include "tests/guest/truth.h"
@@ -110,6 +112,26 @@ INSTANTIATE_TEST_SUITE_P(Hardware, LosslessRecording,
                          testing::Values(Hardware::kPt, Hardware::kBts), [](const auto& info) {
                            return info.param == Hardware::kPt ? "Pt" : "Bts";
                          });
+
+// The kernel says nothing then, and switches the event off: the hole is told all the same, and
+// recording goes on.
+TEST(LosslessArea, ThatIsExactlyFullWhenTheThreadComesBack) {
+  constexpr std::uint64_t kBuffer_bytes = 4096;
+  ModuleParameter play("mode", "0"), chunk("play_chunk", std::to_string(kBuffer_bytes - 1));
+  std::ofstream("/sys/kernel/debug/fakepmu/play_pt") << std::string(kBuffer_bytes, '\0');
+  TempFolder folder;
+  Child child({[] {}, [] {}, [] {}});
+  auto lossless = Lossless::start(real_kernel(), Hardware::kPt, config_of(kBuffer_bytes),
+                                  {child.pid(), child.pid()}, folder.file("trace"));
+  ASSERT_TRUE(lossless) << lossless.error().to_string();
+  ASSERT_TRUE(child.run());
+  ASSERT_TRUE(child.run());
+  EXPECT_EQ(*lossless->drain(), kBuffer_bytes - 1);
+  EXPECT_EQ(lossless->progress().holes, 1u);
+  EXPECT_TRUE(lossless->backpressure());
+  ASSERT_TRUE(child.run());
+  EXPECT_GT(*lossless->drain(), 0u) << "it was not switched on again";
+}
 
 // Counters are not exclusive: each consumer has its own event and a ring of its own size.
 TEST(Consumers, OfBranchStacksAreIndependent) {

@@ -1,6 +1,7 @@
 // A process recorded by CPU: threads and processes that are made and end while it is recorded, each
 // with the history that the kernel saw it execute.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +101,46 @@ TEST(PerCpu, ProcessesThatItMakesAreRecordedOnRequest) {
     }
     EXPECT_EQ(exact, taken.in_truth.size());
   }
+}
+
+// One after the other on one CPU, a program and the one that its child becomes, each with its code.
+TEST(PerCpu, AProgramThatAChildExecutesIsReadWithItsOwnCode) {
+  auto part = [] {
+    work(10, {false, true});
+    pid_t pid = ::fork();
+    if (pid == 0) {
+      ::execl("/bin/busybox", "busybox", "true", nullptr);
+      ::_exit(1);
+    }
+    work(10, {false, true});
+    ::waitpid(pid, nullptr, 0);
+    work(10, {false, true});
+  };
+  Taken taken = record(part, 4 << 20, true);
+  ASSERT_EQ(taken.in_truth.size(), 2u);
+  std::size_t exact = 0;
+  for (const ThreadSnapshot& snapshot : taken.threads) {
+    Shown shown = show(snapshot);
+    std::vector<Address> truth = read_truth(snapshot.thread.tid);
+    if (truth.empty()) continue;
+    expect_stretches(shown, truth);
+    // What exec takes away is shown as far as it went.
+    EXPECT_GE(shown.executed.size() + 8, truth.size());
+    exact += shown.executed == truth;
+  }
+  EXPECT_GE(exact, 1u);
+}
+
+TEST(PerCpu, NamesAreThoseThatTheKernelTold) {
+  Child child({[] { std::thread([] { ::prctl(PR_SET_NAME, "worker"); }).join(); }});
+  auto recording = ProcessRecording::start(real_kernel(), config_of(1 << 20), child.pid(), false);
+  ASSERT_TRUE(recording) << recording.error().to_string();
+  ASSERT_TRUE(child.run());
+  ASSERT_TRUE(recording->look());
+  std::size_t workers = 0;
+  for (const auto& [tid, name] : recording->names()) workers += name == "worker";
+  EXPECT_EQ(workers, 1u);
+  EXPECT_EQ(recording->names().size(), 2u);
 }
 
 }  // namespace

@@ -23,6 +23,9 @@ export LD_LIBRARY_PATH=$(dirname "$library")
 # shellcheck disable=SC2086
 cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/example_c" "$source/example.c" \
   -I"$folder/usr/include" -L"$LD_LIBRARY_PATH" $flags
+# shellcheck disable=SC2086
+cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/recordings" "$source/recordings.c" \
+  -I"$folder/usr/include" -L"$LD_LIBRARY_PATH" $flags
 cmake -S "$source" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/usr" > "$folder/log"
 cmake --build "$folder/build" > "$folder/log" || { cat "$folder/log"; exit 1; }
 
@@ -33,6 +36,13 @@ case $status in
   0) grep -q 'instructions, the last of them' "$folder/out" ;;
   3 | 4) grep -q 'why:  .' "$folder/err" ;;
   *) echo "example_c: status $status"; cat "$folder/err"; exit 1 ;;
+esac
+status=0
+"$folder/recordings" "$folder/trace" > "$folder/out" 2> "$folder/err" || status=$?
+case $status in
+  0) grep -q 'without loss: ' "$folder/out" ;;
+  3 | 4) grep -q 'why:  .' "$folder/err" ;;
+  *) echo "recordings: status $status"; cat "$folder/err"; exit 1 ;;
 esac
 status=0
 "$folder/build/example_cpp" > "$folder/out" 2> "$folder/err" || status=$?

@@ -158,7 +158,19 @@ Result<void> Lossless::take_area(std::uint64_t head) {
   if (auto ok = write_part(unread->newer, 0); !ok) return ok;
   aux_tail_ = head;
   event_.set_aux_tail(head);
+  if (area.size() - unread->size_bytes() <= least_room()) {
+    put_hole(in_file(head), kAuxTruncated);
+    cut_ = true;
+  }
   return {};
+}
+
+// With no more room than this the kernel switches the event off when the thread comes back to a
+// CPU, and says nothing (perf_aux_output_begin() in kernel/events/ring_buffer.c, where a buffer is
+// full with one byte free; a driver that needs more for a record gives up as silently). Nobody can
+// tell whether the thread came back: it is told as if it had.
+std::uint64_t Lossless::least_room() const {
+  return hardware_ == Hardware::kBts ? kBtsRecordSize_bytes : 1;
 }
 
 Result<std::uint64_t> Lossless::drain() {

@@ -61,6 +61,7 @@ class Lossless {
   Result<void> take_area(std::uint64_t head);
   Result<void> write_part(ByteSpan part, std::uint64_t offset_in_area);
   std::uint64_t capacity() const;
+  std::uint64_t least_room() const;
   std::uint64_t in_file(std::uint64_t position) const;
   void decode_pt(ByteSpan trace, const CodeImage& code, Address pc, std::uint64_t limit,
                  ThreadSnapshot& snapshot) const;

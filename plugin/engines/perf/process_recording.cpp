@@ -29,6 +29,13 @@ std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid) {
   return threads;
 }
 
+std::string name_of(const std::string& root, ThreadId thread) {
+  auto bytes = read_file(fmt::format("{}/proc/{}/task/{}/comm", root, thread.pid, thread.tid), 256);
+  std::string name = bytes ? std::string(as_text(*bytes)) : "";
+  while (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
 // The numbers in a list such as "0-3,6".
 std::vector<int> cpus_in(std::string_view list) {
   std::vector<int> cpus;
@@ -72,7 +79,7 @@ void inherit(perf_event_attr& attr, bool children) {
 Result<void> ProcessRecording::open_cpu(const PerfConfig& config, const perf_event_attr& attr,
                                         int number, const std::vector<ThreadId>& threads,
                                         bool children) {
-  Cpu cpu;
+  Cpu cpu{{}, {}, Sideband(*kernel_)};
   perf_event_attr sideband = sideband_attr();
   inherit(sideband, children);
   const std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(
@@ -94,6 +101,9 @@ Result<void> ProcessRecording::open_cpu(const PerfConfig& config, const perf_eve
       if (auto ok = beside->write_into(cpu.sideband.front()); !ok) return ok;
       if (auto ok = trace->write_into(cpu.trace.front()); !ok) return ok;
     }
+    auto told = cpu.told.watch(
+        target, children ? Sideband::Inherit::kProcesses : Sideband::Inherit::kThreads);
+    if (!told && told.error().code != ErrorCode::kGone) return told;
     cpu.sideband.push_back(std::move(*beside));
     cpu.trace.push_back(std::move(*trace));
   }
@@ -115,7 +125,7 @@ Result<ProcessRecording> ProcessRecording::start(Kernel& kernel, const PerfConfi
   auto cpus = online_cpus(kernel.root());
   if (!cpus) return fail(std::move(cpus.error()));
   std::vector<ThreadId> threads = threads_of(kernel.root(), pid);
-  ProcessRecording recording(kernel, pid);
+  ProcessRecording recording(kernel, pid, children);
   // A thread with an event that is not inherited never shares its events with those that it made:
   // then the hardware is switched off and on between them, which the trace shows.
   for (ThreadId thread : threads) {
@@ -137,15 +147,39 @@ Result<ProcessRecording> ProcessRecording::start(Kernel& kernel, const PerfConfi
                 "record thread by thread");
   recording.clock_ = *clock;
   recording.decoder_ = pt_decoder_config(read_machine(kernel.root()).cpu, *pmu, timed);
-  recording.code_ = std::make_unique<ProcessCode>(pid);
-  (void)recording.code_->update().has_value();
+  if (auto ok = recording.look(); !ok) return fail(std::move(ok.error()));
+  for (ThreadId thread : threads) recording.names_[thread.tid] = name_of(kernel.root(), thread);
   for (Cpu& cpu : recording.cpus_)
     for (Event& event : cpu.trace)
       if (auto ok = event.enable(); !ok) return fail(std::move(ok.error()));
   return recording;
 }
 
-Result<ProcessRecording::Traced> ProcessRecording::read(Cpu& cpu, const CodeImage& code) {
+Result<void> ProcessRecording::look() {
+  std::vector<ProgramCodes::Told> all;
+  for (Cpu& cpu : cpus_) {
+    auto told = cpu.told.take();
+    if (!told) return fail(std::move(told.error()));
+    for (ParsedRecord& record : *told) {
+      const std::uint64_t time = cpu.told.time_of(record);
+      all.push_back({time, std::move(record)});
+    }
+  }
+  const std::uint64_t now = cpus_.empty() ? 0 : cpus_.front().told.now();
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  for (const ProgramCodes::Told& told : all) {
+    if (auto* name = std::get_if<CommEvent>(&told.record.body))
+      names_[name->thread.tid] = name->name;
+    if (auto* task = std::get_if<TaskEvent>(&told.record.body); task != nullptr && task->begins)
+      names_[task->thread.tid] = names_[task->parent.tid];
+  }
+  codes_.update(std::move(all), now);
+  return {};
+}
+
+Result<ProcessRecording::Traced> ProcessRecording::read(Cpu& cpu,
+                                                        const ProgramCodes::Joined& code) {
   const Event& buffer = cpu.trace.front();
   auto view = order_aux_area(buffer.aux(), buffer.aux_head(), AuxHead::kOffset);
   if (!view) return fail(std::move(view.error()));
@@ -162,8 +196,9 @@ Result<ProcessRecording::Traced> ProcessRecording::read(Cpu& cpu, const CodeImag
   const bool forgot = 0 - cpu.sideband.front().data_head() > cpu.sideband.front().ring().size();
   if (forgot) traced.begin_ns = traced.slots.forget_before_first_switch();
   pt::DecoderConfig config = decoder_;
-  config.first_epoch = code.newest();
-  pt::make_flow_decoder(code, config)->decode(with_holes(written.joined(), *holes), traced.log);
+  config.code_changes = codes_.changes(code, traced.slots, clock_);
+  pt::make_flow_decoder(code.image, config)
+      ->decode(with_holes(written.joined(), *holes), traced.log);
   traced.log.finish();
   const bool whole = written.size_bytes() != view->size_bytes() && !traced.log.forgot();
   const auto& stretches = traced.log.stretches();
@@ -198,7 +233,8 @@ std::map<ThreadId, std::vector<ProcessRecording::Piece>> ProcessRecording::piece
 
 ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<Piece>& pieces,
                                         std::uint64_t limit) {
-  PtTail tail(std::min<std::uint64_t>(limit, ~0ull >> 2));
+  const ProcessCode& code = codes_.of(thread.pid);
+  PtTail tail(std::min<std::uint64_t>(limit, ~0ull >> 2), code.begins());
   ThreadSnapshot snapshot;
   bool began = false, whole = true;
   for (const Piece& piece : pieces) {
@@ -214,9 +250,9 @@ ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<Piece
   }
   snapshot.thread = thread;
   snapshot.engine = "pt";
-  snapshot.code = code_->image();
-  snapshot.first_epoch = snapshot.code->newest();
+  snapshot.code = code.image();
   snapshot.records = tail.records();
+  snapshot.first_epoch = tail.first_epoch();
   snapshot.first = {tail.forgotten()};
   std::optional<Address> pc = pc_of(kernel_->root(), thread);
   for (const BranchRecord& record : tail.closing(pc.value_or(Address{})))
@@ -226,14 +262,15 @@ ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<Piece
 }
 
 Result<std::vector<ThreadSnapshot>> ProcessRecording::snapshot(std::uint64_t limit) {
-  (void)code_->update().has_value();  // of a process that is gone, as it was seen last
+  if (auto ok = look(); !ok) return fail(std::move(ok.error()));
+  const ProgramCodes::Joined code = codes_.joined();
   std::vector<std::unique_ptr<Quiet>> quiet;
   for (Cpu& cpu : cpus_)
     for (Event& event : cpu.trace) quiet.push_back(std::make_unique<Quiet>(event));
   std::vector<Traced> traced;
   traced.reserve(cpus_.size());
   for (Cpu& cpu : cpus_) {
-    auto read_cpu = read(cpu, *code_->image());
+    auto read_cpu = read(cpu, code);
     if (!read_cpu) return fail(std::move(read_cpu.error()));
     traced.push_back(std::move(*read_cpu));
   }

@@ -5,19 +5,22 @@
 // A thread's own buffer (PerfEngine) is the better choice for threads that are there already: its
 // history ends with what the thread did last, however long ago that was.
 //
-// All of it is read with the code that the process has when a snapshot is taken: REQUIRES that none
-// of the recorded processes executes another program.
+// Every process is read with its own code of that time: libraries come and go, processes begin with
+// their parents' code, and programs replace each other.
 //
 // Threading: one thread at a time; the recorded ones run meanwhile.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "decoder/perf/cpu_slots.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/perf_engine.h"
+#include "plugin/engines/perf/program_codes.h"
+#include "plugin/engines/perf/sideband.h"
 #include "plugin/engines/perf/stretch_log.h"
 
 namespace tailtrace::perf {
@@ -35,12 +38,19 @@ class ProcessRecording {
   // their history ends somewhere before now. A thread that has ended leaves its history behind.
   Result<std::vector<ThreadSnapshot>> snapshot(std::uint64_t limit);
 
+  // Takes a look at the code that the processes have, which is not there any more once they end.
+  Result<void> look();
+
+  // The names of all threads that were seen, by thread, also of those that have ended.
+  const std::map<std::int32_t, std::string>& names() const { return names_; }
+
   std::size_t cpus() const { return cpus_.size(); }
 
  private:
   struct Cpu {
     std::vector<Event> trace;     // the first has the buffer; the others write into it
-    std::vector<Event> sideband;  // the same
+    std::vector<Event> sideband;  // the same: who was on the CPU when
+    Sideband told;                // what those did to their code and names
   };
   // What a CPU did, as far as its buffer has it.
   struct Traced {
@@ -54,20 +64,21 @@ class ProcessRecording {
     std::vector<StretchLog::Stretch> stretches;
   };
 
-  ProcessRecording(Kernel& kernel, std::int32_t pid) : kernel_(&kernel), pid_(pid) {}
+  ProcessRecording(Kernel& kernel, std::int32_t pid, bool children)
+      : kernel_(&kernel), codes_(pid, children) {}
   Result<void> open_cpu(const PerfConfig& config, const perf_event_attr& attr, int number,
                         const std::vector<ThreadId>& threads, bool children);
-  Result<Traced> read(Cpu& cpu, const CodeImage& code);
+  Result<Traced> read(Cpu& cpu, const ProgramCodes::Joined& code);
   std::map<ThreadId, std::vector<Piece>> pieces_of(const std::vector<Traced>& traced) const;
   ThreadSnapshot gather(ThreadId thread, const std::vector<Piece>& pieces, std::uint64_t limit);
 
   Kernel* kernel_;
-  std::int32_t pid_;
   pt::DecoderConfig decoder_;
   std::vector<Cpu> cpus_;
   std::vector<Event> anchors_;
   TimeConversion clock_;
-  std::unique_ptr<ProcessCode> code_;
+  ProgramCodes codes_;
+  std::map<std::int32_t, std::string> names_;
 };
 
 }  // namespace tailtrace::perf

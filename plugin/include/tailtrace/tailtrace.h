@@ -27,6 +27,8 @@ extern "C" {
 typedef struct tt_error tt_error;
 typedef struct tt_provider tt_provider;
 typedef struct tt_snapshot tt_snapshot;
+typedef struct tt_process tt_process;
+typedef struct tt_lossless tt_lossless;
 
 // "0.1.0".
 TT_API const char* tt_version(void);
@@ -68,6 +70,37 @@ TT_API tt_error* tt_next_remark(tt_provider* provider);
 TT_API tt_snapshot* tt_snapshot_thread(tt_provider* provider, int32_t pid, int32_t tid, uint64_t pc,
                                        uint64_t limit, tt_error** error);
 TT_API void tt_snapshot_free(tt_snapshot* snapshot);
+
+// The process and the thread that a snapshot is of.
+TT_API int32_t tt_snapshot_pid(const tt_snapshot* snapshot);
+TT_API int32_t tt_snapshot_tid(const tt_snapshot* snapshot);
+
+// A whole process recorded with Intel PT by CPU: threads that come and go, and with `children` the
+// processes that it makes. buffer_bytes is of each CPU, and `hardware` is not looked at.
+TT_API tt_process* tt_process_record(const tt_options* options, int32_t pid, int children,
+                                     tt_error** error);
+TT_API void tt_process_free(tt_process* process);
+// What all of its threads did last, at most `limit` records of each (0: all); also of those that
+// have ended. Threads may run: their history ends somewhere before now. Returns how many threads
+// there are, or -1.
+TT_API int tt_process_snapshot(tt_process* process, uint64_t limit, tt_error** error);
+// Of the last call, by index from 0; the caller's to free. Null when there is no such thread.
+TT_API tt_snapshot* tt_process_thread(tt_process* process, size_t index);
+
+// Everything that a thread does, in a new file, as long as somebody drains the buffer fast enough.
+// `hardware` is "pt" (also null and "auto") or "bts".
+TT_API tt_lossless* tt_lossless_start(const tt_options* options, int32_t pid, int32_t tid,
+                                      const char* path, tt_error** error);
+TT_API void tt_lossless_free(tt_lossless* lossless);
+// Waits until a quarter of the buffer is full, the thread ended, or the time is over (-1: never),
+// and moves into the file what is there. Returns how many bytes, or -1.
+TT_API int64_t tt_lossless_drain(tt_lossless* lossless, int timeout_ms, tt_error** error);
+// Null as long as all is well; else that data was lost, or is about to be, and what to do. It is
+// the caller's to free.
+TT_API tt_error* tt_lossless_trouble(const tt_lossless* lossless);
+// As tt_snapshot_thread, of all that was recorded.
+TT_API tt_snapshot* tt_lossless_snapshot(tt_lossless* lossless, uint64_t pc, uint64_t limit,
+                                         tt_error** error);
 
 // A transfer of control: 32 bytes, little-endian; RECORD.md has the kinds and flags.
 typedef struct tt_record {

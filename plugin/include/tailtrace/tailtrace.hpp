@@ -66,6 +66,8 @@ class Snapshot {
   }
   std::uint64_t first() const { return tt_snapshot_first(snapshot_.get()); }
   bool complete() const { return tt_snapshot_complete(snapshot_.get()) != 0; }
+  std::int32_t pid() const { return tt_snapshot_pid(snapshot_.get()); }
+  std::int32_t tid() const { return tt_snapshot_tid(snapshot_.get()); }
   std::string hardware() const { return tt_snapshot_hardware(snapshot_.get()); }
 
   // Instructions and gaps, numbered from 1.
@@ -91,17 +93,21 @@ class Snapshot {
   std::unique_ptr<tt_snapshot, Free> snapshot_;
 };
 
+struct Options {
+  std::string hardware = "auto";
+  std::uint64_t buffer_bytes = 0;
+  std::uint64_t records = 0;
+
+  tt_options raw() const { return {sizeof(tt_options), hardware.c_str(), buffer_bytes, records}; }
+};
+
 class Provider {
  public:
-  struct Options {
-    std::string hardware = "auto";
-    std::uint64_t buffer_bytes = 0;
-    std::uint64_t records = 0;
-  };
+  using Options = tailtrace_api::Options;
 
   Provider() : Provider(Options()) {}
   explicit Provider(const Options& options) {
-    tt_options raw{sizeof raw, options.hardware.c_str(), options.buffer_bytes, options.records};
+    tt_options raw = options.raw();
     tt_error* error = nullptr;
     provider_.reset(tt_provider_new(&raw, &error));
     if (!provider_) throw Failure(error);
@@ -147,6 +153,73 @@ class Provider {
     if (call(&error) != 0) throw Failure(error);
   }
   std::unique_ptr<tt_provider, Free> provider_;
+};
+
+// A whole process, by CPU: see tt_process_record.
+class Process {
+ public:
+  explicit Process(std::int32_t pid, bool children = false, const Options& options = {}) {
+    tt_options raw = options.raw();
+    tt_error* error = nullptr;
+    process_.reset(tt_process_record(&raw, pid, children ? 1 : 0, &error));
+    if (!process_) throw Failure(error);
+  }
+
+  std::vector<Snapshot> snapshots(std::uint64_t limit = 0) {
+    tt_error* error = nullptr;
+    const int count = tt_process_snapshot(process_.get(), limit, &error);
+    if (count < 0) throw Failure(error);
+    std::vector<Snapshot> threads;
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back(tt_process_thread(process_.get(), static_cast<std::size_t>(i)));
+    return threads;
+  }
+
+ private:
+  struct Free {
+    void operator()(tt_process* process) const { tt_process_free(process); }
+  };
+  std::unique_ptr<tt_process, Free> process_;
+};
+
+// Everything that a thread does: see tt_lossless_start.
+class Lossless {
+ public:
+  Lossless(std::int32_t pid, std::int32_t tid, const std::string& path,
+           const Options& options = {}) {
+    tt_options raw = options.raw();
+    tt_error* error = nullptr;
+    lossless_.reset(tt_lossless_start(&raw, pid, tid, path.c_str(), &error));
+    if (!lossless_) throw Failure(error);
+  }
+
+  // How many bytes were moved.
+  std::uint64_t drain(int timeout_ms = 0) {
+    tt_error* error = nullptr;
+    const std::int64_t bytes = tt_lossless_drain(lossless_.get(), timeout_ms, &error);
+    if (bytes < 0) throw Failure(error);
+    return static_cast<std::uint64_t>(bytes);
+  }
+  // That data was lost, or is about to be.
+  std::optional<std::string> trouble() const {
+    tt_error* error = tt_lossless_trouble(lossless_.get());
+    if (error == nullptr) return std::nullopt;
+    std::string text = Failure::text_of(error);
+    tt_error_free(error);
+    return text;
+  }
+  Snapshot snapshot(std::uint64_t pc = 0, std::uint64_t limit = 0) {
+    tt_error* error = nullptr;
+    tt_snapshot* taken = tt_lossless_snapshot(lossless_.get(), pc, limit, &error);
+    if (taken == nullptr) throw Failure(error);
+    return Snapshot(taken);
+  }
+
+ private:
+  struct Free {
+    void operator()(tt_lossless* lossless) const { tt_lossless_free(lossless); }
+  };
+  std::unique_ptr<tt_lossless, Free> lossless_;
 };
 
 }  // namespace tailtrace_api

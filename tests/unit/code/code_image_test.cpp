@@ -45,5 +45,27 @@ TEST(CodeImage, RefusesWhatWrapsAround) {
   EXPECT_EQ(image.add({~0ull - 7}, filled(8, 1)).error().code, ErrorCode::kUsage);
 }
 
+TEST(CodeImage, AnotherProgramsImageBehindOneHasEpochsOfItsOwn) {
+  CodeImage first, second, both;
+  ASSERT_TRUE(first.add({0x1000}, filled(0x100, 1)));
+  ASSERT_TRUE(first.add({0x3000}, filled(0x100, 2), {1}));
+  ASSERT_TRUE(second.add({0x1080}, filled(0x100, 3)));
+  ASSERT_TRUE(second.add({0x1080}, filled(0x10, 4), {2}));
+  const Epoch one = both.append(first), two = both.append(second);
+  EXPECT_EQ(one.value, 0u);
+  EXPECT_EQ(two.value, 2u);
+  EXPECT_EQ(both.newest().value, 4u);
+  for (auto [image, base] : {std::pair{&first, one}, {&second, two}})
+    for (std::uint32_t epoch = 0; epoch <= image->newest().value; ++epoch)
+      for (std::uint64_t at = 0x0f00; at < 0x3200; at += 8) {
+        ByteSpan alone = image->at({at}, 1, {epoch}),
+                 joined = both.at({at}, 1, {base.value + epoch});
+        ASSERT_EQ(alone.empty(), joined.empty()) << at << " in " << epoch;
+        if (!alone.empty()) {
+          ASSERT_EQ(alone[0], joined[0]) << at << " in " << epoch;
+        }
+      }
+}
+
 }  // namespace
 }  // namespace tailtrace

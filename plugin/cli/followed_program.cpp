@@ -1,0 +1,121 @@
+#include "plugin/cli/followed_program.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "decoder/base/file.h"
+
+namespace tailtrace {
+namespace {
+
+// Waits until it may, executes the program, and says why when it cannot.
+[[noreturn]] void become(const std::string& path, const std::vector<std::string>& arguments, int go,
+                         int failed) {
+  char byte = 0;
+  if (::read(go, &byte, 1) != 1) ::_exit(127);
+  std::vector<char*> words;
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execv(path.c_str(), words.data());
+  const int error = errno;
+  if (::write(failed, &error, sizeof error) < 0) ::_exit(127);
+  ::_exit(127);
+}
+
+void resume(pid_t tid, int signal) {
+  ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<unsigned long>(signal));
+}
+
+Address pc_of(pid_t tid) {
+  user_regs_struct registers{};
+  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0) return {};
+  return {registers.rip};
+}
+
+}  // namespace
+
+Result<FollowedProgram> FollowedProgram::start(const std::string& path,
+                                               const std::vector<std::string>& arguments) {
+  int go[2], failed[2];
+  if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(failed, O_CLOEXEC) != 0)
+    return fail(system_error("cannot start " + path));
+  UniqueFd go_in(go[1]), failed_out(failed[0]), go_out(go[0]), failed_in(failed[1]);
+  pid_t pid = ::fork();
+  if (pid < 0) return fail(system_error("cannot start " + path));
+  if (pid == 0) become(path, arguments, go[0], failed[1]);
+  failed_in.reset();
+  FollowedProgram program(pid);
+  constexpr long kOptions =
+      PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT;
+  if (::ptrace(PTRACE_SEIZE, pid, nullptr, kOptions) != 0)
+    return fail(system_error("cannot trace " + path));
+  if (::write(go_in.get(), "", 1) != 1) return fail(system_error("cannot start " + path));
+  for (;;) {
+    int status = 0;
+    if (::waitpid(pid, &status, __WALL) != pid) return fail(system_error("cannot start " + path));
+    if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC) return program;
+    if (WIFSTOPPED(status)) {
+      resume(pid, status >> 16 == 0 ? WSTOPSIG(status) : 0);
+      continue;
+    }
+    program.threads_.clear();
+    if (::read(failed_out.get(), &errno, sizeof errno) != sizeof errno) errno = ECHILD;
+    return fail(system_error("cannot start " + path));
+  }
+}
+
+FollowedProgram::FollowedProgram(FollowedProgram&& other) noexcept
+    : pid_(other.pid_), threads_(std::exchange(other.threads_, {})) {}
+
+FollowedProgram::~FollowedProgram() {
+  if (threads_.empty()) return;
+  ::kill(pid_, SIGKILL);
+  int status = 0;
+  while (::waitpid(-1, &status, __WALL) > 0 || errno == EINTR)
+    ;
+}
+
+void FollowedProgram::take_stop(pid_t tid, int status, const Watcher& watcher) {
+  const int event = status >> 16, signal = WSTOPSIG(status);
+  if (threads_.insert(tid).second) watcher.begins({pid_, tid});
+  if (event == PTRACE_EVENT_EXIT) watcher.ends({pid_, tid}, pc_of(tid));
+  const bool is_job_control = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
+  if (is_job_control)
+    ::ptrace(PTRACE_LISTEN, tid, nullptr, nullptr);
+  else
+    resume(tid, event == 0 ? signal : 0);
+}
+
+Result<int> FollowedProgram::follow(const Watcher& watcher) {
+  resume(pid_, 0);
+  std::optional<int> end;
+  for (;;) {
+    int status = 0;
+    const pid_t tid = ::waitpid(-1, &status, __WALL | (watcher.meanwhile ? WNOHANG : 0));
+    if (tid == 0) {
+      watcher.meanwhile();
+    } else if (tid > 0 && WIFSTOPPED(status)) {
+      take_stop(tid, status, watcher);
+    } else if (tid > 0) {
+      threads_.erase(tid);
+      if (tid == pid_) end = status;
+    } else if (errno == ECHILD) {
+      threads_.clear();
+      if (!end) return fail(ErrorCode::kGone, "the program is gone", "nobody knows how it ended");
+      return *end;
+    } else if (errno != EINTR) {
+      return fail(system_error("cannot wait for the program"));
+    }
+  }
+}
+
+}  // namespace tailtrace

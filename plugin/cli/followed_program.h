@@ -1,0 +1,48 @@
+// A program that is started and followed to its end, with all its threads; somebody is told when
+// each of them begins and ends, while it stands there.
+//
+// Threading: one thread, which is the program's tracer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "decoder/base/result.h"
+#include "decoder/base/types.h"
+
+namespace tailtrace {
+
+class FollowedProgram {
+ public:
+  // Starts a program, which stands at its first instruction then. `path` is an ELF file or a
+  // script. Errors: kUsage: it cannot be executed; kSystem, kPermission: it cannot be traced.
+  static Result<FollowedProgram> start(const std::string& path,
+                                       const std::vector<std::string>& arguments);
+  FollowedProgram(FollowedProgram&& other) noexcept;
+  // What still runs is killed.
+  ~FollowedProgram();
+
+  pid_t pid() const { return pid_; }
+
+  struct Watcher {
+    std::function<void(ThreadId)> begins;         // a new thread, not the first one
+    std::function<void(ThreadId, Address)> ends;  // stands there, with its memory
+    std::function<void()> meanwhile;  // called again and again while it runs; empty: nothing to do
+  };
+  // Lets it run to its end; signals are delivered, and it stops and goes on as without us.
+  // Returns its wait status.
+  Result<int> follow(const Watcher& watcher);
+
+ private:
+  explicit FollowedProgram(pid_t pid) : pid_(pid), threads_{pid} {}
+  void take_stop(pid_t tid, int status, const Watcher& watcher);
+
+  pid_t pid_;
+  std::set<pid_t> threads_;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,210 @@
+#include "plugin/cli/record_by_hardware.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "plugin/cli/followed_program.h"
+#include "plugin/cli/record_only.h"
+#include "plugin/engines/perf/lossless.h"
+#include "plugin/engines/perf/process_recording.h"
+#include "plugin/provider/trace_provider.h"
+#include "plugin/server/kept_recording.h"
+
+namespace tailtrace {
+namespace {
+
+using perf::Hardware;
+
+// Of a recording without loss, 32 bytes each: what is beyond is the oldest.
+constexpr std::uint64_t kMostRecords = 1ull << 25;
+constexpr int kLongestWait_ms = 20;
+
+// One way to record. The first thread stands when it begins; an error then ends it all, and later
+// ones are told at the end.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual Result<void> begins(ThreadId thread) = 0;
+  virtual Result<void> ends(ThreadId thread, Address pc, KeptRecording& kept) = 0;
+  virtual Result<void> meanwhile() { return {}; }
+  virtual bool has_to_be_fast() const { return false; }
+  virtual Result<void> finish(KeptRecording&) { return {}; }
+  virtual std::vector<Error> take_remarks() { return {}; }
+};
+
+class ByThread final : public Recorder {
+ public:
+  ByThread(Hardware hardware, const perf::PerfConfig& config)
+      : limit_(config.records.ring_records), provider_(perf::real_kernel(), hardware, config) {}
+
+  Result<void> begins(ThreadId thread) override { return provider_.start(thread); }
+  Result<void> ends(ThreadId thread, Address pc, KeptRecording& kept) override {
+    auto taken = provider_.snapshot(thread, pc, limit_);
+    if (!taken) return fail(std::move(taken.error()));
+    kept.add(*taken);
+    return provider_.stop(thread);
+  }
+  std::vector<Error> take_remarks() override { return provider_.take_remarks(); }
+
+ private:
+  std::uint64_t limit_;
+  TraceProvider provider_;
+};
+
+class ByCpu final : public Recorder {
+ public:
+  ByCpu(const perf::PerfConfig& config, bool children) : config_(config), children_(children) {}
+
+  Result<void> begins(ThreadId thread) override {
+    if (recording_) return {};  // inherited
+    auto started =
+        perf::ProcessRecording::start(perf::real_kernel(), config_, thread.pid, children_);
+    if (!started) return fail(std::move(started.error()));
+    recording_ = std::make_unique<perf::ProcessRecording>(std::move(*started));
+    return {};
+  }
+  Result<void> ends(ThreadId thread, Address, KeptRecording& kept) override {
+    kept.note_process(thread.pid);
+    return recording_->look();
+  }
+  Result<void> finish(KeptRecording& kept) override {
+    auto taken = recording_->snapshot(config_.records.ring_records);
+    if (!taken) return fail(std::move(taken.error()));
+    for (const ThreadSnapshot& snapshot : *taken) kept.add(snapshot);
+    return {};
+  }
+
+ private:
+  perf::PerfConfig config_;
+  bool children_;
+  std::unique_ptr<perf::ProcessRecording> recording_;
+};
+
+class WithoutLoss final : public Recorder {
+ public:
+  // Traces are put into files beside `keep` until they are decoded.
+  WithoutLoss(Hardware hardware, const perf::PerfConfig& config, std::string keep)
+      : hardware_(hardware), config_(config), keep_(std::move(keep)) {}
+  ~WithoutLoss() override {
+    for (const auto& [thread, lossless] : threads_) ::unlink(path_of(thread).c_str());
+  }
+
+  bool has_to_be_fast() const override { return true; }
+  Result<void> begins(ThreadId thread) override {
+    auto started =
+        perf::Lossless::start(perf::real_kernel(), hardware_, config_, thread, path_of(thread));
+    if (!started) return fail(std::move(started.error()));
+    threads_.emplace(thread, std::move(*started));
+    return {};
+  }
+  Result<void> meanwhile() override {
+    for (auto& [thread, lossless] : threads_)
+      if (auto drained = lossless.drain(); !drained) return fail(std::move(drained.error()));
+    if (threads_.empty()) return {};
+    // The program's stops wait as well, whoever's buffer fills.
+    return threads_.begin()->second.wait(
+        std::max(1, kLongestWait_ms / static_cast<int>(threads_.size())));
+  }
+  Result<void> ends(ThreadId thread, Address pc, KeptRecording& kept) override {
+    auto lossless = threads_.find(thread);
+    if (lossless == threads_.end()) return {};
+    auto taken = lossless->second.snapshot(pc, kMostRecords);
+    if (auto trouble = lossless->second.backpressure()) remarks_.push_back(std::move(*trouble));
+    ::unlink(path_of(thread).c_str());
+    threads_.erase(lossless);
+    if (!taken) return fail(std::move(taken.error()));
+    kept.add(*taken);
+    return {};
+  }
+  std::vector<Error> take_remarks() override { return std::exchange(remarks_, {}); }
+
+ private:
+  std::string path_of(ThreadId thread) const {
+    return fmt::format("{}.{}.trace", keep_, thread.tid);
+  }
+
+  Hardware hardware_;
+  perf::PerfConfig config_;
+  std::string keep_;
+  std::map<ThreadId, perf::Lossless> threads_;
+  std::vector<Error> remarks_;
+};
+
+Hardware hardware_of(EngineChoice engine) {
+  if (engine == EngineChoice::kBts) return Hardware::kBts;
+  return engine == EngineChoice::kLbr ? Hardware::kLbr : Hardware::kPt;
+}
+
+std::unique_ptr<Recorder> recorder_of(const ServeOptions& options,
+                                      const HardwareRecording& recording, const std::string& keep) {
+  perf::PerfConfig config;
+  config.records.ring_records = options.ring_records;
+  const Hardware hardware = hardware_of(options.engine);
+  if (recording.by_cpu) return std::make_unique<ByCpu>(config, recording.children);
+  if (recording.lossless) return std::make_unique<WithoutLoss>(hardware, config, keep);
+  return std::make_unique<ByThread>(hardware, config);
+}
+
+}  // namespace
+
+Result<void> check(const HardwareRecording& recording, EngineChoice engine) {
+  auto misused = [](const char* why, const char* fix) {
+    return fail(ErrorCode::kUsage, "cannot record so", why, fix);
+  };
+  if (recording.by_cpu && engine != EngineChoice::kPt)
+    return misused("by CPU there is Intel PT only", "--engine=pt");
+  if (recording.children && !recording.by_cpu)
+    return misused("processes that it makes are recorded by CPU only", "--by-cpu");
+  if (recording.lossless && recording.by_cpu)
+    return misused("by CPU the newest part is kept, not everything", "--lossless without --by-cpu");
+  if (recording.lossless && engine == EngineChoice::kLbr)
+    return misused("last branch records are a short tail by nature", "--engine=pt or bts");
+  return {};
+}
+
+Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecording& recording,
+                               std::FILE* err) {
+  std::string keep = options.keep_folder;
+  if (keep.empty()) {
+    auto folder = free_recording_folder(options.program.front());
+    if (!folder) return fail(std::move(folder.error()));
+    keep = *folder;
+    std::error_code ignored;  // what cannot be made is told when the bundle is
+    const std::filesystem::path parent = std::filesystem::path(keep).parent_path();
+    if (std::filesystem::create_directories(parent, ignored))
+      std::filesystem::permissions(parent, std::filesystem::perms::owner_all, ignored);
+  }
+  auto kept = KeptRecording::create(keep);
+  if (!kept) return fail(std::move(kept.error()));
+  auto program = FollowedProgram::start(options.program.front(), options.program);
+  if (!program) return fail(std::move(program.error()));
+  std::unique_ptr<Recorder> recorder = recorder_of(options, recording, keep);
+  if (auto ok = recorder->begins({program->pid(), program->pid()}); !ok)
+    return fail(std::move(ok.error()));
+  LeaveSignalsToProgram signals;
+  std::optional<Error> trouble;
+  auto note = [&](Result<void> done) {
+    if (!done && !trouble) trouble = std::move(done.error());
+  };
+  FollowedProgram::Watcher watcher;
+  watcher.begins = [&](ThreadId thread) { note(recorder->begins(thread)); };
+  watcher.ends = [&](ThreadId thread, Address pc) { note(recorder->ends(thread, pc, *kept)); };
+  if (recorder->has_to_be_fast()) watcher.meanwhile = [&] { note(recorder->meanwhile()); };
+  auto status = program->follow(watcher);
+  if (!status) return fail(std::move(status.error()));
+  note(recorder->finish(*kept));
+  note(kept->finish());
+  for (const Error& remark : recorder->take_remarks()) fmt::print(err, "{}\n", remark.to_string());
+  if (trouble) fmt::print(err, "{}\n", trouble->to_string());
+  fmt::print(err, "recorded: tailtrace history {}\n", keep);
+  return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,30 @@
+// A program recorded to its end by the processor, without a debugger:
+// `tailtrace run --no-debugger --engine=pt|bts|lbr`.
+//
+// Threading: one thread; waits for the program and its threads.
+#pragma once
+
+#include <cstdio>
+
+#include "decoder/base/result.h"
+#include "plugin/server/serve.h"
+
+namespace tailtrace {
+
+struct HardwareRecording {
+  bool by_cpu = false;    // a buffer for each CPU, not for each thread; Intel PT only
+  bool children = false;  // processes that it makes, too; by CPU only
+  bool lossless = false;  // everything, not the newest part; Intel PT and BTS only
+};
+
+// Whether the recorder can be had so. Errors: kUsage.
+Result<void> check(const HardwareRecording& recording, EngineChoice engine);
+
+// Runs the program of `options` and leaves a bundle behind: in `keep_folder`, or else in a new
+// folder under $XDG_STATE_HOME/tailtrace; says on `err` where, and what turned out otherwise than
+// asked. Returns the program's exit status, 128 + N if signal N ended it.
+// Errors: the program cannot be started, the hardware does not record here; kUsage.
+Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecording& recording,
+                               std::FILE* err);
+
+}  // namespace tailtrace
