@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "decoder/base/result.h"
+#include "decoder/history/opened_thread.h"
 #include "decoder/history/snapshot_file.h"
 
 namespace tailtrace {
@@ -52,6 +53,9 @@ Result<Position> first_position(const BundleThread& thread);
 
 // Everything of a thread; its records are copied. Errors: as map_records and load_snapshot.
 Result<LoadedSnapshot> load_thread(const BundleThread& thread);
+
+// The newest `limit_records` of a thread, in place. Errors: the same.
+Result<OpenedThread> open_thread(const BundleThread& thread, std::uint64_t limit_records = ~0ull);
 
 class BundleWriter {
  public:

@@ -115,16 +115,42 @@ Result<Position> first_position(const BundleThread& thread) {
   return stream->header.first;
 }
 
-Result<LoadedSnapshot> load_thread(const BundleThread& thread) {
-  Result<BundleRecords> mapped = map_records(thread);
-  if (!mapped) return fail(std::move(mapped.error()));
+namespace {
+
+// Everything of a thread but its records.
+Result<LoadedSnapshot> load_frame(const BundleThread& thread) {
   Result<RecordStream> stream = read_record_stream(thread.stream_path);
   if (!stream) return fail(std::move(stream.error()));
   if (stream->header.thread != thread.thread)
     return fail(ErrorCode::kBadInput, "cannot read " + thread.stream_path,
                 "it is of another thread than the bundle says");
-  stream->records.assign(mapped->records.begin(), mapped->records.end());
+  stream->records.clear();
   return snapshot_of(std::move(*stream), thread.stream_path);
+}
+
+}  // namespace
+
+Result<LoadedSnapshot> load_thread(const BundleThread& thread) {
+  Result<BundleRecords> mapped = map_records(thread);
+  if (!mapped) return fail(std::move(mapped.error()));
+  Result<LoadedSnapshot> loaded = load_frame(thread);
+  if (!loaded) return loaded;
+  auto snapshot = std::make_shared<ThreadSnapshot>(*loaded->snapshot);
+  snapshot->records.assign(mapped->records.begin(), mapped->records.end());
+  loaded->snapshot = std::move(snapshot);
+  return loaded;
+}
+
+Result<OpenedThread> open_thread(const BundleThread& thread, std::uint64_t limit_records) {
+  Result<BundleRecords> mapped = map_records(thread);
+  if (!mapped) return fail(std::move(mapped.error()));
+  Result<LoadedSnapshot> loaded = load_frame(thread);
+  if (!loaded) return fail(std::move(loaded.error()));
+  OpenedThread opened =
+      records_in_place(*loaded->snapshot, std::move(mapped->owner), mapped->records, limit_records);
+  opened.maps = std::move(loaded->maps);
+  opened.problems = std::move(loaded->problems);
+  return opened;
 }
 
 }  // namespace tailtrace

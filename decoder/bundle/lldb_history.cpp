@@ -4,7 +4,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/code/elf_code.h"
-#include "decoder/pt/record_sink.h"
+#include "decoder/history/pt_segments.h"
 
 namespace tailtrace {
 namespace {
@@ -29,30 +29,26 @@ std::shared_ptr<CodeImage> code_of(const LldbBundle& bundle, const LldbProcess& 
 
 }  // namespace
 
-Result<LldbHistory> load_lldb_thread(const LldbBundle& bundle, const LldbProcess& process,
-                                     const LldbThread& thread) {
+Result<OpenedThread> open_lldb_thread(const LldbBundle& bundle, const LldbProcess& process,
+                                      const LldbThread& thread) {
   if (thread.trace_path.empty())
     return fail(ErrorCode::kBadInput,
                 "cannot read the trace of thread " + std::to_string(thread.thread.tid),
                 "it is kept by processor, together with those of other threads",
                 "record it without per-cpu-tracing");
-  Result<MappedFile> trace = open_trace(thread.trace_path);
-  if (!trace) return fail(std::move(trace.error()));
-  LldbHistory loaded;
-  auto image = code_of(bundle, process, loaded.problems);
+  Result<MappedFile> mapped = open_trace(thread.trace_path);
+  if (!mapped) return fail(std::move(mapped.error()));
+  auto trace = std::make_shared<const MappedFile>(std::move(*mapped));
+  OpenedThread opened;
+  opened.frame.thread = thread.thread;
+  opened.frame.engine = "pt";
+  opened.frame.code = code_of(bundle, process, opened.problems);
   pt::DecoderConfig config;
   config.cpu = bundle.cpu;
   config.errata = pt::errata_of(bundle.cpu);
-  pt::RecordSink sink;
-  pt::make_flow_decoder(*image, config)->decode(trace->bytes(), sink);
-  sink.finish();
-  auto snapshot = std::make_shared<ThreadSnapshot>();
-  snapshot->thread = thread.thread;
-  snapshot->engine = "pt";
-  snapshot->records = sink.drain();
-  snapshot->code = std::move(image);
-  loaded.snapshot = std::move(snapshot);
-  return loaded;
+  opened.source =
+      std::make_shared<PtSegments>(trace, trace->bytes(), opened.frame.code, std::move(config));
+  return opened;
 }
 
 }  // namespace tailtrace

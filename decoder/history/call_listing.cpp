@@ -75,9 +75,11 @@ class CallLister {
   }
 
   std::string items(const Range& range) const {
-    if (!options_.from_newest) return fmt::format("[{},{}]", range.first, range.last);
-    return fmt::format("[{},{}]", back_from_newest(range.first, history_.size()),
-                       back_from_newest(range.last, history_.size()));
+    if (options_.from_newest)
+      return fmt::format("[{},{}]", history_.from_newest(range.first),
+                         history_.from_newest(range.last));
+    return fmt::format("[{},{}]", history_.from_oldest(range.first),
+                       history_.from_oldest(range.last));
   }
 
   std::string line(const CallSegment& segment) {
@@ -114,8 +116,8 @@ void put_function(Json& json, const CallSegment& segment, HistoryCursor& cursor,
   if (lines.more) json["more_lines"] = true;
 }
 
-Json segment_json(const CallHistory& calls, const CallSegment& segment, HistoryCursor& cursor,
-                  Symbolizer& symbols) {
+Json segment_json(const History& history, const CallHistory& calls, const CallSegment& segment,
+                  HistoryCursor& cursor, Symbolizer& symbols) {
   Json json = {{"number", segment.number},
                {"position", back_from_newest(segment.number, calls.size())}};
   if (segment.function == nullptr) {
@@ -126,8 +128,8 @@ Json segment_json(const CallHistory& calls, const CallSegment& segment, HistoryC
     put_function(json, segment, cursor, symbols);
   }
   json["level"] = segment.level;
-  json["first"] = segment.items.first;
-  json["last"] = segment.items.last;
+  json["first"] = history.from_oldest(segment.items.first);
+  json["last"] = history.from_oldest(segment.items.last);
   if (segment.caller != 0) json["caller"] = segment.caller;
   if (segment.earlier != 0) json["earlier"] = segment.earlier;
   if (segment.later != 0) json["later"] = segment.later;
@@ -146,7 +148,7 @@ void list_calls_json(const History& history, const CallHistory& calls, Symbolize
                      Range range, const LineSink& sink) {
   HistoryCursor cursor(history);
   for (std::uint64_t n = range.first; n <= range.last; ++n) {
-    Json json = segment_json(calls, calls.at(n), cursor, symbols);
+    Json json = segment_json(history, calls, calls.at(n), cursor, symbols);
     if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
   }
 }

@@ -7,7 +7,8 @@ namespace tailtrace {
 
 Result<CallHistory> calls_up_to(const History& history, Symbolizer& symbols, std::uint64_t item) {
   // A segment has an item at least.
-  std::uint64_t count = std::min<std::uint64_t>(item, CallHistory::kMaxSegments - 1);
+  std::uint64_t count =
+      std::min<std::uint64_t>(history.from_oldest(item), CallHistory::kMaxSegments - 1);
   return CallHistory::make(history, symbols, {item - count + 1, item});
 }
 

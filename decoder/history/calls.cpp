@@ -8,7 +8,7 @@
 namespace tailtrace {
 
 Result<CallHistory> CallHistory::make(const History& history, Symbolizer& symbols, Range range) {
-  assert(range.first >= 1 && range.last <= history.size());
+  assert(range.first >= 1 && range.last <= history.newest());
   return CallBuilder(history, symbols, range).build();
 }
 

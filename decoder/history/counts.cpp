@@ -44,7 +44,7 @@ void add(const SameRun& run, std::uint64_t times, CodeReader& code, Address begi
 std::map<Address, ExecutionCount> count_executions(const History& history, Range range,
                                                    Address begin, Address end) {
   std::map<Address, ExecutionCount> counts;
-  if (history.size() == 0 || range.size() == 0) return counts;
+  if (range.size() == 0) return counts;
   std::unordered_map<SameRun, std::uint64_t, HashSameRun> runs;
   HistoryRuns walk(history, range.first);
   HistoryRun run;
@@ -55,7 +55,7 @@ std::map<Address, ExecutionCount> count_executions(const History& history, Range
     if (run.ends_with_branch() && run.record->from < begin) continue;
     ++runs[cut(run, walk.code(), range)];
   }
-  CodeReader code(*history.snapshot().code);
+  CodeReader code(*history.frame().code);
   for (const auto& [same, times] : runs) add(same, times, code, begin, end, counts);
   return counts;
 }

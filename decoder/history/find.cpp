@@ -35,9 +35,9 @@ class Finder {
   void look(Range range, std::vector<std::uint64_t>& found) {
     if (range.size() == 0) return;
     // What took the flow away before the first item is told by the record before it.
-    HistoryRuns runs(history_, std::max<std::uint64_t>(range.first, 2) - 1);
+    HistoryRuns runs(history_, range.first - (history_.holds(range.first - 1) ? 1 : 0));
     HistoryRun run;
-    const bool to_the_end = range.last == history_.size();
+    const bool to_the_end = range.last == history_.newest();
     while (runs.next_record(run) && (run.first <= range.last || to_the_end)) {
       if (!is_in_time(run)) continue;
       if (is_sort(ItemKind::Sort::kEvent)) {
@@ -59,15 +59,14 @@ class Finder {
 
   bool is_in_time(const HistoryRun& run) const {
     if (wanted_.since == 0 && wanted_.until == ~0ull) return true;
-    auto record = static_cast<std::size_t>(run.record - history_.snapshot().records.data());
-    std::uint64_t time = record == 0 ? 0 : history_.snapshot().records[record - 1].time;
+    const std::uint64_t time = run.time_before;
     return time != 0 && wanted_.since <= time && time <= wanted_.until;
   }
 
   void add_event(const HistoryRun& run, Range range, std::vector<std::uint64_t>& found) {
     if (run.record->kind != wanted_.kind->event || !is_event(*run.record)) return;
     if (matcher_ && !matcher_->holds(run.record->from)) return;
-    std::uint64_t number = std::min(run.first + run.step.items(), history_.size());
+    std::uint64_t number = std::min(run.first + run.step.items(), history_.newest());
     if (found.empty() || found.back() != number) put(number, range, found);
   }
 

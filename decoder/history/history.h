@@ -1,14 +1,17 @@
 // History: a thread's instructions and gaps, numbered, reached at random in both directions.
 //
-// Items count from 1, the oldest held, to size(), the newest; a gap takes one number. The same
+// Items have numbers that grow by one from the oldest to the newest; a gap takes one. The same
 // items count back from the newest: -1 is the newest. (GDB's `record instruction-history` counts
 // the same way.) The instruction where the thread stands was not executed and is no item.
 //
-// Kept are the snapshot's records and a few bytes for every group of them, nothing per instruction:
-// instructions are read out of the code again where they are asked for.
+// The records lie in segments (segment_store.h), of which the newest is read first, and others when
+// they are asked for. So a history whose numbers begin at the newest costs nothing to open, however
+// long it is; one whose numbers begin with 1 has to be counted first. Numbers never change.
 //
-// Threading: a History is immutable; any number of threads may share it, each with a cursor of its
-// own.
+// Kept are a few bytes for every group of records, nothing per instruction: instructions are read
+// out of the code again where they are asked for.
+//
+// Threading: any number of threads may share a History, each with a cursor of its own.
 #pragma once
 
 #include <functional>
@@ -17,26 +20,58 @@
 #include <vector>
 
 #include "decoder/history/run.h"
+#include "decoder/history/segment_store.h"
 #include "decoder/history/snapshot.h"
 
 namespace tailtrace {
 
+struct HistorySettings {
+  enum class Numbers : std::uint8_t {
+    kFromOldest,  // 1 is the oldest: all is looked at when the history is made
+    kFromNewest,  // kNewest is the newest: nothing is
+  };
+  Numbers numbers = Numbers::kFromOldest;
+  // Of decoded records that are kept.
+  std::size_t cache_bytes = std::size_t{256} << 20;
+  // That look at all of a long history; 0: as many as there are processors.
+  unsigned threads = 0;
+  // Told how far it is while a history is counted. Where that is enough, older items are left out.
+  SegmentStore::Watch watch;
+};
+
 class History {
  public:
-  // Follows every record once, oldest first, which takes time in proportion to their number.
-  // REQUIRES: the snapshot has code, empty though it may be.
+  // Of the newest item, where numbers begin there.
+  static constexpr std::uint64_t kNewest = std::uint64_t{1} << 62;
+
+  // Numbers begin with 1. REQUIRES: the snapshot has code, empty though it may be.
   explicit History(std::shared_ptr<const ThreadSnapshot> snapshot);
 
-  // Instructions and gaps.
-  std::uint64_t size() const { return size_; }
-  std::uint64_t gaps() const { return gaps_; }
-  std::uint64_t instructions() const { return size_ - gaps_; }
+  // REQUIRES: the frame has code, and the source's records ran it.
+  History(ThreadFrame frame, std::shared_ptr<const SegmentSource> source,
+          const HistorySettings& options);
+
+  // The number of the newest item; one less than that of the oldest when there is none.
+  std::uint64_t newest() const { return newest_; }
+  // The number of the oldest item. Looks at all items if nobody did.
+  std::uint64_t oldest() const { return newest_ + 1 - size(); }
+  // Whether there is an item of that number. Looks at what is newer.
+  bool holds(std::uint64_t number) const;
+
+  // Instructions and gaps. They look at all items if nobody did.
+  std::uint64_t size() const { return totals().items; }
+  std::uint64_t gaps() const { return totals().gaps; }
+  std::uint64_t instructions() const { return size() - gaps(); }
+  std::uint64_t record_count() const { return totals().records; }
 
   // The oldest item is the first instruction that was ever recorded of the thread.
-  bool complete() const { return snapshot_->complete; }
+  bool complete() const { return frame_.complete; }
 
   // Calls `see` for every gap, oldest first; follows all records once more.
   void each_gap(const std::function<void(GapReason)>& see) const;
+
+  // Calls `see` for every record, oldest first, as record() has it.
+  void each_record(const std::function<void(const BranchRecord&)>& see) const;
 
   // Where the thread stands: the instruction to be executed next. Nothing when that is not known.
   std::optional<Address> stop() const;
@@ -44,33 +79,51 @@ class History {
   // The item's number: `index` from 1 to size(), or from -1 down to -size().
   std::optional<std::uint64_t> resolve(std::int64_t index) const;
 
-  const ThreadSnapshot& snapshot() const { return *snapshot_; }
+  // All of it, to be written somewhere. Copies the records.
+  ThreadSnapshot snapshot() const;
 
-  // What the index takes, beside the records.
-  std::size_t index_size_bytes() const { return groups_.size() * sizeof(Group); }
+  // From 1, the oldest. REQUIRES: holds(number).
+  std::uint64_t from_oldest(std::uint64_t number) const { return number - oldest() + 1; }
+  // From -1, the newest.
+  std::int64_t from_newest(std::uint64_t number) const {
+    return static_cast<std::int64_t>(number - newest_) - 1;
+  }
+
+  const ThreadFrame& frame() const { return frame_; }
+
+  // One past the newest record. Where it is not known how many records there are, and numbers begin
+  // at the newest, positions do as well: it is then kNewest.
+  Position record_end() const { return record_end_; }
+  // The record at a position, with all the instructions of its run; nothing when it is not held.
+  std::optional<BranchRecord> record(Position position) const;
+
+  // What is kept beside the source: of all segments, and of those read last.
+  std::size_t index_size_bytes() const { return store_->index_bytes() + store_->cached_bytes(); }
 
  private:
   friend class HistoryCursor;
   friend class HistoryRuns;
 
-  // Where a group of records is entered.
-  static constexpr std::size_t kGroupRecords = 64;
-  // Whoever follows all records meets the same runs again.
-  static constexpr std::size_t kFollowedRuns = 1 << 13;
-  struct Group {
-    std::uint64_t before = 0;  // items of all earlier records
-    FlowState state;
+  // A segment where it lies in the history.
+  struct Placed {
+    std::shared_ptr<const DecodedSegment> segment;
+    std::size_t index = 0;           // of the segment
+    std::uint64_t first = 0;         // number of its first item
+    std::uint64_t first_record = 0;  // position of its first record
   };
 
-  std::size_t group_of(std::uint64_t number) const;
-  std::uint64_t run_limit_insns(std::size_t record) const;
+  SegmentStore::Totals totals() const;
+  unsigned threads() const;
+  std::optional<Placed> placed(std::size_t index) const;
+  std::optional<Placed> holding(std::uint64_t number) const;
+  // Whether the segment's first run began in the older one.
+  bool goes_on(std::size_t index) const;
 
-  std::shared_ptr<const ThreadSnapshot> snapshot_;
-  std::vector<Group> groups_;
-  FlowState end_;
-  std::uint64_t size_ = 0;
-  std::uint64_t gaps_ = 0;
-  std::size_t doubtful_ = ~std::size_t{0};  // from this record on only short runs are believed
+  ThreadFrame frame_;
+  std::shared_ptr<SegmentStore> store_;
+  unsigned threads_ = 0;
+  std::uint64_t newest_ = 0;
+  Position record_end_;
 };
 
 // One instruction or gap of a history.
@@ -100,8 +153,9 @@ class HistoryCursor {
   // Whether it stands on an item. A new cursor stands on none.
   bool valid() const { return item_.number != 0; }
 
-  void seek_to_newest() { seek(history_->size()); }
-  void seek_to_oldest() { seek(1); }
+  void seek_to_newest() { seek(history_->newest()); }
+  // Looks at all items if nobody did.
+  void seek_to_oldest() { seek(history_->oldest()); }
   // Stands on that item; on none when there is no such number.
   void seek(std::uint64_t number);
 
@@ -118,12 +172,13 @@ class HistoryCursor {
  private:
   // One record of the group at hand.
   struct Part {
-    std::uint64_t before = 0;  // items of all earlier records
+    std::uint64_t before = 0;  // items of all earlier records of the segment
     Step step;
   };
   // Instructions of one run that were read already; long runs are cut into such windows.
   static constexpr std::size_t kWindow_insns = 4096;
 
+  void seek_inside(std::uint64_t item);
   void load_group(std::size_t group);
   void show_gap(const Part& part, std::size_t record);
   void show_instruction(const Part& part, std::size_t record, std::uint64_t offset);
@@ -133,6 +188,7 @@ class HistoryCursor {
   RunReader reader_;
   HistoryItem item_;
 
+  History::Placed place_;
   std::size_t group_ = ~std::size_t{0};
   std::vector<Part> parts_;
   std::size_t part_ = 0;

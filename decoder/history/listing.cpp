@@ -15,25 +15,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t back_from_newest(std::uint64_t number, std::uint64_t size) {
-  return static_cast<std::int64_t>(number - size) - 1;
-}
-
 // Where control went when that is not in the instruction's own text.
 bool target_is_told(const Instruction& insn) { return !insn.target.is_null(); }
 
 // Events that took the flow away before the instruction an item shows, oldest first.
-std::vector<const BranchRecord*> events_before(const History& history, const HistoryItem& item) {
+std::vector<BranchRecord> events_before(const History& history, const HistoryItem& item) {
   constexpr std::size_t kMaxEvents = 16;
-  std::vector<const BranchRecord*> events;
+  std::vector<BranchRecord> events;
   if (!item.begins_run) return events;
-  const ThreadSnapshot& snapshot = history.snapshot();
-  for (std::size_t i = item.record.value - snapshot.first.value; i != 0; --i) {
-    const BranchRecord& record = snapshot.records[i - 1];
-    if (!record.is_async() || events.size() == kMaxEvents) break;
-    if (record.kind >= RecordKind::kInterrupt && record.kind <= RecordKind::kDiscontinuity)
-      events.push_back(&record);
-    if (record.insns != 0) break;
+  for (std::uint64_t at = item.record.value; at != 0; --at) {
+    std::optional<BranchRecord> record = history.record({at - 1});
+    if (!record || !record->is_async() || events.size() == kMaxEvents) break;
+    if (record->kind >= RecordKind::kInterrupt && record->kind <= RecordKind::kDiscontinuity)
+      events.push_back(*record);
+    if (record->insns != 0) break;
   }
   std::reverse(events.begin(), events.end());
   return events;
@@ -75,8 +70,8 @@ class TextLister {
 
  private:
   std::int64_t position_number(std::uint64_t number) const {
-    return options_.from_newest ? back_from_newest(number, history_.size())
-                                : static_cast<std::int64_t>(number);
+    return options_.from_newest ? history_.from_newest(number)
+                                : static_cast<std::int64_t>(history_.from_oldest(number));
   }
   std::string position(std::uint64_t number) const {
     return fmt::format("[{}]", position_number(number));
@@ -99,7 +94,7 @@ class TextLister {
 
   void show(HistoryCursor& cursor) {
     const HistoryItem& item = cursor.item();
-    for (const BranchRecord* event : events_before(history_, item)) put(event_line(*event));
+    for (const BranchRecord& event : events_before(history_, item)) put(event_line(event));
     if (item.is_gap) {
       put(fmt::format("  -- gap {}: {} --", position(item.number), gap_text(item.gap)));
       function_ = nullptr;
@@ -213,11 +208,11 @@ Json instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
   return json;
 }
 
-Json events_json(const std::vector<const BranchRecord*>& events) {
+Json events_json(const std::vector<BranchRecord>& events) {
   Json json = Json::array();
-  for (const BranchRecord* event : events) {
-    Json one = {{"event", kind_name(event->kind)}, {"at", hex(event->from)}};
-    if (event->extra != 0) one["code"] = event->extra;
+  for (const BranchRecord& event : events) {
+    Json one = {{"event", kind_name(event.kind)}, {"at", hex(event.from)}};
+    if (event.extra != 0) one["code"] = event.extra;
     json.push_back(std::move(one));
   }
   return json;
@@ -225,11 +220,11 @@ Json events_json(const std::vector<const BranchRecord*>& events) {
 
 std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer& symbols) {
   const HistoryItem& item = cursor.item();
-  Json json = {{"number", item.number},
-               {"position", back_from_newest(item.number, history.size())}};
+  Json json = {{"number", history.from_oldest(item.number)},
+               {"position", history.from_newest(item.number)}};
   json.update(item.is_gap ? gap_json(item.gap) : instruction_json(cursor, symbols));
   if (item.time != 0) json["time"] = item.time;
-  std::vector<const BranchRecord*> events = events_before(history, item);
+  std::vector<BranchRecord> events = events_before(history, item);
   if (!events.empty()) json["events"] = events_json(events);
   // Names of files and symbols need not be UTF-8; the document must.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -276,8 +271,8 @@ std::string where_text(Symbolizer& symbols, Address address) {
 
 void list_loops_json(const History& history, Range range, const LineSink& sink) {
   for (const Loop& loop : find_loops(history, range)) {
-    Json json = {{"first", loop.items.first},
-                 {"last", loop.items.last},
+    Json json = {{"first", history.from_oldest(loop.items.first)},
+                 {"last", history.from_oldest(loop.items.last)},
                  {"rounds", loop.rounds},
                  {"head", hex(loop.head)},
                  {"back", hex(loop.back)}};

@@ -166,7 +166,7 @@ class LoopFinder {
 }  // namespace
 
 std::vector<Loop> find_loops(const History& history, Range range, std::uint64_t min_rounds) {
-  if (history.size() == 0) return {};
+  if (range.size() == 0) return {};
   return LoopFinder(history, range).find(min_rounds);
 }
 

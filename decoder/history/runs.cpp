@@ -1,25 +1,37 @@
 #include "decoder/history/runs.h"
 
 namespace tailtrace {
+namespace {
+
+// Whoever follows all records meets the same runs again.
+constexpr std::size_t kFollowedRuns = 1 << 13;
+
+}  // namespace
 
 HistoryRuns::HistoryRuns(const History& history, std::uint64_t number)
-    : history_(history), reader_(*history.snapshot_->code, History::kFollowedRuns) {
-  if (history.groups_.empty()) return;
-  std::size_t group = history.group_of(number);
-  const History::Group& entry = history.groups_[group];
-  record_ = group * History::kGroupRecords;
-  before_ = entry.before;
-  state_ = entry.state;
+    : history_(history), reader_(*history.frame().code, kFollowedRuns) {
+  std::optional<History::Placed> held = history.holding(number);
+  if (!held) return;
+  // A run over a seam is entered where it began.
+  while (number - held->first < held->segment->records().front().insns &&
+         history.goes_on(held->index)) {
+    held = history.placed(held->index + 1);
+    number = held->first + held->segment->items() - 1;
+    if (held->segment->record_count() != 0) break;
+  }
+  segment_ = std::move(*held);
+  std::uint64_t offset = number - segment_.first;
+  std::size_t group = segment_.segment->group_of(offset);
+  const RecordGroup& entry = segment_.segment->groups()[group];
+  place_ = {group * DecodedSegment::kGroupRecords, entry.before, entry.state};
   HistoryRun run;
   for (;;) {
-    std::size_t record = record_;
-    std::uint64_t before = before_;
-    FlowState state = state_;
+    const Place place = place_;
+    const History::Placed segment = segment_;
     if (!next(run)) return;
     if (run.first + run.step.items() <= number) continue;
-    record_ = record;
-    before_ = before;
-    state_ = state;
+    place_ = place;
+    segment_ = segment;
     return;
   }
 }
@@ -31,14 +43,48 @@ bool HistoryRuns::next(HistoryRun& run) {
 }
 
 bool HistoryRuns::next_record(HistoryRun& run) {
-  const std::vector<BranchRecord>& records = history_.snapshot_->records;
-  if (record_ == records.size()) return false;
-  run.record = &records[record_];
-  run.first = before_ + 1;
-  run.step = reader_.advance(state_, *run.record, history_.run_limit_insns(record_));
-  ++record_;
-  before_ += run.step.items();
+  if (segment_.segment == nullptr) return false;
+  while (is_at_end())
+    if (!go_to_newer()) return false;
+  if (!take(run) && !run.step.has_gap) take_over_seam(run);
   if (run.step.items() != 0) reader_.code().set_epoch(run.step.epoch);
+  return true;
+}
+
+// False: the record is a seam.
+bool HistoryRuns::take(HistoryRun& run) {
+  const DecodedSegment& segment = *segment_.segment;
+  const std::size_t at = place_.record++;
+  run.record = &segment.records()[at];
+  run.first = segment_.first + place_.before;
+  run.time_before = segment.time_before(at);
+  run.step = segment.follow(at, place_.state, reader_);
+  place_.before += run.step.items();
+  return run.record != segment.seam();
+}
+
+// The run that began in the older segment is one with its end in the newer one.
+void HistoryRuns::take_over_seam(HistoryRun& run) {
+  for (bool whole = false; !whole;) {
+    const HistoryRun begin = run;
+    const std::uint32_t insns = run.record->insns;
+    if (!go_to_newer() || is_at_end()) return;
+    whole = take(run);
+    joined_ = *run.record;
+    joined_.insns += insns;
+    run.record = &joined_;
+    run.first = begin.first;
+    run.time_before = begin.time_before;
+    if (begin.step.shown != 0) run.step.start = begin.step.start;
+    run.step.shown += begin.step.shown;
+  }
+}
+
+bool HistoryRuns::go_to_newer() {
+  if (segment_.index == 0) return false;
+  segment_ = *history_.placed(segment_.index - 1);
+  place_ = {};
+  if (!segment_.segment->groups().empty()) place_.state = segment_.segment->groups().front().state;
   return true;
 }
 

@@ -12,7 +12,8 @@ namespace tailtrace {
 struct HistoryRun {
   std::uint64_t first = 0;
   Step step;
-  const BranchRecord* record = nullptr;
+  const BranchRecord* record = nullptr;  // until the next run is read
+  std::uint64_t time_before = 0;         // the last known before the record; 0 unknown
 
   // The run ends with the instruction at record->from, which made the record.
   bool ends_with_branch() const {
@@ -37,11 +38,23 @@ class HistoryRuns {
   CodeReader& code() { return reader_.code(); }
 
  private:
+  // What is read next.
+  struct Place {
+    std::size_t record = 0;    // of the segment
+    std::uint64_t before = 0;  // items of all earlier records of the segment
+    FlowState state;
+  };
+
+  bool is_at_end() const { return place_.record == segment_.segment->records().size(); }
+  bool take(HistoryRun& run);
+  void take_over_seam(HistoryRun& run);
+  bool go_to_newer();
+
   const History& history_;
   RunReader reader_;
-  std::size_t record_ = 0;
-  std::uint64_t before_ = 0;  // items of all earlier records
-  FlowState state_;
+  History::Placed segment_;
+  Place place_;
+  BranchRecord joined_;  // a run's record, where the run began in an older segment
 };
 
 }  // namespace tailtrace

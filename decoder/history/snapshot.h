@@ -17,22 +17,27 @@
 
 namespace tailtrace {
 
-struct ThreadSnapshot {
+// What there is to know of a thread's records beside the records.
+struct ThreadFrame {
   ThreadId thread;
   std::string engine;  // "qemu", "step", ...
 
-  // Positions are stable: the same record has the same position in every snapshot of its thread.
-  // The last record is a kDisable made by the reader (kFlagSynthetic) where the thread stands: its
-  // `from` is the instruction to be executed next.
+  // Of the oldest record. Positions are stable: the same record has the same position in every
+  // snapshot of its thread.
   Position first;
-  std::vector<BranchRecord> records;
 
   // True when nothing older than `first` was ever written: the history begins where recording did.
   bool complete = false;
 
-  // The code epoch of records before the first kCodeChange among `records`.
+  // The code epoch of records before the first kCodeChange among them.
   Epoch first_epoch;
   std::shared_ptr<const CodeImage> code;
+};
+
+struct ThreadSnapshot : ThreadFrame {
+  // The last record is a kDisable made by the reader (kFlagSynthetic) where the thread stands: its
+  // `from` is the instruction to be executed next.
+  std::vector<BranchRecord> records;
 
   Position end() const { return {first.value + records.size()}; }
 };

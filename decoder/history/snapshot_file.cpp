@@ -42,7 +42,7 @@ struct Needed {
 std::map<Epoch, Needed> code_needed(const History& history) {
   std::map<Epoch, Needed> needed;
   if (history.size() == 0) return needed;
-  HistoryRuns runs(history, 1);
+  HistoryRuns runs(history, history.oldest());
   HistoryRun run;
   while (runs.next(run)) {
     Needed& here = needed[run.step.epoch];

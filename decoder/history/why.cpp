@@ -21,9 +21,10 @@ bool is_choice(InstructionClass kind) {
 // The graphs of the functions that a chain goes through.
 class Graphs {
  public:
-  explicit Graphs(const History& history) : code_(*history.snapshot().code) {
-    for (const BranchRecord& record : history.snapshot().records)
+  explicit Graphs(const History& history) : code_(*history.frame().code) {
+    history.each_record([this](const BranchRecord& record) {
       if (record.kind == RecordKind::kIndirectJump) jumps_[record.from].insert(record.to);
+    });
   }
 
   bool decides(const Function& function, const Decision& branch, Address about, Epoch epoch) {
@@ -124,11 +125,11 @@ class ChainFinder {
 
   // From the first item of a segment to what was before it in the same call, or to its caller.
   bool go_out() {
-    if (const BranchRecord* event = event_before()) return go_before(event);
-    if (segment_.earlier != 0) return go_to(segment_.earlier, nullptr, false);
+    if (std::optional<BranchRecord> event = event_before()) return go_before(event);
+    if (segment_.earlier != 0) return go_to(segment_.earlier, std::nullopt, false);
     // A caller that comes later is one that was returned to: the call itself is not held.
     if (segment_.caller != 0 && segment_.caller < segment_.number)
-      return go_to(segment_.caller, nullptr, true);
+      return go_to(segment_.caller, std::nullopt, true);
     std::uint64_t first = segment_.items.first;
     bool after_gap = segment_.number > 1 && calls_.at(segment_.number - 1).function == nullptr;
     reasons_.end = after_gap ? Reasons::End::kGap : Reasons::End::kBegin;
@@ -136,12 +137,12 @@ class ChainFinder {
     return false;
   }
 
-  bool go_before(const BranchRecord* event) {
+  bool go_before(const std::optional<BranchRecord>& event) {
     if (segment_.number == 1) return false;
     return go_to(segment_.number - 1, event, true);
   }
 
-  bool go_to(std::uint64_t number, const BranchRecord* event, bool decides) {
+  bool go_to(std::uint64_t number, const std::optional<BranchRecord>& event, bool decides) {
     auto gap = std::lower_bound(gaps_.begin(), gaps_.end(), number);
     if (gap != gaps_.end() && *gap < segment_.number) {
       reasons_.end = Reasons::End::kGap;
@@ -162,14 +163,13 @@ class ChainFinder {
   }
 
   // A signal or the like that led to the segment's first instruction.
-  const BranchRecord* event_before() {
+  std::optional<BranchRecord> event_before() {
     cursor_.seek(segment_.items.first);
     const HistoryItem& item = cursor_.item();
-    const ThreadSnapshot& snapshot = history_.snapshot();
-    std::size_t record = item.record.value - snapshot.first.value;
-    if (!item.begins_run || record == 0 || segment_.earlier != 0) return nullptr;
-    const BranchRecord& before = snapshot.records[record - 1];
-    return is_event(before) && before.to == item.instruction.address ? &before : nullptr;
+    if (!item.begins_run || item.record.value == 0 || segment_.earlier != 0) return std::nullopt;
+    std::optional<BranchRecord> before = history_.record({item.record.value - 1});
+    bool led_here = before && is_event(*before) && before->to == item.instruction.address;
+    return led_here ? before : std::nullopt;
   }
 
   const History& history_;
@@ -196,8 +196,7 @@ std::size_t rounds(const std::vector<Decision>& decisions, std::size_t first, st
 }  // namespace
 
 bool Decision::same_as(const Decision& other) const {
-  return address == other.address && to == other.to &&
-         (event == nullptr) == (other.event == nullptr);
+  return address == other.address && to == other.to && event.has_value() == other.event.has_value();
 }
 
 Result<Reasons> find_reasons(const History& history, Symbolizer& symbols, std::uint64_t item,

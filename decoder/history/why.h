@@ -18,8 +18,8 @@ namespace tailtrace {
 struct Decision {
   std::uint64_t item = 0;  // the branch, the call, or the last instruction before an event
   Address address;
-  Address to;                           // where it led
-  const BranchRecord* event = nullptr;  // that took the flow away behind it; null: the branch did
+  Address to;                         // where it led
+  std::optional<BranchRecord> event;  // that took the flow away behind it; else the branch did
   InstructionClass kind = InstructionClass::kOther;
   bool taken = false;  // of conditional branches
 

@@ -39,6 +39,8 @@ bool is_inside_flow(ByteSpan trace, std::size_t psb) {
   return false;
 }
 
+}  // namespace
+
 std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from) {
   while (from < trace.size()) {
     std::optional<std::size_t> psb = find_psb(trace, from);
@@ -48,7 +50,16 @@ std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from) {
   return std::nullopt;
 }
 
-}  // namespace
+Address seam_address(ByteSpan trace, std::size_t psb) {
+  PacketReader packets(trace);
+  packets.seek(psb + kPsbSize_bytes);
+  std::uint64_t ip = 0;
+  for (Packet packet; packets.next(packet) == ReadStatus::kOk;) {
+    if (packet.kind == PacketKind::kPsbEnd || packet.kind == PacketKind::kOvf) break;
+    if (packet.kind == PacketKind::kFup && packet.bits != kIpSuppressed) ip = apply_ip(ip, packet);
+  }
+  return {ip};
+}
 
 std::vector<Segment> find_segments(ByteSpan trace, std::size_t least_bytes) {
   std::vector<Segment> segments;
@@ -89,6 +100,8 @@ class PathRecorder final : public PathSink {
         begin(event.ip);
         break;
       case EventKind::kTransaction:
+        if (!begun_ && event.has(kEventStatusUpdate))
+          begins_in_transaction_ = event.has(kEventSpeculative);
         if (!event.has(kEventStatusUpdate) && !event.has(kEventIpSuppressed)) begin(event.ip);
         break;
       default:
@@ -163,13 +176,14 @@ class PathRecorder final : public PathSink {
     if (std::exchange(begun_, true)) return;
     inside_ = true;
     path_.start_time_ = slow_.time();
-    slow_.take_back(at, 0, {{}, false, false, slow_.time()});
+    slow_.take_back(at, 0, {{}, begins_in_transaction_, false, slow_.time()});
   }
 
   SegmentPath& path_;
   RecordSink slow_;
   SegmentPath::Chunk next_;  // being written
   bool begun_ = false;
+  bool begins_in_transaction_ = false;  // as its PSB says
   bool inside_ = false;
 };
 

@@ -28,6 +28,12 @@ struct Segment {
 // before the first PSB belong to none.
 std::vector<Segment> find_segments(ByteSpan trace, std::size_t least_bytes = 0);
 
+// The first PSB at or behind `from` that code runs across.
+std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from);
+
+// The instruction that is next there, as the PSB says. REQUIRES: find_seam found the PSB.
+Address seam_address(ByteSpan trace, std::size_t psb);
+
 // What was decoded of a segment. Storage is the words, four bytes for a TNT byte or a TIP, and full
 // records for the little that the fast path does not take.
 class SegmentPath {

@@ -42,13 +42,38 @@ Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const
   return view_status(view, options.shared);
 }
 
+// The newest items, `count` of them if there are so many.
+Range newest_items(const History& history, std::uint64_t count) {
+  std::uint64_t newest = history.newest();
+  bool all = count > newest || (count != 0 && !history.holds(newest - count + 1));
+  return {all ? history.oldest() : newest - count + 1, newest};
+}
+
+// The calls of as many of the newest items as it takes to show what is asked for. Stretches have
+// their numbers from the newest, so that nothing is different if more items are looked at, but for
+// the oldest stretch, which may be cut.
+Result<CallHistory> newest_calls(HistoryView& view, const std::string& range) {
+  constexpr std::uint64_t kFirst = 1 << 14;
+  for (std::uint64_t count = kFirst;; count *= 4) {
+    Range items = newest_items(*view.history, count);
+    Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, items);
+    if (!calls || items.size() < count) return calls;
+    Result<Range> shown = parse_range(range, {calls->size(), kPage, {}});
+    if (shown && shown->first > 1) return calls;
+  }
+}
+
 Result<int> show_calls(Options options, const Invocation& invocation) {
   if (!invocation.program.empty()) options.shared.range = invocation.program.front();
-  Result<HistoryView> view = open_view(options.shared, invocation.err);
+  using Numbers = HistorySettings::Numbers;
+  bool near = is_near_newest(options.shared);
+  Result<HistoryView> view =
+      open_view(options.shared, invocation.err, near ? Numbers::kFromNewest : Numbers::kFromOldest);
   if (!view) return fail(std::move(view.error()));
-  std::uint64_t size = view->history->size();
-  Range items{size - std::min(size, options.newest) + 1, size};
-  Result<CallHistory> calls = CallHistory::make(*view->history, *view->symbols, items);
+  Result<CallHistory> calls = near && options.newest == ~0ull
+                                  ? newest_calls(*view, options.shared.range)
+                                  : CallHistory::make(*view->history, *view->symbols,
+                                                      newest_items(*view->history, options.newest));
   if (!calls) return fail(std::move(calls.error()));
   Result<Range> range = parse_range(options.shared.range, {calls->size(), kPage, {}});
   if (!range) return fail(std::move(range.error()));
@@ -79,7 +104,9 @@ Command calls_command() {
       .take_program = take_range,
       .details =
           "Stretches and their numbers are those of GDB's `record function-call-history`. "
-          "The last column is the range of instructions, for `tailtrace history`.",
+          "The last column is the range of instructions, for `tailtrace history`. For the newest "
+          "stretches only as much of the history is read as they take, and indented from the "
+          "outermost function in it; with --forward, --json or --newest=N that is all, or N.",
   };
 }
 

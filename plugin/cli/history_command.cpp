@@ -16,10 +16,12 @@ struct Options {
 Result<int> show_history(const Options& options, const Invocation& invocation) {
   HistoryOptions shared = options.shared;
   if (!invocation.program.empty()) shared.range = invocation.program.front();
-  Result<HistoryView> view = open_view(shared, invocation.err);
+  using Numbers = HistorySettings::Numbers;
+  Numbers numbers = is_near_newest(shared) ? Numbers::kFromNewest : Numbers::kFromOldest;
+  Result<HistoryView> view = open_view(shared, invocation.err, numbers);
   if (!view) return fail(std::move(view.error()));
   const History& history = *view->history;
-  Result<Range> range = parse_range(shared.range, {history.size(), kPage, {}});
+  Result<Range> range = view_range(history, shared.range, kPage);
   if (!range) return fail(std::move(range.error()));
   ListingOptions listing = options.listing;
   listing.from_newest = !shared.forward;

@@ -76,11 +76,11 @@ Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
   return threads;
 }
 
-Result<LoadedSnapshot> open_in_bundle(const ThreadSource& wanted) {
+Result<OpenedThread> open_in_bundle(const ThreadSource& wanted, std::uint64_t limit_records) {
   Result<Bundle> bundle = read_bundle(wanted.path);
   if (!bundle) return fail(std::move(bundle.error()));
   for (const BundleThread& thread : bundle->threads)
-    if (thread.thread == wanted.thread) return load_thread(thread);
+    if (thread.thread == wanted.thread) return open_thread(thread, limit_records);
   return fail(ErrorCode::kGone, "there is no thread " + thread_text(wanted.thread),
               wanted.path + " was replaced while it was read");
 }
@@ -108,22 +108,21 @@ Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path
   return threads;
 }
 
-Result<LoadedSnapshot> load_in_lldb_bundle(const LldbBundle& bundle, const LldbProcess& process,
-                                           const LldbThread& thread) {
-  Result<LldbHistory> history = load_lldb_thread(bundle, process, thread);
-  if (!history) return fail(std::move(history.error()));
-  LoadedSnapshot loaded{std::move(history->snapshot), {}, std::move(history->problems)};
+Result<OpenedThread> open_in_lldb_bundle(const LldbBundle& bundle, const LldbProcess& process,
+                                         const LldbThread& thread) {
+  Result<OpenedThread> opened = open_lldb_thread(bundle, process, thread);
+  if (!opened) return opened;
   for (const LldbModule& module : process.modules)
-    loaded.maps += maps_of_module(module.path, module.load_address);
-  return loaded;
+    opened->maps += maps_of_module(module.path, module.load_address);
+  return opened;
 }
 
-Result<LoadedSnapshot> open_in_lldb_bundle(const ThreadSource& wanted) {
+Result<OpenedThread> open_in_lldb_bundle(const ThreadSource& wanted) {
   Result<LldbBundle> bundle = read_lldb_bundle(lldb_description(wanted.path));
   if (!bundle) return fail(std::move(bundle.error()));
   for (const LldbProcess& process : bundle->processes)
     for (const LldbThread& thread : process.threads)
-      if (thread.thread == wanted.thread) return load_in_lldb_bundle(*bundle, process, thread);
+      if (thread.thread == wanted.thread) return open_in_lldb_bundle(*bundle, process, thread);
   return fail(ErrorCode::kGone, "there is no thread " + thread_text(wanted.thread),
               wanted.path + " was replaced while it was read");
 }
@@ -195,9 +194,13 @@ Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
   return fail(ErrorCode::kUsage, "there is no thread " + wanted, "the threads are " + known);
 }
 
-Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t limit_records) {
-  if (thread.is_stream) return load_snapshot(thread.path);
-  if (is_bundle(thread.path)) return open_in_bundle(thread);
+Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t limit_records) {
+  if (thread.is_stream) {
+    Result<LoadedSnapshot> loaded = load_snapshot(thread.path);
+    if (!loaded) return fail(std::move(loaded.error()));
+    return opened_thread(std::move(*loaded), limit_records);
+  }
+  if (is_bundle(thread.path)) return open_in_bundle(thread, limit_records);
   if (is_lldb_bundle(thread.path)) return open_in_lldb_bundle(thread);
   Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);
   if (!engine) return fail(std::move(engine.error()));
@@ -207,7 +210,7 @@ Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t l
   loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   loaded.maps = maps_of((*engine)->folder());
   loaded.problems = losses_of((*engine)->folder());
-  return loaded;
+  return opened_thread(std::move(loaded));
 }
 
 }  // namespace tailtrace

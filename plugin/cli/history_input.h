@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "decoder/history/snapshot_file.h"
+#include "decoder/history/opened_thread.h"
 
 namespace tailtrace {
 
@@ -29,8 +29,9 @@ Result<std::vector<ThreadSource>> recorded_threads(const std::string& path);
 Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
                                  const std::string& wanted);
 
-// The newest `limit_records` of a thread. Errors: as load_snapshot and QemuEngine.
-Result<LoadedSnapshot> open_recorded(const ThreadSource& thread, std::uint64_t limit_records);
+// The newest `limit_records` of a thread; of a trace that is still to be decoded, all. Errors: as
+// load_snapshot and QemuEngine.
+Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t limit_records);
 
 // "4711.4712"
 std::string thread_text(ThreadId thread);

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "plugin/cli/counting.h"
+
 namespace tailtrace {
 namespace {
 
@@ -50,7 +52,24 @@ Result<std::vector<std::string>> take_range(std::vector<std::string>& args) {
   return ranges;
 }
 
-Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err) {
+bool is_near_newest(const HistoryOptions& options) {
+  static const std::regex kFromNewest("(-|-\\d+(,(-\\d+|\\+\\d+)?)?)?");
+  return options.output->json == JsonForm::kNone && !options.forward && !options.strict &&
+         std::regex_match(options.range, kFromNewest);
+}
+
+Result<Range> view_range(const History& history, const std::string& text, std::uint64_t page) {
+  Result<Range> range = parse_range(text, {history.newest(), page, {}});
+  if (!range || history.holds(range->first) || range->size() == 0) return range;
+  // There are not so many: by now it is known how many there are.
+  const std::uint64_t before = history.oldest() - 1;
+  range = parse_range(text, {history.size(), page, {}});
+  if (range && range->size() != 0) *range = {range->first + before, range->last + before};
+  return range;
+}
+
+Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
+                              HistorySettings::Numbers numbers) {
   Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);
   if (!threads) return fail(std::move(threads.error()));
   Result<ThreadSource> thread = pick_thread(*threads, options.thread);
@@ -58,27 +77,45 @@ Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err) {
   if (threads->size() > 1 && options.thread.empty())
     say(err, fmt::format("thread {} of {}; tailtrace info lists them, --thread=TID picks one",
                          thread_text(thread->thread), threads->size()));
-  return open_view_of(std::move(*thread), options.records,
-                      [err](const std::string& text) { say(err, text); });
+  HistorySettings settings;
+  settings.numbers = numbers;
+  return open_view_of(
+      std::move(*thread), options.records, [err](const std::string& text) { say(err, text); },
+      settings);
 }
 
+namespace {
+
+std::shared_ptr<const History> make_history(const OpenedThread& opened, HistorySettings settings,
+                                            const std::function<void(const std::string&)>& say) {
+  Counting counting(stderr);
+  settings.watch = counting.watch();
+  auto history = std::make_shared<const History>(opened.frame, opened.source, settings);
+  if (counting.interrupted() && settings.numbers == HistorySettings::Numbers::kFromOldest)
+    say(fmt::format("interrupted: only the newest {} items were read", history->size()));
+  return history;
+}
+
+}  // namespace
+
 Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_records,
-                                 const std::function<void(const std::string&)>& say) {
-  Result<LoadedSnapshot> loaded = open_recorded(thread, limit_records);
-  if (!loaded) return fail(std::move(loaded.error()));
-  for (const Error& problem : loaded->problems) say(problem.to_string());
+                                 const std::function<void(const std::string&)>& say,
+                                 const HistorySettings& settings) {
+  Result<OpenedThread> opened = open_recorded(thread, limit_records);
+  if (!opened) return fail(std::move(opened.error()));
+  for (const Error& problem : opened->problems) say(problem.to_string());
   HistoryView view;
   view.thread = std::move(thread);
-  view.history = std::make_shared<const History>(loaded->snapshot);
-  view.symbols = std::make_unique<ProcessSymbols>(parse_maps(loaded->maps));
+  view.history = make_history(*opened, settings, say);
+  view.symbols = std::make_unique<ProcessSymbols>(parse_maps(opened->maps));
   return view;
 }
 
 Json view_json(const HistoryView& view) {
-  const ThreadSnapshot& snapshot = view.history->snapshot();
-  return {{"path", view.thread.path},      {"pid", snapshot.thread.pid},
-          {"tid", snapshot.thread.tid},    {"engine", snapshot.engine},
-          {"complete", snapshot.complete}, {"size", view.history->size()},
+  const ThreadFrame& frame = view.history->frame();
+  return {{"path", view.thread.path},    {"pid", frame.thread.pid},
+          {"tid", frame.thread.tid},     {"engine", frame.engine},
+          {"complete", frame.complete},  {"size", view.history->size()},
           {"gaps", view.history->gaps()}};
 }
 

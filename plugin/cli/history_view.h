@@ -44,11 +44,19 @@ struct HistoryView {
 
 // The thread's history. `say` is told what of it cannot be read. Errors: as open_recorded.
 Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_records,
-                                 const std::function<void(const std::string&)>& say);
+                                 const std::function<void(const std::string&)>& say,
+                                 const HistorySettings& settings = {});
+
+// The items that a range means, `page` if it is empty. Errors: as parse_range.
+Result<Range> view_range(const History& history, const std::string& range, std::uint64_t page);
+
+// Whether what a command shows can be found from the newest item on, without counting all.
+bool is_near_newest(const HistoryOptions& options);
 
 // Opens what is asked for; says on `err` what of it cannot be read, and which thread it is when
 // there are others. Errors: as recorded_threads, pick_thread, open_recorded.
-Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err);
+Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
+                              HistorySettings::Numbers numbers = {});
 
 // Everything but the schema that a document about a history begins with.
 nlohmann::ordered_json view_json(const HistoryView& view);

@@ -14,7 +14,8 @@ using Json = nlohmann::ordered_json;
 
 struct ThreadFacts {
   ThreadSource thread;
-  std::shared_ptr<const ThreadSnapshot> snapshot;
+  ThreadFrame frame;
+  std::uint64_t records = 0;
   std::uint64_t instructions = 0;
   std::uint64_t gaps = 0;
   std::map<std::string, std::uint64_t> reasons;  // of gaps
@@ -23,30 +24,31 @@ struct ThreadFacts {
 };
 
 Result<ThreadFacts> facts_of(const ThreadSource& thread) {
-  Result<LoadedSnapshot> loaded = open_recorded(thread, ~0ull);
-  if (!loaded) return fail(std::move(loaded.error()));
-  History history(loaded->snapshot);
+  Result<OpenedThread> opened = open_recorded(thread, ~0ull);
+  if (!opened) return fail(std::move(opened.error()));
+  History history(opened->frame, opened->source, {});
   ThreadFacts facts;
   facts.thread = thread;
-  facts.snapshot = loaded->snapshot;
+  facts.frame = history.frame();
+  facts.records = history.record_count();
   facts.instructions = history.instructions();
   facts.gaps = history.gaps();
   facts.stop = history.stop();
-  facts.problems = std::move(loaded->problems);
+  facts.problems = std::move(opened->problems);
   history.each_gap([&](GapReason reason) { ++facts.reasons[std::string(reason_name(reason))]; });
   return facts;
 }
 
 Json facts_json(const ThreadFacts& facts) {
-  const ThreadSnapshot& snapshot = *facts.snapshot;
+  const ThreadFrame& frame = facts.frame;
   Json json = {{"path", facts.thread.path},
-               {"pid", snapshot.thread.pid},
-               {"tid", snapshot.thread.tid},
-               {"engine", snapshot.engine}};
+               {"pid", frame.thread.pid},
+               {"tid", frame.thread.tid},
+               {"engine", frame.engine}};
   if (!facts.thread.state.empty()) json["state"] = facts.thread.state;
-  json["complete"] = snapshot.complete;
-  json["first_record"] = snapshot.first.value;
-  json["records"] = snapshot.records.size();
+  json["complete"] = frame.complete;
+  json["first_record"] = frame.first.value;
+  json["records"] = facts.records;
   json["instructions"] = facts.instructions;
   json["gaps"] = facts.gaps;
   if (facts.gaps != 0) json["gap_reasons"] = facts.reasons;
@@ -55,14 +57,14 @@ Json facts_json(const ThreadFacts& facts) {
 }
 
 void print_facts(const ThreadFacts& facts, std::FILE* out) {
-  const ThreadSnapshot& snapshot = *facts.snapshot;
-  fmt::print(out, "thread {}\n", thread_text(snapshot.thread));
+  const ThreadFrame& frame = facts.frame;
+  fmt::print(out, "thread {}\n", thread_text(frame.thread));
   fmt::print(out, "  from          {}\n", facts.thread.path);
-  fmt::print(out, "  engine        {}\n", snapshot.engine);
+  fmt::print(out, "  engine        {}\n", frame.engine);
   if (!facts.thread.state.empty()) fmt::print(out, "  state         {}\n", facts.thread.state);
-  fmt::print(out, "  records       {}, {}\n", snapshot.records.size(),
-             snapshot.complete ? "from the beginning"
-                               : fmt::format("{} older ones overwritten", snapshot.first.value));
+  fmt::print(out, "  records       {}, {}\n", facts.records,
+             frame.complete ? "from the beginning"
+                            : fmt::format("{} older ones overwritten", frame.first.value));
   fmt::print(out, "  instructions  {}\n", facts.instructions);
   std::string reasons;
   for (auto& [reason, count] : facts.reasons)

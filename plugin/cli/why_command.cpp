@@ -50,7 +50,7 @@ Result<std::uint64_t> item_asked_for(const Options& options, const HistoryView& 
 }
 
 std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
-  if (decision.event != nullptr) return std::string(kind_name(decision.event->kind));
+  if (decision.event) return std::string(kind_name(decision.event->kind));
   if (decision.kind == InstructionClass::kConditional)
     return decision.taken ? "taken" : "not taken";
   std::string place = place_text(symbols, decision.to);
@@ -132,7 +132,7 @@ class WhyPrinter {
                       json = Json::parse(object);
                       return true;
                     });
-    if (decision.event != nullptr) json["event"] = kind_name(decision.event->kind);
+    if (decision.event) json["event"] = kind_name(decision.event->kind);
     return json;
   }
 

@@ -69,8 +69,13 @@ class Attachment {
       ThreadSource source;
       source.thread = snapshot.thread;
       source.engine = snapshot.engine;
-      ThreadContent content{std::make_shared<const ThreadSnapshot>(std::move(snapshot)), text};
-      source.content = [content]() -> Result<ThreadContent> { return content; };
+      auto shared = std::make_shared<const ThreadSnapshot>(std::move(snapshot));
+      source.records = [shared]() -> Result<RecordSpan> {
+        return RecordSpan{shared, shared->records, shared->first};
+      };
+      source.content = [shared, text]() -> Result<OpenedThread> {
+        return opened_thread({shared, text, {}});
+      };
       sources.push_back(std::move(source));
     }
     return {};

@@ -51,8 +51,7 @@ py::object known_or_none(Address address) {
 py::object get_number(PyObject* self) { return py::int_(item_of(self).number); }
 
 py::object get_position(PyObject* self) {
-  std::uint64_t size = history_of(self).history().size();
-  return py::int_(static_cast<std::int64_t>(item_of(self).number - size) - 1);
+  return py::int_(history_of(self).history().from_newest(item_of(self).number));
 }
 
 py::object get_address(PyObject* self) { return known_or_none(item_of(self).address); }
@@ -84,7 +83,7 @@ py::object get_lost_more(PyObject* self) { return py::bool_(item_of(self).lost_m
 
 Bytes bytes_of(PyObject* self) {
   const Item& item = item_of(self);
-  const CodeImage& code = *history_of(self).history().snapshot().code;
+  const CodeImage& code = *history_of(self).history().frame().code;
   Bytes bytes(item.size_bytes);
   bytes.resize(code.read(item.address, bytes, item.epoch));
   return bytes;

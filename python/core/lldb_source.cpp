@@ -5,14 +5,13 @@
 namespace tailtrace::python {
 namespace {
 
-Result<ThreadContent> content_of(const LldbBundle& bundle, const LldbProcess& process,
-                                 const LldbThread& thread) {
-  Result<LldbHistory> loaded = load_lldb_thread(bundle, process, thread);
-  if (!loaded) return fail(std::move(loaded.error()));
-  std::string maps;
+Result<OpenedThread> content_of(const LldbBundle& bundle, const LldbProcess& process,
+                                const LldbThread& thread) {
+  Result<OpenedThread> opened = open_lldb_thread(bundle, process, thread);
+  if (!opened) return opened;
   for (const LldbModule& module : process.modules)
-    maps += maps_of_module(module.path, module.load_address);
-  return ThreadContent{std::move(loaded->snapshot), std::move(maps)};
+    opened->maps += maps_of_module(module.path, module.load_address);
+  return opened;
 }
 
 }  // namespace

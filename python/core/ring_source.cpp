@@ -83,8 +83,8 @@ Result<std::vector<ThreadSource>> open_ring(const std::string& path, const Given
   ThreadSource source;
   source.thread = ring->thread();
   source.live = is_live(*ring);
-  source.content = [ring, image = *image]() -> Result<ThreadContent> {
-    return ThreadContent{snapshot_of(*ring, image), {}};
+  source.content = [ring, image = *image]() -> Result<OpenedThread> {
+    return opened_thread({snapshot_of(*ring, image), {}, {}});
   };
   source.records = [ring, path]() { return records_of(*ring, path); };
   return std::vector<ThreadSource>{std::move(source)};

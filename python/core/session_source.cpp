@@ -30,12 +30,13 @@ std::string maps_of(const std::string& folder) {
   return text ? std::string(as_text(*text)) : std::string();
 }
 
-Result<ThreadContent> content_of(SharedEngine& shared, ThreadId thread) {
+Result<OpenedThread> content_of(SharedEngine& shared, ThreadId thread) {
   std::lock_guard lock(shared.lock);
   Result<ThreadSnapshot> snapshot = shared.engine->last_snapshot(thread, kRingMaxRecords);
   if (!snapshot) return fail(std::move(snapshot.error()));
-  return ThreadContent{std::make_shared<const ThreadSnapshot>(std::move(*snapshot)),
-                       maps_of(shared.engine->folder().path())};
+  return opened_thread({std::make_shared<const ThreadSnapshot>(std::move(*snapshot)),
+                        maps_of(shared.engine->folder().path()),
+                        {}});
 }
 
 Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& sources) {

@@ -27,17 +27,14 @@ Result<std::vector<ThreadSource>> open_stream(const std::string& path) {
   ThreadSource source;
   source.thread = loaded->snapshot->thread;
   source.engine = loaded->snapshot->engine;
-  source.content = [content =
-                        ThreadContent{loaded->snapshot, loaded->maps}]() -> Result<ThreadContent> {
-    return content;
+  std::shared_ptr<const ThreadSnapshot> snapshot = loaded->snapshot;
+  source.records = [snapshot]() -> Result<RecordSpan> {
+    return RecordSpan{snapshot, snapshot->records, snapshot->first};
+  };
+  source.content = [opened = opened_thread(std::move(*loaded))]() -> Result<OpenedThread> {
+    return opened;
   };
   return std::vector<ThreadSource>{std::move(source)};
-}
-
-Result<ThreadContent> content_of(const BundleThread& thread) {
-  Result<LoadedSnapshot> loaded = load_thread(thread);
-  if (!loaded) return fail(std::move(loaded.error()));
-  return ThreadContent{std::move(loaded->snapshot), std::move(loaded->maps)};
 }
 
 Result<RecordSpan> span_of(const BundleThread& thread) {
@@ -64,7 +61,7 @@ Result<std::vector<ThreadSource>> open_bundle(const std::string& path) {
     ThreadSource source;
     source.thread = thread.thread;
     source.engine = thread.engine;
-    source.content = [thread] { return content_of(thread); };
+    source.content = [thread] { return open_thread(thread); };
     source.records = [thread] { return span_of(thread); };
     sources.push_back(std::move(source));
   }

@@ -9,16 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "decoder/history/snapshot.h"
+#include "decoder/history/opened_thread.h"
 #include "python/core/ring_view.h"
 
 namespace tailtrace::python {
-
-// Everything of one thread.
-struct ThreadContent {
-  std::shared_ptr<const ThreadSnapshot> snapshot;  // closed by a record where the thread stands
-  std::string maps;  // what was mapped where, as /proc/PID/maps has it; may be empty
-};
 
 struct ThreadSource {
   ThreadId thread;
@@ -26,9 +20,10 @@ struct ThreadSource {
   bool live = false;                 // somebody may still write it
   std::shared_ptr<const void> keep;  // what must not go away before the source does
 
-  // The records as they were recorded, in place where that is possible. Empty: the snapshot's.
+  // The records as they were recorded, in place where that is possible. Empty: the history's.
   std::function<Result<RecordSpan>()> records;
-  std::function<Result<ThreadContent>()> content;
+  // Closed by a record where the thread stands.
+  std::function<Result<OpenedThread>()> content;
 };
 
 // Code that a file without any is to be read with: bytes, each at its address.

@@ -23,9 +23,10 @@ const RecordSpan& ThreadHistory::records() {
     history();
     std::lock_guard lock(make_mutex_);
     const std::shared_ptr<const History>& owner = *made_.get().history;
-    if (!records_)
-      records_ = std::make_shared<RecordSpan>(
-          RecordSpan{owner, owner->snapshot().records, owner->snapshot().first});
+    if (!records_) {
+      auto all = std::make_shared<const ThreadSnapshot>(owner->snapshot());
+      records_ = std::make_shared<RecordSpan>(RecordSpan{all, all->records, all->first});
+    }
     return *records_;
   }
   Result<RecordSpan> made;
@@ -50,9 +51,10 @@ const History& ThreadHistory::history() {
     std::lock_guard lock(make_mutex_);
     if (!made_.valid()) {
       std::packaged_task<Made()> task([content = source_.content] {
-        Result<ThreadContent> held = content();
+        Result<OpenedThread> held = content();
         if (!held) return Made{fail(std::move(held.error())), {}};
-        return Made{std::make_shared<const History>(held->snapshot), std::move(held->maps)};
+        return Made{std::make_shared<const History>(held->frame, held->source, HistorySettings{}),
+                    std::move(held->maps)};
       });
       made_ = task.get_future().share();
       std::thread(std::move(task)).detach();

@@ -117,7 +117,7 @@ Result<ThreadSnapshot> StepEngine::snapshot(ThreadId thread, const Stop& stop,
   Recording* r = find(thread);
   if (r == nullptr)
     return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", thread.tid));
-  ThreadSnapshot snapshot{thread, std::string(name()), {}, {}, false, {}, r->code->image()};
+  ThreadSnapshot snapshot{{thread, std::string(name()), {}, false, {}, r->code->image()}, {}};
   std::uint64_t held = r->writer.head().value - std::max(r->floor, r->ring.oldest()).value;
   RecordRange range = r->ring.newest(std::min(limit, held));
   snapshot.first = range.first;

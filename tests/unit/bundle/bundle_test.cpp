@@ -114,6 +114,22 @@ TEST(Bundle, LeavesNothingBehindWhenItIsNotFinished) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+TEST(Bundle, AThreadIsOpenedInPlaceAndAsFarBackAsIsWanted) {
+  TempFolder folder;
+  auto bundle = read_bundle(save_two(folder));
+  const BundleThread& thread = bundle->threads[1];
+  ToyRun run = toy_run(thread.thread.tid);
+  auto all = open_thread(thread);
+  ASSERT_TRUE(all) << all.error().to_string();
+  EXPECT_EQ(all->maps, "the maps");
+  EXPECT_EQ(History(all->frame, all->source, {}).snapshot().records, run.snapshot->records);
+  auto newest = open_thread(thread, 10);
+  ASSERT_TRUE(newest);
+  std::vector<BranchRecord> last(run.snapshot->records.end() - 10, run.snapshot->records.end());
+  EXPECT_EQ(History(newest->frame, newest->source, {}).snapshot().records, last);
+  EXPECT_EQ(newest->frame.first.value, 100 + run.snapshot->records.size() - 10);
+}
+
 TEST(Bundle, SaysWhenItCannotBeWritten) {
   TempFolder folder;
   EXPECT_EQ(BundleWriter::create(folder.file("no/such/run.tt")).error().why,

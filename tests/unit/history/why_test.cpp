@@ -167,7 +167,7 @@ TEST(Why, ChainsGoBackThroughBranchesThatWereExecutedAndEnd) {
           ASSERT_LT(decision.item, before);
           before = decision.item;
           EXPECT_EQ(run.executed[decision.item - 1], decision.address);
-          if (decision.event != nullptr) continue;
+          if (decision.event.has_value()) continue;
           EXPECT_TRUE(is_one_of(decision.kind,
                                 {InstructionClass::kConditional, InstructionClass::kIndirectJump,
                                  InstructionClass::kCall, InstructionClass::kIndirectCall,

@@ -1,0 +1,105 @@
+#include "decoder/history/pt_segments.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tailtrace {
+
+class PtSegments::Reader final : public SegmentReader {
+ public:
+  explicit Reader(const PtSegments& source)
+      : source_(source), decoder_(source.trace_, *source.code_, source.config_) {}
+
+  std::optional<Extent> cut(std::uint64_t end) override {
+    std::uint64_t back_bytes = source_.least_bytes_;
+    for (; back_bytes < end; back_bytes *= 2) {
+      std::optional<std::size_t> seam = pt::find_seam(source_.trace_, end - back_bytes);
+      if (seam && *seam < end) return Extent{*seam, end};
+    }
+    std::optional<std::size_t> first = pt::find_psb(source_.trace_.first(end), 0);
+    if (first) return Extent{*first, end};
+    // A trace without a PSB is one gap, unless nothing was written.
+    bool is_lost = end == source_.trace_.size() && !is_padding(source_.trace_);
+    return is_lost ? std::optional(Extent{0, end}) : std::nullopt;
+  }
+
+  SegmentRecords read(Extent extent) override {
+    if (pt::find_psb(source_.trace_.first(extent.end), extent.begin) == std::nullopt)
+      return lost(extent);
+    pt::SegmentPath path = decoder_.decode({extent.begin, extent.end});
+    SegmentRecords segment;
+    segment.entry.epoch = source_.config_.first_epoch;
+    segment.follows_code = true;
+    if (pt::find_seam(source_.trace_.first(extent.end), extent.begin) == extent.begin) {
+      segment.entry.at = pt::seam_address(source_.trace_, extent.begin);
+      segment.entry.place = FlowState::Place::kRunning;
+      segment.entry.last_gap = GapReason::kNone;
+      segment.time_before = path.start_time();
+    } else if (path.started_at()) {
+      segment.made.push_back(
+          {{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, kFlagSynthetic, 0});
+    }
+    path.records(source_.trace_, source_.config_, segment.made);
+    if (extent.end != source_.trace_.size()) close(path, extent.end, segment);
+    segment.records = segment.made;
+    return segment;
+  }
+
+ private:
+  static bool is_padding(ByteSpan bytes) {
+    return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+  }
+
+  static SegmentRecords lost(Extent extent) {
+    pt::RecordSink sink;
+    sink.gap({pt::DecodeError::kNoSync, {}, extent.begin, extent.end - extent.begin});
+    sink.finish();
+    SegmentRecords segment;
+    segment.made = sink.drain();
+    segment.records = segment.made;
+    return segment;
+  }
+
+  // Ends the segment where the newer one begins.
+  void close(const pt::SegmentPath& path, std::size_t seam, SegmentRecords& segment) {
+    const Address next = pt::seam_address(source_.trace_, seam);
+    const std::optional<Address> stopped = path.stopped_at();
+    const std::uint64_t time = segment.made.empty() ? path.start_time() : segment.made.back().time;
+    if (stopped == next) {
+      segment.has_seam = path.open_insns() != 0;
+      if (segment.has_seam)
+        segment.made.push_back({next, next, time, path.open_insns(), RecordKind::kDiscontinuity,
+                                kFlagAsync | kFlagSynthetic, 0});
+      return;
+    }
+    if (stopped)
+      segment.made.push_back({*stopped,
+                              {},
+                              time,
+                              path.open_insns(),
+                              RecordKind::kDisable,
+                              kFlagAsync | kFlagSynthetic,
+                              0});
+    segment.made.push_back({{}, next, time, 0, RecordKind::kEnable, kFlagSynthetic, 0});
+  }
+
+  const PtSegments& source_;
+  pt::SegmentDecoder decoder_;
+};
+
+PtSegments::PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,
+                       std::shared_ptr<const CodeImage> code, pt::DecoderConfig config,
+                       std::size_t least_bytes)
+    : owner_(std::move(owner)),
+      trace_(trace),
+      code_(std::move(code)),
+      config_(std::move(config)),
+      least_bytes_(std::max(least_bytes, pt::kPsbSize_bytes)) {
+  assert(config_.code_changes.empty());
+}
+
+std::unique_ptr<SegmentReader> PtSegments::reader() const {
+  return std::make_unique<Reader>(*this);
+}
+
+}  // namespace tailtrace

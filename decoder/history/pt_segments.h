@@ -1,0 +1,40 @@
+// PtSegments: an Intel PT trace as segments, each from one PSB to another.
+//
+// Where two of them meet, the newer one's PSB says which instruction is next. The older one is
+// closed by what makes of both the same history as of one linear decode: nothing if its last branch
+// led there, a seam (segment_source.h) if a straight run did, and an end and a begin where the flow
+// is known to have stood elsewhere.
+//
+// Threading: immutable.
+#pragma once
+
+#include "decoder/history/segment_source.h"
+#include "decoder/pt/segments.h"
+
+namespace tailtrace {
+
+class PtSegments final : public SegmentSource {
+ public:
+  // Small enough to be read in a millisecond or two, large enough for thousands of records.
+  static constexpr std::size_t kLeast_bytes = std::size_t{1} << 14;
+
+  // `owner` keeps the trace alive. REQUIRES: the code does not change on the way.
+  PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,
+             std::shared_ptr<const CodeImage> code, pt::DecoderConfig config,
+             std::size_t least_bytes = kLeast_bytes);
+
+  std::uint64_t size() const override { return trace_.size(); }
+  std::optional<std::uint64_t> record_count() const override { return std::nullopt; }
+  std::unique_ptr<SegmentReader> reader() const override;
+
+ private:
+  class Reader;
+
+  std::shared_ptr<const void> owner_;
+  ByteSpan trace_;
+  std::shared_ptr<const CodeImage> code_;
+  pt::DecoderConfig config_;
+  std::size_t least_bytes_;
+};
+
+}  // namespace tailtrace
