@@ -168,13 +168,19 @@ void ProcessCode::find_untold(const MemoryMap& map, const std::vector<MapChange>
       held.insert(held_.extract(known));
       continue;
     }
+    Held now{region, is_stable(region) ? Bytes() : bytes};
     for (Range piece : without({region.begin, region.end}, ranges)) {
-      ByteSpan part = ByteSpan(bytes).subspan(
-          std::min<std::uint64_t>(bytes.size(), piece.begin.value - region.begin.value));
+      const std::uint64_t from = piece.begin.value - region.begin.value;
+      if (bytes.size() <= from) continue;
+      if (piece.size_bytes() == region.end.value - region.begin.value) {
+        found.push_back({last_look_, piece, std::move(bytes)});  // all of it, nearly always
+        break;
+      }
+      ByteSpan part = ByteSpan(bytes).subspan(from);
       part = part.first(std::min<std::uint64_t>(part.size(), piece.size_bytes()));
-      if (!part.empty()) found.push_back({last_look_, piece, Bytes(part.begin(), part.end())});
+      found.push_back({last_look_, piece, Bytes(part.begin(), part.end())});
     }
-    held.emplace(region.begin, Held{region, is_stable(region) ? Bytes() : std::move(bytes)});
+    held.emplace(region.begin, std::move(now));
   }
   if (!map.regions().empty()) held_ = std::move(held);
 }
