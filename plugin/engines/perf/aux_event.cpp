@@ -28,9 +28,4 @@ Result<std::vector<AuxHole>> read_aux_holes(const Event& event, std::uint64_t ad
                         capacity_bytes, event.aux_head());
 }
 
-GapCause cause_of_hole(std::uint64_t aux_flags) {
-  if ((aux_flags & kAuxTruncated) != 0) return GapCause::kTruncated;
-  return (aux_flags & kAuxPartial) != 0 ? GapCause::kPartial : GapCause::kCollision;
-}
-
 }  // namespace tailtrace::perf

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "decoder/perf/aux_holes.h"
-#include "decoder/record/branch_record.h"
 #include "plugin/engines/perf/event.h"
 
 namespace tailtrace::perf {
@@ -18,8 +17,5 @@ Result<Event> open_aux_event(Kernel& kernel, Purpose purpose, perf_event_attr at
 // REQUIRES: the event is quiet.
 Result<std::vector<AuxHole>> read_aux_holes(const Event& event, std::uint64_t added_bytes,
                                             std::uint64_t capacity_bytes);
-
-// What stands for a hole in a history.
-GapCause cause_of_hole(std::uint64_t aux_flags);
 
 }  // namespace tailtrace::perf

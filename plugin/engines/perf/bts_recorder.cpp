@@ -4,6 +4,7 @@
 
 #include "decoder/bts/area_growth.h"
 #include "decoder/bts/branch_list.h"
+#include "decoder/pt/tail.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/flow_recorder.h"
 #include "plugin/engines/perf/pmu.h"
@@ -46,7 +47,7 @@ class BtsAreaRecorder final : public FlowRecorder {
     for (const AuxHole& hole : *holes) {
       if (hole.before_head_bytes > before_head) continue;
       add(flow, head, before_head, hole.before_head_bytes);
-      flow.lost(cause_of_hole(hole.flags));
+      flow.lost(pt::cause_of_hole(hole.flags));
       before_head = hole.before_head_bytes;
     }
     add(flow, head, before_head, 0);

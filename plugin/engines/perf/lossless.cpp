@@ -12,8 +12,8 @@
 #include "decoder/base/file.h"
 #include "decoder/bts/branch_list.h"
 #include "decoder/perf/aux_area.h"
+#include "decoder/pt/tail.h"
 #include "plugin/engines/perf/pt_settings.h"
-#include "plugin/engines/perf/pt_tail.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -206,7 +206,7 @@ std::optional<Error> Lossless::backpressure() const {
 
 void Lossless::decode_pt(ByteSpan trace, const CodeImage& code, Address pc, std::uint64_t limit,
                          ThreadSnapshot& snapshot) const {
-  PtTail tail(limit);
+  pt::Tail tail(limit);
   pt::DecoderConfig config = decoder_;
   config.first_epoch = code.newest();
   auto decoder = pt::make_flow_decoder(code, config);
@@ -215,7 +215,7 @@ void Lossless::decode_pt(ByteSpan trace, const CodeImage& code, Address pc, std:
     // A cut may go through a packet: each side is decoded by itself.
     std::uint64_t end = std::min<std::uint64_t>(hole.offset_bytes, trace.size());
     decoder->decode(trace.subspan(begin, end - begin), tail);
-    tail.lost(cause_of_hole(hole.flags));
+    tail.lost(pt::cause_of_hole(hole.flags));
     begin = end;
   }
   decoder->decode(trace.subspan(begin), tail);
@@ -240,7 +240,7 @@ void Lossless::decode_bts(ByteSpan records, const CodeImage& code, Address pc, s
   };
   for (const Hole& hole : holes_) {
     add_until(std::min<std::uint64_t>(hole.offset_bytes, records.size()));
-    flow.lost(cause_of_hole(hole.flags));
+    flow.lost(pt::cause_of_hole(hole.flags));
   }
   add_until(records.size());
   std::vector<BranchRecord> closing = flow.closing(pc);

@@ -17,6 +17,7 @@
 
 #include "decoder/code/code_image.h"
 #include "decoder/perf/events.h"
+#include "decoder/pt/tail.h"
 #include "plugin/engines/step/memory_map.h"
 
 namespace tailtrace::perf {
@@ -25,12 +26,6 @@ namespace tailtrace::perf {
 struct MapChange {
   std::uint64_t time = 0;
   MmapEvent map;
-};
-
-// From a time on an epoch of the image holds.
-struct EpochBegin {
-  std::uint64_t time = 0;
-  Epoch epoch;
 };
 
 class ProcessCode {
@@ -58,7 +53,7 @@ class ProcessCode {
 
   std::shared_ptr<const CodeImage> image() const { return image_; }
   // All epochs but the first, in their order.
-  const std::vector<EpochBegin>& begins() const { return begins_; }
+  const std::vector<pt::EpochBegin>& begins() const { return begins_; }
 
   // The code of a process that this one has just made: the same.
   ProcessCode of_child(std::int32_t pid) const;
@@ -90,7 +85,7 @@ class ProcessCode {
   Read read_;
   std::shared_ptr<CodeImage> image_;
   std::map<Address, Held> held_;
-  std::vector<EpochBegin> begins_;
+  std::vector<pt::EpochBegin> begins_;
   std::vector<Range> unknown_;  // code was there that could not be read
   std::uint64_t size_bytes_ = 0;
   std::uint64_t last_look_ = 0;

@@ -10,7 +10,6 @@
 #include "decoder/base/file.h"
 #include "decoder/perf/aux_area.h"
 #include "plugin/engines/perf/pt_settings.h"
-#include "plugin/engines/perf/pt_tail.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -178,8 +177,7 @@ Result<void> ProcessRecording::look() {
   return {};
 }
 
-Result<ProcessRecording::Traced> ProcessRecording::read(Cpu& cpu,
-                                                        const ProgramCodes::Joined& code) {
+Result<pt::CpuTrace> ProcessRecording::read(Cpu& cpu, const pt::JoinedCode& code) {
   const Event& buffer = cpu.trace.front();
   auto view = order_aux_area(buffer.aux(), buffer.aux_head(), AuxHead::kOffset);
   if (!view) return fail(std::move(view.error()));
@@ -190,64 +188,32 @@ Result<ProcessRecording::Traced> ProcessRecording::read(Cpu& cpu,
   if (!ring) return fail(std::move(ring.error()));
   auto slots = find_cpu_slots(ring->records, {kSidebandFields, true, 0, 0});
   if (!slots) return fail(std::move(slots.error()));
-  Traced traced;
+  pt::CpuTrace traced;
   traced.slots = std::move(*slots);
   // Who was there before the oldest record that is left is not known.
   const bool forgot = 0 - cpu.sideband.front().data_head() > cpu.sideband.front().ring().size();
   if (forgot) traced.begin_ns = traced.slots.forget_before_first_switch();
   pt::DecoderConfig config = decoder_;
-  config.code_changes = codes_.changes(code, traced.slots, clock_);
+  config.code_changes = pt::slot_changes(code, codes_.all(), codes_.first(), traced.slots, clock_);
   pt::make_flow_decoder(code.image, config)
-      ->decode(with_holes(written.joined(), *holes), traced.log);
+      ->decode(pt::with_holes(written.joined(), *holes), traced.log);
   traced.log.finish();
   const bool whole = written.size_bytes() != view->size_bytes() && !traced.log.forgot();
   const auto& stretches = traced.log.stretches();
   auto timed = std::find_if(stretches.begin(), stretches.end(),
-                            [](const StretchLog::Stretch& s) { return s.time != 0; });
+                            [](const pt::StretchLog::Stretch& s) { return s.time != 0; });
   if (!whole)
     traced.begin_ns = std::max<std::uint64_t>(
         traced.begin_ns, timed == stretches.end() ? ~0ull : clock_.to_ns(timed->time));
   return traced;
 }
 
-// Of every thread, by time: the slots that it had, each with what was traced in it.
-std::map<ThreadId, std::vector<ProcessRecording::Piece>> ProcessRecording::pieces_of(
-    const std::vector<Traced>& traced) const {
-  std::map<ThreadId, std::vector<Piece>> all;
-  for (const Traced& cpu : traced) {
-    std::map<const CpuSlot*, std::vector<StretchLog::Stretch>> by_slot;
-    for (const StretchLog::Stretch& stretch : cpu.log.stretches()) {
-      const std::uint64_t time_ns = stretch.time == 0 ? 0 : clock_.to_ns(stretch.time);
-      if (time_ns == 0 || time_ns < cpu.begin_ns) continue;  // told as overwritten
-      if (const CpuSlot* slot = cpu.slots.at(time_ns)) by_slot[slot].push_back(stretch);
-    }
-    for (const CpuSlot& slot : cpu.slots.slots)
-      if (slot.thread.tid > 0) all[slot.thread].push_back({&cpu, slot, std::move(by_slot[&slot])});
-  }
-  for (auto& [thread, pieces] : all)
-    std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-      return a.slot.begin_ns < b.slot.begin_ns;
-    });
-  return all;
-}
-
-ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<Piece>& pieces,
+ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<pt::CpuPiece>& pieces,
                                         std::uint64_t limit) {
   const ProcessCode& code = codes_.of(thread.pid);
-  PtTail tail(std::min<std::uint64_t>(limit, ~0ull >> 2), code.begins());
+  pt::Tail tail(std::min<std::uint64_t>(limit, ~0ull >> 2), code.begins());
   ThreadSnapshot snapshot;
-  bool began = false, whole = true;
-  for (const Piece& piece : pieces) {
-    if (piece.slot.begin_ns < piece.cpu->begin_ns) {
-      // What the CPU did in this slot, or at its begin, was overwritten.
-      whole = false;
-      if (began) tail.lost(GapCause::kOverwritten);
-    }
-    for (const StretchLog::Stretch& stretch : piece.stretches) {
-      piece.cpu->log.play(stretch, tail);
-      began = true;
-    }
-  }
+  const bool whole = pt::play_pieces(pieces, tail);
   snapshot.thread = thread;
   snapshot.engine = "pt";
   snapshot.code = code.image();
@@ -263,11 +229,11 @@ ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<Piece
 
 Result<std::vector<ThreadSnapshot>> ProcessRecording::snapshot(std::uint64_t limit) {
   if (auto ok = look(); !ok) return fail(std::move(ok.error()));
-  const ProgramCodes::Joined code = codes_.joined();
+  const pt::JoinedCode code = pt::join_codes(codes_.all());
   std::vector<std::unique_ptr<Quiet>> quiet;
   for (Cpu& cpu : cpus_)
     for (Event& event : cpu.trace) quiet.push_back(std::make_unique<Quiet>(event));
-  std::vector<Traced> traced;
+  std::vector<pt::CpuTrace> traced;
   traced.reserve(cpus_.size());
   for (Cpu& cpu : cpus_) {
     auto read_cpu = read(cpu, code);
@@ -276,7 +242,7 @@ Result<std::vector<ThreadSnapshot>> ProcessRecording::snapshot(std::uint64_t lim
   }
   quiet.clear();
   std::vector<ThreadSnapshot> snapshots;
-  for (const auto& [thread, pieces] : pieces_of(traced))
+  for (const auto& [thread, pieces] : pt::pieces_by_thread(traced, clock_))
     snapshots.push_back(gather(thread, pieces, limit));
   return snapshots;
 }

@@ -16,12 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "decoder/perf/cpu_slots.h"
+#include "decoder/pt/cpu_trace.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/perf_engine.h"
 #include "plugin/engines/perf/program_codes.h"
 #include "plugin/engines/perf/sideband.h"
-#include "plugin/engines/perf/stretch_log.h"
 
 namespace tailtrace::perf {
 
@@ -52,25 +51,13 @@ class ProcessRecording {
     std::vector<Event> sideband;  // the same: who was on the CPU when
     Sideband told;                // what those did to their code and names
   };
-  // What a CPU did, as far as its buffer has it.
-  struct Traced {
-    StretchLog log;
-    CpuSlots slots;
-    std::uint64_t begin_ns = 0;  // older trace was overwritten; 0: nothing was
-  };
-  struct Piece {
-    const Traced* cpu = nullptr;
-    CpuSlot slot;
-    std::vector<StretchLog::Stretch> stretches;
-  };
-
   ProcessRecording(Kernel& kernel, std::int32_t pid, bool children)
       : kernel_(&kernel), codes_(pid, children) {}
   Result<void> open_cpu(const PerfConfig& config, const perf_event_attr& attr, int number,
                         const std::vector<ThreadId>& threads, bool children);
-  Result<Traced> read(Cpu& cpu, const ProgramCodes::Joined& code);
-  std::map<ThreadId, std::vector<Piece>> pieces_of(const std::vector<Traced>& traced) const;
-  ThreadSnapshot gather(ThreadId thread, const std::vector<Piece>& pieces, std::uint64_t limit);
+  Result<pt::CpuTrace> read(Cpu& cpu, const pt::JoinedCode& code);
+  ThreadSnapshot gather(ThreadId thread, const std::vector<pt::CpuPiece>& pieces,
+                        std::uint64_t limit);
 
   Kernel* kernel_;
   pt::DecoderConfig decoder_;

@@ -34,33 +34,10 @@ const ProcessCode& ProgramCodes::of(std::int32_t pid) const {
   return known == codes_.end() ? codes_.at(first_) : known->second;
 }
 
-ProgramCodes::Joined ProgramCodes::joined() const {
-  Joined joined;
-  for (const auto& [pid, code] : codes_) joined.bases[pid] = joined.image.append(*code.image());
-  return joined;
-}
-
-std::vector<pt::CodeChange> ProgramCodes::changes(const Joined& joined, const CpuSlots& slots,
-                                                  const TimeConversion& clock) const {
-  std::vector<pt::CodeChange> changes;
-  std::uint64_t begin = 0;
-  for (const CpuSlot& slot : slots.slots) {
-    // What lies between two slots belongs to the later one.
-    const std::uint64_t end = slot.end_ns == ~0ull ? ~0ull : clock.to_tsc(slot.end_ns + 1);
-    auto base = joined.bases.find(slot.thread.pid);
-    if (base == joined.bases.end()) base = joined.bases.find(first_);
-    Epoch epoch = base->second;
-    std::vector<pt::CodeChange> inside;
-    for (const EpochBegin& began : of(slot.thread.pid).begins()) {
-      const Epoch from{base->second.value + began.epoch.value};
-      if (began.time <= begin) epoch = from;
-      if (began.time > begin && began.time < end) inside.push_back({0, began.time, from});
-    }
-    if (changes.empty() || changes.back().epoch != epoch) changes.push_back({0, begin, epoch});
-    changes.insert(changes.end(), inside.begin(), inside.end());
-    begin = end;
-  }
-  return changes;
+pt::ProgramCodes ProgramCodes::all() const {
+  pt::ProgramCodes programs;
+  for (const auto& [pid, code] : codes_) programs[pid] = {code.image().get(), code.begins()};
+  return programs;
 }
 
 }  // namespace tailtrace::perf

@@ -1,5 +1,5 @@
 // ProgramCodes: the code of a process and of those that it makes, each by time, as the kernel tells
-// of what they map; and all of them as one image, for a trace of CPUs that they shared.
+// of what they map.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -8,9 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "decoder/perf/clock.h"
-#include "decoder/perf/cpu_slots.h"
-#include "decoder/pt/decoder.h"
+#include "decoder/pt/cpu_trace.h"
 #include "plugin/engines/perf/process_code.h"
 
 namespace tailtrace::perf {
@@ -31,16 +29,9 @@ class ProgramCodes {
   // The code of a process; the first one's where it is not known.
   const ProcessCode& of(std::int32_t pid) const;
 
-  // One image in which every process has epochs of its own, from `bases` on.
-  struct Joined {
-    CodeImage image;
-    std::map<std::int32_t, Epoch> bases;
-  };
-  Joined joined() const;
-
-  // For a decoder of what a CPU did: in each slot the epochs of the process that had it.
-  std::vector<pt::CodeChange> changes(const Joined& joined, const CpuSlots& slots,
-                                      const TimeConversion& clock) const;
+  // All of them, for a decoder; refers to this.
+  pt::ProgramCodes all() const;
+  std::int32_t first() const { return first_; }
 
  private:
   std::int32_t first_;

@@ -5,11 +5,11 @@
 
 #include "decoder/perf/aux_area.h"
 #include "decoder/pt/packet_reader.h"
+#include "decoder/pt/tail.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/breakpoints.h"
 #include "plugin/engines/perf/overlap.h"
 #include "plugin/engines/perf/pt_settings.h"
-#include "plugin/engines/perf/pt_tail.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -42,7 +42,7 @@ class PtRecorder final : public ThreadRecorder {
       holds_all_ = now.empty() || (now.size() < view->size_bytes() && begins_with_psb(now));
       auto holes = read_aux_holes(event_, ~0ull, event_.aux().size());
       if (!holes) return fail(std::move(holes.error()));
-      if (!holes->empty()) now = with_holes(now, *holes);
+      if (!holes->empty()) now = pt::with_holes(now, *holes);
       if (now == trace_ && image_ == code.image) return {};
       trace_ = std::move(now);
     }
@@ -69,11 +69,11 @@ class PtRecorder final : public ThreadRecorder {
   void decode(const CodeInUse& code) {
     std::vector<BranchRecord> before = sink_.records();
     const std::uint64_t end_before = first_ + before.size();
-    sink_ = PtTail(keep_, timed_ ? code.begins : std::vector<EpochBegin>(),
-                   timed_ ? Epoch{} : code.epoch());
+    sink_ = pt::Tail(keep_, timed_ ? code.begins : std::vector<pt::EpochBegin>(),
+                     timed_ ? Epoch{} : code.epoch());
     pt::DecoderConfig config = config_;
     config.first_epoch = sink_.first_epoch();
-    if (timed_) config.code_changes = code_changes(code.begins);
+    if (timed_) config.code_changes = pt::code_changes(code.begins);
     pt::make_flow_decoder(*code.image, config)->decode(trace_, sink_);
     std::span<const BranchRecord> now = sink_.records();
     if (holds_all_) {
@@ -95,7 +95,7 @@ class PtRecorder final : public ThreadRecorder {
   std::shared_ptr<const CodeImage> image_;
   Bytes trace_;
   bool holds_all_ = true;    // the buffer was never full
-  mutable PtTail sink_;      // with what was decoded last
+  mutable pt::Tail sink_;    // with what was decoded last
   std::uint64_t first_ = 0;  // position of its first record
 };
 

@@ -55,7 +55,7 @@ struct PerfConfig {
 // The code that a recorder reads with, shared by the threads of a process.
 struct CodeInUse {
   std::shared_ptr<const CodeImage> image;
-  std::vector<EpochBegin> begins;  // of all epochs but the first, as far as times are known
+  std::vector<pt::EpochBegin> begins;  // of all epochs but the first, as far as times are known
   Epoch epoch() const { return image->newest(); }
 };
 

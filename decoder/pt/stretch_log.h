@@ -9,19 +9,19 @@
 #include <vector>
 
 #include "decoder/pt/record_sink.h"
-#include "plugin/engines/perf/pt_tail.h"
+#include "decoder/pt/tail.h"
 
-namespace tailtrace::perf {
+namespace tailtrace::pt {
 
-class StretchLog final : public pt::Sink {
+class StretchLog final : public Sink {
  public:
   // Beyond so many branches, 32 bytes each, the oldest stretches are forgotten.
   static constexpr std::size_t kMostRecords = 1u << 23;
   explicit StretchLog(std::size_t most_records = kMostRecords) : most_records_(most_records) {}
 
-  void instructions(std::span<const Instruction> run, const pt::RunState& state) override;
-  void event(const pt::Event& event) override;
-  void gap(const pt::Gap& gap) override;
+  void instructions(std::span<const Instruction> run, const RunState& state) override;
+  void event(const Event& event) override;
+  void gap(const Gap& gap) override;
   // REQUIRES: called once, when all is decoded.
   void finish() { close_part(); }
 
@@ -32,7 +32,7 @@ class StretchLog final : public pt::Sink {
   const std::vector<Stretch>& stretches() const { return stretches_; }
   bool forgot() const { return forgot_; }
 
-  void play(const Stretch& stretch, PtTail& into) const;
+  void play(const Stretch& stretch, Tail& into) const;
 
  private:
   // Instructions one behind the other. Where the last of them led is known to whoever gathers, by
@@ -41,10 +41,10 @@ class StretchLog final : public pt::Sink {
     Address begin;
     std::vector<BranchRecord> records;
     std::uint32_t open_insns = 0;
-    pt::RunState state;
+    RunState state;
     Instruction last;
   };
-  using Entry = std::variant<Part, pt::Event, pt::Gap>;
+  using Entry = std::variant<Part, Event, Gap>;
 
   void add(Entry entry);
   void close_part();
@@ -56,10 +56,10 @@ class StretchLog final : public pt::Sink {
   bool in_part_ = false;
   Address begin_;
   Instruction last_;
-  pt::RunState state_;  // of the last instruction
-  pt::RecordSink sink_;
+  RunState state_;  // of the last instruction
+  RecordSink sink_;
   std::vector<Entry> entries_;
   std::vector<Stretch> stretches_;
 };
 
-}  // namespace tailtrace::perf
+}  // namespace tailtrace::pt

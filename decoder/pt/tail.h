@@ -1,6 +1,6 @@
-// PtTail: decodes Intel PT into records and keeps the newest of them only, for a trace unfolds to
-// many times its size. Holes that the kernel tells of, and the trace does not, become gaps; where
-// an epoch of the code begins there is a record of it.
+// Tail: what a PT decoder finds as records, of which the newest are kept only, for a trace unfolds
+// to many times its size. Holes that the kernel tells of, and the trace does not, become gaps;
+// where an epoch of the code begins there is a record of it.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -11,23 +11,31 @@
 #include "decoder/perf/aux_holes.h"
 #include "decoder/pt/decoder.h"
 #include "decoder/pt/record_sink.h"
-#include "plugin/engines/perf/process_code.h"
 
-namespace tailtrace::perf {
+namespace tailtrace::pt {
 
-class PtTail final : public pt::Sink {
+// From a time on an epoch of the code holds.
+struct EpochBegin {
+  std::uint64_t time = 0;  // of the hardware's clock
+  Epoch epoch;
+};
+
+// What stands for a hole that the kernel told of, by the flags of its record.
+GapCause cause_of_hole(std::uint64_t aux_flags);
+
+class Tail final : public Sink {
  public:
   // `changes`: where the code's epochs begin, by time, as the decoder is told of them; the first
   // record belongs to `first`, or to what has begun by its time.
-  explicit PtTail(std::size_t newest = 0, std::vector<EpochBegin> changes = {}, Epoch first = {})
+  explicit Tail(std::size_t newest = 0, std::vector<EpochBegin> changes = {}, Epoch first = {})
       : newest_(newest), changes_(std::move(changes)), first_epoch_(first) {}
 
-  pt::Detail detail() const override { return pt::Detail::kBranches; }
-  void instructions(std::span<const Instruction> run, const pt::RunState& state) override;
-  void branches(const pt::BranchRun& run) override;
+  Detail detail() const override { return Detail::kBranches; }
+  void instructions(std::span<const Instruction> run, const RunState& state) override;
+  void branches(const BranchRun& run) override;
   // A hole that with_holes() put in is a gap.
-  void event(const pt::Event& event) override;
-  void gap(const pt::Gap& gap) override { sink_.gap(gap); }
+  void event(const Event& event) override;
+  void gap(const Gap& gap) override { sink_.gap(gap); }
   void lost(GapCause cause) { sink_.lost(cause); }
 
   // What happened for good.
@@ -40,8 +48,8 @@ class PtTail final : public pt::Sink {
   Epoch first_epoch() const { return first_epoch_; }
   // What follows the records when the thread stands there; the tail stays as it is.
   std::vector<BranchRecord> closing(Address pc) const {
-    pt::RecordSink copy = sink_;
-    PtTail rest(0, {changes_.begin() + static_cast<std::ptrdiff_t>(begun_), changes_.end()});
+    RecordSink copy = sink_;
+    Tail rest(0, {changes_.begin() + static_cast<std::ptrdiff_t>(begun_), changes_.end()});
     if (!records_.empty()) rest.records_.push_back(records_.back());
     rest.add(copy.finish(pc));
     rest.records_.erase(rest.records_.begin(), rest.records_.begin() + !records_.empty());
@@ -55,7 +63,7 @@ class PtTail final : public pt::Sink {
   void add(const std::vector<BranchRecord>& more);
   void begin_epochs(std::uint64_t time);
 
-  pt::RecordSink sink_;
+  RecordSink sink_;
   std::size_t newest_;
   std::size_t undrained_ = 0;
   std::vector<BranchRecord> records_;
@@ -66,10 +74,10 @@ class PtTail final : public pt::Sink {
 };
 
 // For the decoder: the same changes, all of the trace.
-std::vector<pt::CodeChange> code_changes(std::span<const EpochBegin> begins);
+std::vector<CodeChange> code_changes(std::span<const EpochBegin> begins);
 
-// The trace with a packet for every hole, which PtTail knows again. A hole that does not lie
+// The trace with a packet for every hole, which a Tail knows again. A hole that does not lie
 // between packets (it was overwritten since) is left out.
-Bytes with_holes(ByteSpan trace, std::span<const AuxHole> holes);
+Bytes with_holes(ByteSpan trace, std::span<const perf::AuxHole> holes);
 
-}  // namespace tailtrace::perf
+}  // namespace tailtrace::pt

@@ -1,12 +1,11 @@
-#include "plugin/engines/perf/pt_tail.h"
+#include "decoder/pt/tail.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "decoder/pt/packet_reader.h"
-#include "plugin/engines/perf/aux_event.h"
 
-namespace tailtrace::perf {
+namespace tailtrace::pt {
 namespace {
 
 // A hole that the kernel tells of is put into the trace as a packet that decoders hand through:
@@ -14,8 +13,8 @@ namespace {
 constexpr std::uint64_t kHolePayload = 0x7461696c68000000;
 constexpr std::uint64_t kHoleMask = 0xffffffffff000000;
 
-std::optional<GapCause> hole_in(const pt::Event& event) {
-  if (event.kind != pt::EventKind::kMnt || (event.payload & kHoleMask) != kHolePayload)
+std::optional<GapCause> hole_in(const Event& event) {
+  if (event.kind != EventKind::kMnt || (event.payload & kHoleMask) != kHolePayload)
     return std::nullopt;
   return cause_of_hole(event.payload & ~kHoleMask);
 }
@@ -23,21 +22,25 @@ std::optional<GapCause> hole_in(const pt::Event& event) {
 // A hole that was overwritten since need not lie between packets any more.
 bool is_between_packets(ByteSpan trace, std::size_t offset) {
   std::size_t psb = 0, found = trace.size();
-  for (auto next = pt::find_psb(trace, 0); next && *next < offset;
-       next = pt::find_psb(trace, psb + 1))
+  for (auto next = find_psb(trace, 0); next && *next < offset; next = find_psb(trace, psb + 1))
     found = psb = *next;
   if (found == trace.size()) return false;
-  pt::PacketReader reader(trace);
+  PacketReader reader(trace);
   reader.seek(found);
-  pt::Packet packet;
+  Packet packet;
   while (reader.offset() < offset)
-    if (reader.next(packet) != pt::ReadStatus::kOk) return false;
+    if (reader.next(packet) != ReadStatus::kOk) return false;
   return reader.offset() == offset;
 }
 
 }  // namespace
 
-Bytes with_holes(ByteSpan trace, std::span<const AuxHole> holes) {
+GapCause cause_of_hole(std::uint64_t aux_flags) {
+  if ((aux_flags & perf::kAuxTruncated) != 0) return GapCause::kTruncated;
+  return (aux_flags & perf::kAuxPartial) != 0 ? GapCause::kPartial : GapCause::kCollision;
+}
+
+Bytes with_holes(ByteSpan trace, std::span<const perf::AuxHole> holes) {
   Bytes marked;
   std::size_t taken = 0;
   auto take_until = [&](std::size_t end) {
@@ -45,7 +48,7 @@ Bytes with_holes(ByteSpan trace, std::span<const AuxHole> holes) {
                   trace.begin() + static_cast<std::ptrdiff_t>(end));
     taken = end;
   };
-  for (const AuxHole& hole : holes) {
+  for (const perf::AuxHole& hole : holes) {
     if (hole.before_head_bytes > trace.size()) continue;
     std::size_t at = trace.size() - hole.before_head_bytes;
     if (!is_between_packets(trace, at)) continue;
@@ -59,27 +62,27 @@ Bytes with_holes(ByteSpan trace, std::span<const AuxHole> holes) {
   return marked;
 }
 
-std::vector<pt::CodeChange> code_changes(std::span<const EpochBegin> begins) {
-  std::vector<pt::CodeChange> changes;
+std::vector<CodeChange> code_changes(std::span<const EpochBegin> begins) {
+  std::vector<CodeChange> changes;
   for (const EpochBegin& begin : begins) changes.push_back({0, begin.time, begin.epoch});
   return changes;
 }
 
-void PtTail::instructions(std::span<const Instruction> run, const pt::RunState& state) {
+void Tail::instructions(std::span<const Instruction> run, const RunState& state) {
   sink_.instructions(run, state);
   drain_at_times();
 }
 
-void PtTail::branches(const pt::BranchRun& run) {
+void Tail::branches(const BranchRun& run) {
   sink_.branches(run);
   drain_at_times();
 }
 
-void PtTail::drain_at_times() {
+void Tail::drain_at_times() {
   if (++undrained_ == kDrainEvery) drain();
 }
 
-void PtTail::event(const pt::Event& event) {
+void Tail::event(const Event& event) {
   if (auto cause = hole_in(event))
     sink_.lost(*cause);
   else
@@ -88,7 +91,7 @@ void PtTail::event(const pt::Event& event) {
 
 // A record's time is that of the packet that told it, which had been decoded with the code of that
 // time: the change stands before it, where the flow was. Where that is not known it stands behind.
-void PtTail::add(const std::vector<BranchRecord>& more) {
+void Tail::add(const std::vector<BranchRecord>& more) {
   for (const BranchRecord& record : more) {
     const bool known = !records_.empty() && !records_.back().to.is_null();
     if (known) begin_epochs(record.time);
@@ -100,13 +103,13 @@ void PtTail::add(const std::vector<BranchRecord>& more) {
   }
 }
 
-void PtTail::begin_epochs(std::uint64_t time) {
+void Tail::begin_epochs(std::uint64_t time) {
   const Address at = records_.back().to;
   for (; begun_ < changes_.size() && changes_[begun_].time <= time; ++begun_)
     records_.push_back({at, at, time, 0, RecordKind::kCodeChange, kFlagAsync, 1});
 }
 
-void PtTail::drain() {
+void Tail::drain() {
   undrained_ = 0;
   add(sink_.drain());
   // Half at a time, so that a record is moved once at most.
@@ -118,4 +121,4 @@ void PtTail::drain() {
   forgotten_ += dropped;
 }
 
-}  // namespace tailtrace::perf
+}  // namespace tailtrace::pt

@@ -1,6 +1,6 @@
-#include "plugin/engines/perf/stretch_log.h"
+#include "decoder/pt/stretch_log.h"
 
-namespace tailtrace::perf {
+namespace tailtrace::pt {
 
 // Of the oldest stretches only: what is newest is asked for.
 void StretchLog::forget_half() {
@@ -15,13 +15,13 @@ void StretchLog::forget_half() {
   forgot_ = true;
 }
 
-void StretchLog::instructions(std::span<const Instruction> run, const pt::RunState& state) {
+void StretchLog::instructions(std::span<const Instruction> run, const RunState& state) {
   if (in_part_) {
     sink_.instructions({&last_, 1}, state_);
   } else {
     in_part_ = true;
     begin_ = run.front().address;
-    sink_ = pt::RecordSink();
+    sink_ = RecordSink();
     sink_.take_back(begin_, 0, state);
   }
   if (run.size() > 1) sink_.instructions(run.first(run.size() - 1), state);
@@ -44,33 +44,33 @@ void StretchLog::add(Entry entry) {
   ++stretches_.back().count;
 }
 
-void StretchLog::event(const pt::Event& event) {
+void StretchLog::event(const Event& event) {
   close_part();
-  if (event.kind == pt::EventKind::kEnabled) {
+  if (event.kind == EventKind::kEnabled) {
     if (records_ > most_records_) forget_half();
-    stretches_.push_back({event.has(pt::kEventHasTime) ? event.time : 0, entries_.size(), 0});
+    stretches_.push_back({event.has(kEventHasTime) ? event.time : 0, entries_.size(), 0});
   }
   add(event);
 }
 
-void StretchLog::gap(const pt::Gap& gap) {
+void StretchLog::gap(const Gap& gap) {
   close_part();
   add(gap);
 }
 
-void StretchLog::play(const Stretch& stretch, PtTail& into) const {
+void StretchLog::play(const Stretch& stretch, Tail& into) const {
   for (std::size_t i = stretch.first; i < stretch.first + stretch.count; ++i) {
     const Entry& entry = entries_[i];
     if (auto* part = std::get_if<Part>(&entry)) {
       into.branches(
           {part->begin, part->last.address, part->records, part->open_insns, part->state});
       into.instructions({&part->last, 1}, part->state);
-    } else if (auto* event = std::get_if<pt::Event>(&entry)) {
+    } else if (auto* event = std::get_if<Event>(&entry)) {
       into.event(*event);
     } else {
-      into.gap(std::get<pt::Gap>(entry));
+      into.gap(std::get<Gap>(entry));
     }
   }
 }
 
-}  // namespace tailtrace::perf
+}  // namespace tailtrace::pt

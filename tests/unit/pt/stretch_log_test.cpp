@@ -1,8 +1,8 @@
-#include "plugin/engines/perf/stretch_log.h"
+#include "decoder/pt/stretch_log.h"
 
 #include <gtest/gtest.h>
 
-namespace tailtrace::perf {
+namespace tailtrace::pt {
 namespace {
 
 Instruction jump(std::uint64_t at, std::uint64_t to) {
@@ -14,28 +14,28 @@ Instruction jump(std::uint64_t at, std::uint64_t to) {
   return insn;
 }
 
-pt::Event event(pt::EventKind kind, std::uint64_t ip, std::uint64_t time) {
-  pt::Event event;
+Event event(EventKind kind, std::uint64_t ip, std::uint64_t time) {
+  Event event;
   event.kind = kind;
   event.ip = {ip};
   event.time = time;
-  event.flags = pt::kEventHasTime;
+  event.flags = kEventHasTime;
   return event;
 }
 
 // Two jumps back and forth, so many times, between a begin and an end.
-void put_stretch(pt::Sink& sink, std::uint64_t at, std::uint64_t time, int times) {
-  sink.event(event(pt::EventKind::kEnabled, at, time));
-  pt::RunState state;
+void put_stretch(Sink& sink, std::uint64_t at, std::uint64_t time, int times) {
+  sink.event(event(EventKind::kEnabled, at, time));
+  RunState state;
   state.time = time;
   for (int i = 0; i < times; ++i) {
     const Instruction both[] = {jump(at, at + 16), jump(at + 16, at)};
     sink.instructions(both, state);
   }
-  sink.event(event(pt::EventKind::kAsyncDisabled, at, time));
+  sink.event(event(EventKind::kAsyncDisabled, at, time));
 }
 
-std::vector<BranchRecord> closed(PtTail& tail, Address pc) {
+std::vector<BranchRecord> closed(Tail& tail, Address pc) {
   std::vector<BranchRecord> records = tail.records();
   for (const BranchRecord& record : tail.closing(pc)) records.push_back(record);
   return records;
@@ -44,7 +44,7 @@ std::vector<BranchRecord> closed(PtTail& tail, Address pc) {
 // Stretches of two threads that took turns: what is played is what was executed.
 TEST(StretchLog, PlaysEveryStretchAsItWasDecoded) {
   StretchLog log;
-  PtTail truth[2] = {PtTail(1000), PtTail(1000)}, played[2] = {PtTail(1000), PtTail(1000)};
+  Tail truth[2] = {Tail(1000), Tail(1000)}, played[2] = {Tail(1000), Tail(1000)};
   for (int turn = 0; turn < 6; ++turn) {
     const std::uint64_t at = turn % 2 == 0 ? 0x1000 : 0x2000;
     put_stretch(log, at, 100 + static_cast<std::uint64_t>(turn), turn);
@@ -72,12 +72,12 @@ TEST(StretchLog, ForgetsTheOldestWhenThereIsTooMuch) {
   EXPECT_GT(log.stretches().front().time, 100u);
   EXPECT_EQ(log.stretches().back().time, 139u);
   EXPECT_LE(log.stretches().size(), 12u);
-  PtTail tail(1000);
+  Tail tail(1000);
   log.play(log.stretches().front(), tail);
   EXPECT_EQ(tail.records().size(), 1u + 20u) << "where it began, and its jumps";
 }
 
-// --- PtTail: where the code's epochs begin ------------------------------------------------------
+// --- Tail: where the code's epochs begin ------------------------------------------------------
 
 std::vector<std::size_t> places_of_changes(const std::vector<BranchRecord>& records) {
   std::vector<std::size_t> places;
@@ -86,8 +86,8 @@ std::vector<std::size_t> places_of_changes(const std::vector<BranchRecord>& reco
   return places;
 }
 
-TEST(PtTail, AnEpochBeginsBeforeTheFirstRecordOfItsTime) {
-  PtTail tail(1000, {{50, {1}}, {101, {2}}, {102, {3}}, {500, {4}}});
+TEST(Tail, AnEpochBeginsBeforeTheFirstRecordOfItsTime) {
+  Tail tail(1000, {{50, {1}}, {101, {2}}, {102, {3}}, {500, {4}}});
   for (std::uint64_t turn = 0; turn < 3; ++turn) put_stretch(tail, 0x1000, 100 + turn, 1);
   std::vector<BranchRecord> records = closed(tail, {0x1000});
   std::vector<std::size_t> places = places_of_changes(records);
@@ -103,8 +103,8 @@ TEST(PtTail, AnEpochBeginsBeforeTheFirstRecordOfItsTime) {
   }
 }
 
-TEST(PtTail, EpochsOfRecordsThatAreForgottenCount) {
-  PtTail tail(4, {{101, {1}}, {139, {2}}});
+TEST(Tail, EpochsOfRecordsThatAreForgottenCount) {
+  Tail tail(4, {{101, {1}}, {139, {2}}});
   for (std::uint64_t turn = 0; turn < 40; ++turn) {
     put_stretch(tail, 0x1000, 100 + turn, 1);
     (void)tail.records();
@@ -114,4 +114,4 @@ TEST(PtTail, EpochsOfRecordsThatAreForgottenCount) {
 }
 
 }  // namespace
-}  // namespace tailtrace::perf
+}  // namespace tailtrace::pt
