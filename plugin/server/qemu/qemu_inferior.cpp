@@ -26,8 +26,8 @@ constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 // More breakpoints than debuggers take away between two stops.
 constexpr std::size_t kMaxRemoved = 4096;
 constexpr char kInt3[] = "cc";
-// In the stub's list of registers, and in its answer to `g`.
-constexpr std::string_view kPcRequest = "p10", kPcSetting = "P10=";
+constexpr std::string_view kRegisters = "g";
+// In its answer.
 constexpr std::size_t kPcOffset_digits = 16 * 16, kPcSize_digits = 16;
 
 std::string pc_digits(Address pc) { return fmt::format("{:016x}", __builtin_bswap64(pc.value)); }
@@ -178,8 +178,7 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
 Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view request) {
   Address held_at = engine_.held_at(thread);
   // It is about to execute what stands there, whatever its registers say.
-  bool moves_it = request.starts_with(kPcSetting) || request.starts_with('G');
-  if (!held_at.is_null() && moves_it) return std::string(kFailed);
+  if (!held_at.is_null() && request.starts_with('G')) return std::string(kFailed);
   if (selected_tid_ != thread.tid) {
     auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
     if (!selected || *selected != "OK")
@@ -188,8 +187,7 @@ Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view reque
   }
   auto answer = ask(request);
   if (held_at.is_null() || !answer) return answer;
-  if (request == kPcRequest) return pc_digits(held_at);
-  if (request == "g" && answer->size() >= kPcOffset_digits + kPcSize_digits)
+  if (request == kRegisters && answer->size() >= kPcOffset_digits + kPcSize_digits)
     answer->replace(kPcOffset_digits, kPcSize_digits, pc_digits(held_at));
   return answer;
 }
@@ -264,10 +262,16 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
   if (stub_) (void)stub_->send(rsp::format_resume(own)).has_value();
 }
 
-// After a stop that is not told. Threads that step are doing so already.
+// After a stop that is not told. It has ended the thread's own step; other threads' go on.
 void QemuInferior::go_on() {
   running_ = true;
-  (void)stub_->send("vCont;c").has_value();
+  const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
+  std::string request = "vCont;c";
+  if (action != nullptr && is_step(*action)) {
+    steps_.insert(stopped_.tid);
+    request = fmt::format("vCont;s:{};c", rsp::format_thread({kStubPid, stopped_.tid}));
+  }
+  (void)stub_->send(request).has_value();
 }
 
 void QemuInferior::interrupt() {
@@ -309,6 +313,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   running_ = false;
   if (stop->thread && stop->thread->tid > 0) stopped_ = {pid(), stop->thread->tid};
   selected_tid_ = 0;  // threads that stopped at the same time have selected themselves
+  bool was_to_step = steps_.erase(stopped_.tid) != 0;
   Event event;
   if (stop->signal == kProtocolSigInt && std::exchange(interrupt_sent_, false)) {
     event.was_interrupted = true;
@@ -317,38 +322,39 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
   if (stop->signal != kProtocolSigTrap) return std::optional(std::move(event));
+  if (!was_to_step && breakpoints_.empty() && doomed_.empty() && removed_.empty())
+    return std::optional(std::move(event));
   auto pc = pc_of_stopped();
   if (!pc) return fail(std::move(pc.error()));
   if (*pc) {
-    auto untold = is_untold(**pc);
+    auto untold = is_untold(**pc, was_to_step);
     if (!untold) return fail(std::move(untold.error()));
     if (*untold) return go_on(), std::optional<Event>();
     if (is_any_at(breakpoints_, **pc)) event.reply.insert(3, "swbreak:;");
   }
-  steps_.erase(stopped_.tid);
   return std::optional(std::move(event));
 }
 
 Result<std::optional<Address>> QemuInferior::pc_of_stopped() {
-  if (breakpoints_.empty() && doomed_.empty() && removed_.empty() && steps_.empty())
-    return std::optional<Address>();
-  auto digits = ask_of(stopped_, kPcRequest);
+  // All of them: one alone it gives only to those that have read its description.
+  auto digits = ask_of(stopped_, kRegisters);
   if (!digits) return fail(std::move(digits.error()));
-  auto pc = digits->size() == kPcSize_digits ? parse_hex(*digits) : std::nullopt;
+  if (digits->size() < kPcOffset_digits + kPcSize_digits) return std::optional<Address>();
+  auto pc = parse_hex(std::string_view(*digits).substr(kPcOffset_digits, kPcSize_digits));
   return pc ? std::optional(Address{__builtin_bswap64(*pc)}) : std::nullopt;
 }
 
 // Whether a thread trapped at `pc` for what nobody waits for.
-Result<bool> QemuInferior::is_untold(Address pc) {
+Result<bool> QemuInferior::is_untold(Address pc, bool was_to_step) {
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   if (action != nullptr && is_step(*action)) return false;
   // It should stand at the breakpoint, and comes to it again.
   bool is_at_breakpoint = is_any_at(breakpoints_, pc) || is_any_at(doomed_, pc);
   if (is_at_breakpoint) return is_lone_step(resumed_with_);
-  // It had to wait while another one was stopped. Its step is not wanted any more.
-  if (steps_.erase(stopped_.tid) != 0) return true;
-  if (!removed_.contains(pc)) return false;
-  // Nor is there the breakpoint; but the program may have stopped itself just before it.
+  // It had to wait while another one was stopped: its step is not wanted any more, or the
+  // breakpoint is gone.
+  if (!was_to_step && !removed_.contains(pc)) return false;
+  // But the program may have stopped itself just before it.
   auto byte = ask(fmt::format("m{:x},1", pc.value - 1));
   if (!byte) return fail(std::move(byte.error()));
   return *byte != kInt3;

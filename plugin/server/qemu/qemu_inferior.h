@@ -87,7 +87,7 @@ class QemuInferior {
   void send_wanted_interrupt();
   void go_on();
   Result<std::optional<Address>> pc_of_stopped();
-  Result<bool> is_untold(Address pc);
+  Result<bool> is_untold(Address pc, bool was_to_step);
 
   QemuProcess process_;
   QemuLiveEngine engine_;
