@@ -6,6 +6,8 @@ import subprocess
 
 import cases
 
+START, END, ANY = re.compile(b"[$%]"), re.compile(b"#"), re.compile(b"(?s).")
+
 
 def frame(payload):
     data = payload if isinstance(payload, bytes) else payload.encode()
@@ -15,6 +17,11 @@ def frame(payload):
 def expand(payload):
     """Undoes run-length encoding."""
     return re.sub(rb"(?s)(.)\*(.)", lambda m: m[1] * (m[2][0] - 28), payload)
+
+
+def unescape(payload):
+    """Undoes the escapes of binary data."""
+    return re.sub(rb"(?s)}(.)", lambda m: bytes([m[1][0] ^ 0x20]), payload)
 
 
 class Gone(Exception):
@@ -38,25 +45,25 @@ class Debugger:
     def send(self, payload):
         self.send_raw(frame(payload))
 
-    def byte(self):
-        if not self.unread:
-            self.unread = self.socket.recv(65536)
-            if not self.unread:
+    def until(self, mark, behind=0):
+        """What comes up to one of the marks, and so many bytes behind it."""
+        while not (found := mark.search(self.unread)) or len(self.unread) < found.end() + behind:
+            received = self.socket.recv(65536)
+            if not received:
                 raise Gone
-        first, self.unread = self.unread[:1], self.unread[1:]
-        return first
+            self.unread += received
+        end = found.end() + behind
+        read, self.unread = self.unread[:end], self.unread[end:]
+        return read
+
+    def byte(self):
+        return self.until(ANY)
 
     def packet(self):
         """The next packet's payload, runs expanded; acknowledged. Notifications are dropped."""
         while True:
-            start = self.byte()
-            if start not in b"$%":
-                continue
-            payload = b""
-            while (last := self.byte()) != b"#":
-                payload += last
-            self.byte()
-            self.byte()
+            start = self.until(START)[-1:]
+            payload = self.until(END, behind=2)[:-3]
             if start == b"$":
                 if self.acks:
                     self.send_raw(b"+")

@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 """The instructions that stock LLDB shows of a trace are those that single-stepping sees.
 
-    lldb_truth_test.py --tailtrace PROGRAM --programs FOLDER --engine step|qemu|debug-server NAME...
+    TAILTRACE=PROGRAM lldb_truth_test.py --programs FOLDER --engine step|qemu|debug-server NAME...
 
 With `debug-server` LLDB starts tailtrace-lldb-server for the trace and its own server for the
 steps. Else both are held by the same server, so that program and libraries take the same path;
-where it is single-stepped nothing is recorded, and gdbserver or qemu's own stub does the steps.
+where it is single-stepped nothing is recorded, and gdbserver or qemu's own stub does the steps,
+without LLDB, which takes its time for each.
 """
 
 import argparse
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 import lldb_stock
+import stepped_pcs
+from stepped_pcs import rsp
 
 SKIPPED = 77
 TIMEOUT_S = 300
@@ -25,26 +27,28 @@ DEBUG_SERVER = "debug-server"
 PCS = pathlib.Path(__file__).resolve().parent / "lldb_pcs.py"
 
 
-def serve(command):
-    """A server, and the port that it listens on."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE, text=True)
-    for line in process.stderr:
-        found = re.match(r"Listening on port (\d+)", line)
-        if found:
-            return process, found.group(1)
-    sys.exit(f"no server: {command}")
+def serve(engine, program):
+    return rsp.Server("--once", f"--engine={engine}", "127.0.0.1:0", program)
 
 
-def pcs(server_command, engine, program, function):
-    """What a function of lldb_pcs.py finds with that server."""
-    server, port = serve(server_command) if server_command else (None, None)
+def steps(engine, program):
+    """The program counters that stepping with our server finds."""
+    server = serve(engine, program)
+    try:
+        return [f"{pc:#x}" for pc in stepped_pcs.pcs(program, server.port)]
+    finally:
+        server.close()
+
+
+def pcs(engine, program, function):
+    """What a function of lldb_pcs.py finds."""
+    server = serve(engine, program) if engine != DEBUG_SERVER else None
     with tempfile.TemporaryDirectory(prefix="tailtrace-truth-") as folder:
         path = f"{folder}/pcs"
         if engine == DEBUG_SERVER:
             before = [f"target create {program}", "settings set target.inherit-env false"]
         else:
-            before = lldb_stock.connecting(engine, program, port)
+            before = lldb_stock.connecting(engine, program, server.port)
         commands = ["breakpoint set --skip-prologue false --one-shot true --name main "
                     f"--shlib {os.path.basename(program)}",
                     "run" if engine == DEBUG_SERVER else "process continue",
@@ -57,8 +61,7 @@ def pcs(server_command, engine, program, function):
                                     env=environment(engine, function)).stdout
         finally:
             if server:
-                server.kill()
-                server.wait()
+                server.close()
         if not os.path.exists(path):
             sys.exit(f"{function} found nothing:\n{output}")
         return pathlib.Path(path).read_text(encoding="utf-8").split()
@@ -71,13 +74,13 @@ def environment(engine, function):
     return {name: value for name, value in os.environ.items() if name != "LLDB_DEBUGSERVER_PATH"}
 
 
-def difference(program, engine, tailtrace):
+def difference(program, engine):
     """What is wrong with the history of a program; None if nothing is."""
-    server = None
-    if engine != DEBUG_SERVER:
-        server = [tailtrace, "serve", "--once", f"--engine={engine}", "127.0.0.1:0", program]
-    wanted = pcs(server, engine, program, "by_steps")
-    shown = pcs(server, engine, program, "by_trace")
+    if engine == DEBUG_SERVER:
+        wanted = pcs(engine, program, "by_steps")
+    else:
+        wanted = steps(engine, program)
+    shown = pcs(engine, program, "by_trace")
     print(f"{os.path.basename(program)}: {len(wanted)} instructions")
     if len(wanted) < 10:
         return "nothing was executed"
@@ -89,7 +92,6 @@ def difference(program, engine, tailtrace):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tailtrace", required=True)
     parser.add_argument("--programs", required=True)
     parser.add_argument("--engine", required=True)
     parser.add_argument("names", nargs="+")
@@ -98,13 +100,12 @@ def main():
     missing = lldb_stock.why_not()
     if not missing and not shutil.which(tool[options.engine]):
         missing = f"{tool[options.engine]} is not installed"
-    os.environ["TAILTRACE"] = options.tailtrace
     if missing:
         print(f"skipped: {missing}")
         return SKIPPED
     failed = 0
     for name in options.names:
-        wrong = difference(f"{options.programs}/{name}", options.engine, options.tailtrace)
+        wrong = difference(f"{options.programs}/{name}", options.engine)
         if wrong:
             print(f"{name}: {wrong}")
             failed = 1
