@@ -24,8 +24,11 @@ class BundleReader {
  private:
   // A member that must be there; null and an error when it is not.
   const json& member(const json& object, const char* name, const std::string& where);
+  // A member that may be missing, or null, which is the same: null then.
+  static const json* optional_member(const json& object, const char* name);
   const json* optional_array(const json& object, const char* name, const std::string& where);
   std::uint64_t number(const json& value, const std::string& where, std::uint64_t max);
+  std::uint64_t number_or_text(const json& value, const std::string& where);
   std::string text(const json& value, const std::string& where);
   std::string file(const json& value, const std::string& where);
   void wrong(const std::string& where, const char* what);
@@ -35,6 +38,9 @@ class BundleReader {
   LldbModule module(const json& value, const std::string& where);
   LldbCpu cpu(const json& value, const std::string& where);
   void header(const json& root, LldbBundle& bundle);
+  void clock(const json& root, LldbBundle& bundle);
+  void kernel(const json& root, LldbBundle& bundle);
+  void check(const json& root, const LldbBundle& bundle);
 
   std::string folder_;
   std::string error_;
@@ -59,33 +65,40 @@ const json& BundleReader::member(const json& object, const char* name, const std
   return *found;
 }
 
-const json* BundleReader::optional_array(const json& object, const char* name,
-                                         const std::string& where) {
-  auto found = object.is_object() ? object.find(name) : object.end();
-  if (found == object.end() || found->is_null()) return nullptr;
-  if (!found->is_array()) {
-    wrong(where + "." + name, "is no array");
-    return nullptr;
-  }
-  return &*found;
+const json* BundleReader::optional_member(const json& object, const char* name) {
+  if (!object.is_object()) return nullptr;
+  auto found = object.find(name);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-// Numbers may be written as strings, decimal or with 0x: JSON numbers lose bits in many readers.
+const json* BundleReader::optional_array(const json& object, const char* name,
+                                         const std::string& where) {
+  const json* found = optional_member(object, name);
+  if (found == nullptr || found->is_array()) return found;
+  wrong(where + "." + name, "is no array");
+  return nullptr;
+}
+
 std::uint64_t BundleReader::number(const json& value, const std::string& where, std::uint64_t max) {
-  std::uint64_t result = 0;
-  if (value.is_number_unsigned()) {
-    result = value.get<std::uint64_t>();
-  } else if (value.is_string()) {
-    const auto& digits = value.get_ref<const std::string&>();
-    bool hex = digits.starts_with("0x");
-    const char* first = digits.data() + (hex ? 2 : 0);
-    const char* last = digits.data() + digits.size();
-    auto [end, code] = std::from_chars(first, last, result, hex ? 16 : 10);
-    if (code != std::errc() || end != last || first == last) wrong(where, "is no number");
-  } else if (!value.is_null() || error_.empty()) {
+  if (!value.is_number_unsigned()) {
     wrong(where, "is no number");
+    return 0;
   }
-  if (result > max) wrong(where, "is too large");
+  if (value.get<std::uint64_t>() > max) wrong(where, "is too large");
+  return value.get<std::uint64_t>();
+}
+
+// Those of 64 bits may be written as strings, decimal or with 0x: JSON numbers lose bits in many
+// readers.
+std::uint64_t BundleReader::number_or_text(const json& value, const std::string& where) {
+  if (!value.is_string()) return number(value, where, ~0ull);
+  const auto& digits = value.get_ref<const std::string&>();
+  bool hex = digits.starts_with("0x");
+  const char* first = digits.data() + (hex ? 2 : 0);
+  const char* last = digits.data() + digits.size();
+  std::uint64_t result = 0;
+  auto [end, code] = std::from_chars(first, last, result, hex ? 16 : 10);
+  if (code != std::errc() || end != last || first == last) wrong(where, "is no number");
   return result;
 }
 
@@ -105,8 +118,8 @@ LldbThread BundleReader::thread(const json& value, std::int32_t pid, const std::
   constexpr auto kMaxTid = std::numeric_limits<std::int32_t>::max();
   thread.thread = {
       pid, static_cast<std::int32_t>(number(member(value, "tid", where), where + ".tid", kMaxTid))};
-  if (value.is_object() && value.contains("iptTrace"))
-    thread.trace_path = file(value["iptTrace"], where + ".iptTrace");
+  if (const json* trace = optional_member(value, "iptTrace"))
+    thread.trace_path = file(*trace, where + ".iptTrace");
   return thread;
 }
 
@@ -114,9 +127,10 @@ LldbModule BundleReader::module(const json& value, const std::string& where) {
   LldbModule module;
   module.system_path = text(member(value, "systemPath", where), where + ".systemPath");
   module.load_address = {
-      number(member(value, "loadAddress", where), where + ".loadAddress", ~0ull)};
-  bool has_file = value.is_object() && value.contains("file");
-  module.path = has_file ? file(value["file"], where + ".file") : module.system_path;
+      number_or_text(member(value, "loadAddress", where), where + ".loadAddress")};
+  const json* path = optional_member(value, "file");
+  module.path = path != nullptr ? file(*path, where + ".file") : module.system_path;
+  if (const json* uuid = optional_member(value, "uuid")) module.uuid = text(*uuid, where + ".uuid");
   return module;
 }
 
@@ -127,6 +141,8 @@ LldbProcess BundleReader::process(const json& value, const std::string& where) {
       static_cast<std::int32_t>(number(member(value, "pid", where), where + ".pid", kMaxPid));
   if (value.is_object() && value.contains("triple") && value["triple"].is_string())
     process.triple = value["triple"].get<std::string>();
+  member(value, "threads", where);
+  member(value, "modules", where);
   if (const json* threads = optional_array(value, "threads", where))
     for (std::size_t i = 0; i < threads->size(); ++i)
       process.threads.push_back(
@@ -159,15 +175,43 @@ void BundleReader::header(const json& root, LldbBundle& bundle) {
     bundle.cpu.stepping = static_cast<std::uint8_t>(
         number(member(cpu, "stepping", "cpuInfo"), "cpuInfo.stepping", 0xff));
   }
-  auto clock = root.is_object() ? root.find("tscPerfZeroConversion") : root.end();
-  if (clock == root.end() || clock->is_null()) return;
+}
+
+void BundleReader::clock(const json& root, LldbBundle& bundle) {
+  const json* clock = optional_member(root, "tscPerfZeroConversion");
+  if (clock == nullptr) return;
   const std::string where = "tscPerfZeroConversion";
+  auto part = [&](const char* name, std::uint64_t max) {
+    return number(member(*clock, name, where), where + "." + name, max);
+  };
   bundle.clock.emplace();
-  bundle.clock->time_mult = static_cast<std::uint32_t>(
-      number(member(*clock, "timeMult", where), where + ".timeMult", ~0u));
-  bundle.clock->time_shift = static_cast<std::uint16_t>(
-      number(member(*clock, "timeShift", where), where + ".timeShift", 63));
-  bundle.clock->time_zero = number(member(*clock, "timeZero", where), where + ".timeZero", ~0ull);
+  bundle.clock->mult = static_cast<std::uint32_t>(part("timeMult", ~0u));
+  bundle.clock->shift = static_cast<std::uint16_t>(part("timeShift", 63));
+  bundle.clock->zero_ns = number_or_text(member(*clock, "timeZero", where), where + ".timeZero");
+  if (bundle.clock->mult == 0) wrong(where + ".timeMult", "is 0");
+}
+
+void BundleReader::kernel(const json& root, LldbBundle& bundle) {
+  const json* kernel = optional_member(root, "kernel");
+  if (kernel == nullptr) return;
+  bundle.kernel.emplace();
+  bundle.kernel->path = file(member(*kernel, "file", "kernel"), "kernel.file");
+  bundle.kernel->system_path = bundle.kernel->path;
+  const json* address = optional_member(*kernel, "loadAddress");
+  bundle.kernel->load_address = address == nullptr
+                                    ? kLldbKernelAddress
+                                    : Address{number_or_text(*address, "kernel.loadAddress")};
+}
+
+// What LLDB wants to be there together.
+void BundleReader::check(const json& root, const LldbBundle& bundle) {
+  if (!bundle.cpus.empty() && !bundle.clock)
+    wrong("tscPerfZeroConversion", "is missing, and there are cpus");
+  if (bundle.kernel && bundle.cpus.empty()) wrong("cpus", "is missing, and there is a kernel");
+  if (bundle.kernel && !bundle.processes.empty())
+    wrong("processes", "is not empty, and there is a kernel");
+  if (!bundle.kernel && optional_member(root, "processes") == nullptr)
+    wrong("the bundle.processes", "is missing, and there is no kernel");
 }
 
 Result<LldbBundle> BundleReader::read(const json& root) {
@@ -179,13 +223,9 @@ Result<LldbBundle> BundleReader::read(const json& root) {
   if (const json* cpus = optional_array(root, "cpus", "the bundle"))
     for (std::size_t i = 0; i < cpus->size(); ++i)
       bundle.cpus.push_back(cpu((*cpus)[i], "cpus[" + std::to_string(i) + "]"));
-  if (root.is_object() && root.contains("kernel") && root["kernel"].is_object()) {
-    LldbModule kernel;
-    kernel.path = file(member(root["kernel"], "file", "kernel"), "kernel.file");
-    if (root["kernel"].contains("loadAddress"))
-      kernel.load_address = {number(root["kernel"]["loadAddress"], "kernel.loadAddress", ~0ull)};
-    bundle.kernel.push_back(std::move(kernel));
-  }
+  clock(root, bundle);
+  kernel(root, bundle);
+  check(root, bundle);
   if (error_.empty()) return bundle;
   return fail(ErrorCode::kBadInput, "cannot use the trace bundle", error_);
 }
@@ -202,8 +242,9 @@ Result<LldbBundle> parse_lldb_bundle(std::string_view text, const std::string& f
 Result<LldbBundle> read_lldb_bundle(const std::string& path) {
   auto bytes = read_file(path, kMaxBundle_bytes);
   if (!bytes) return fail(bytes.error());
-  auto bundle =
-      parse_lldb_bundle(as_text(*bytes), std::filesystem::path(path).parent_path().string());
+  std::error_code ignored;
+  const std::filesystem::path whole = std::filesystem::absolute(path, ignored);
+  auto bundle = parse_lldb_bundle(as_text(*bytes), whole.parent_path().string());
   if (!bundle) bundle.error().what += " " + path;
   return bundle;
 }

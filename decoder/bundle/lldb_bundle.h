@@ -10,16 +10,21 @@
 
 #include "decoder/base/result.h"
 #include "decoder/base/types.h"
+#include "decoder/perf/clock.h"
 #include "decoder/pt/decoder.h"
 
 namespace tailtrace {
 
 constexpr char kLldbBundleName[] = "trace.json";
 
+// Where Linux loads its kernel unless it is told otherwise.
+constexpr Address kLldbKernelAddress{0xffffffff81000000};
+
 struct LldbModule {
   std::string path;         // of the file to read: absolute, or made so from the bundle's folder
   std::string system_path;  // where it was on the machine that recorded
-  Address load_address;
+  Address load_address;     // of its first segment
+  std::string uuid;         // as LLDB writes it; empty: not known
 };
 
 struct LldbThread {
@@ -40,23 +45,17 @@ struct LldbCpu {
   std::string context_switch_path;
 };
 
-// From TSC ticks to nanoseconds, as perf has it: time_zero + ticks * time_mult >> time_shift.
-struct PerfZeroConversion {
-  std::uint32_t time_mult = 0;
-  std::uint16_t time_shift = 0;
-  std::uint64_t time_zero = 0;
-};
-
 struct LldbBundle {
   pt::Cpu cpu;
   std::vector<LldbProcess> processes;
   std::vector<LldbCpu> cpus;
-  std::vector<LldbModule> kernel;  // one at most
-  std::optional<PerfZeroConversion> clock;
+  std::optional<LldbModule> kernel;  // its code is what the processors executed; no processes then
+  std::optional<perf::TimeConversion> clock;
 };
 
 // Errors: kSystem or kPermission when the file cannot be read; kBadInput when it is no JSON or
-// lacks what a bundle must have, with the place in `why`. The files it names are not opened.
+// lacks what a bundle must have, or has what does not go together, with the place in `why`. The
+// files it names are not opened.
 Result<LldbBundle> read_lldb_bundle(const std::string& path);
 
 // The same for the text of a trace.json that lies in `folder`.

@@ -48,6 +48,11 @@ bool is_elf(ByteSpan bytes) {
   return bytes.size() >= SELFMAG && std::equal(ELFMAG, ELFMAG + SELFMAG, bytes.begin());
 }
 
+std::uint64_t load_bias(Address base, std::uint64_t first) {
+  bool is_page = base.value % kPageSize_bytes == 0;
+  return base.value - (is_page ? first & ~(kPageSize_bytes - 1) : first);
+}
+
 Result<void> add_elf_code(CodeImage& image, const std::string& path, std::optional<Address> base) {
   auto file = map_file(path);
   if (!file) return fail(file.error());
@@ -62,9 +67,7 @@ Result<void> add_elf_code(CodeImage& image, const std::string& path, std::option
     return bad_elf(path, "it is for another processor than x86");
   auto segments = loaded_segments(elf.get(), path);
   if (!segments) return fail(segments.error());
-  std::uint64_t lowest = ~0ull;
-  for (const GElf_Phdr& segment : *segments) lowest = std::min(lowest, segment.p_vaddr);
-  std::uint64_t bias = base ? base->value - (lowest & ~(kPageSize_bytes - 1)) : 0;
+  std::uint64_t bias = base && !segments->empty() ? load_bias(*base, segments->front().p_vaddr) : 0;
   bool any = false;
   for (const GElf_Phdr& segment : *segments) {
     if ((segment.p_flags & PF_X) == 0 || segment.p_filesz == 0) continue;

@@ -14,7 +14,12 @@ namespace tailtrace {
 // Whether the bytes begin as an ELF file does.
 bool is_elf(ByteSpan bytes);
 
-// Adds all executable segments of a file; 32- and 64-bit. `base` is the address at which its lowest
+// By how much the segments of a file were moved whose first one, at `first`, was loaded at `base`.
+// `base` may be the page that holds its begin, as maps of processes have it. (A kernel's later
+// segments may lie below its first.)
+std::uint64_t load_bias(Address base, std::uint64_t first);
+
+// Adds all executable segments of a file; 32- and 64-bit. `base` is the address at which its first
 // segment was loaded; without it the segments are where the file says.
 // Errors: kSystem or kPermission when it cannot be read; kBadInput when it is no x86 ELF file, or
 // cut short, or has no executable segment, or does not fit the address space.

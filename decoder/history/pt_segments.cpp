@@ -11,11 +11,14 @@ class PtSegments::Reader final : public SegmentReader {
       : source_(source), decoder_(source.trace_, *source.code_, source.config_) {}
 
   std::optional<Extent> cut(std::uint64_t end) override {
-    std::uint64_t back_bytes = source_.least_bytes_;
-    for (; back_bytes < end; back_bytes *= 2) {
+    const PtJoint* joint = joint_before(end);
+    const std::uint64_t floor = joint == nullptr ? 0 : joint->at;
+    std::uint64_t back_bytes = source_.options_.least_bytes;
+    for (; back_bytes < end - floor; back_bytes *= 2) {
       std::optional<std::size_t> seam = pt::find_seam(source_.trace_, end - back_bytes);
       if (seam && *seam < end) return Extent{*seam, end};
     }
+    if (joint != nullptr) return Extent{floor, end};
     std::optional<std::size_t> first = pt::find_psb(source_.trace_.first(end), 0);
     if (first) return Extent{*first, end};
     // A trace without a PSB is one gap, unless nothing was written.
@@ -26,11 +29,14 @@ class PtSegments::Reader final : public SegmentReader {
   SegmentRecords read(Extent extent) override {
     if (pt::find_psb(source_.trace_.first(extent.end), extent.begin) == std::nullopt)
       return lost(extent);
-    pt::SegmentPath path = decoder_.decode({extent.begin, extent.end});
+    const bool is_joined = joint_at(extent.end) != nullptr;
+    pt::SegmentPath path = decoder_.decode({extent.begin, extent.end}, is_joined);
     SegmentRecords segment;
     segment.entry.epoch = source_.config_.first_epoch;
     segment.follows_code = true;
-    if (pt::find_seam(source_.trace_.first(extent.end), extent.begin) == extent.begin) {
+    if (const PtJoint* joint = joint_at(extent.begin)) {
+      join(*joint, path, segment);
+    } else if (pt::find_seam(source_.trace_.first(extent.end), extent.begin) == extent.begin) {
       segment.entry.at = pt::seam_address(source_.trace_, extent.begin);
       segment.entry.place = FlowState::Place::kRunning;
       segment.entry.last_gap = GapReason::kNone;
@@ -40,12 +46,25 @@ class PtSegments::Reader final : public SegmentReader {
           {{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, kFlagSynthetic, 0});
     }
     path.records(source_.trace_, source_.config_, segment.made);
-    if (extent.end != source_.trace_.size()) close(path, extent.end, segment);
+    if (!is_joined && extent.end != source_.trace_.size()) close(path, extent.end, segment);
+    use_clock(segment);
     segment.records = segment.made;
     return segment;
   }
 
  private:
+  // The newest joint older than `end`; null: there is none.
+  const PtJoint* joint_before(std::uint64_t end) const {
+    const std::vector<PtJoint>& joints = source_.options_.joints;
+    auto behind = std::lower_bound(joints.begin(), joints.end(), end,
+                                   [](const PtJoint& joint, auto at) { return joint.at < at; });
+    return behind == joints.begin() ? nullptr : &*(behind - 1);
+  }
+  const PtJoint* joint_at(std::uint64_t offset) const {
+    const PtJoint* joint = joint_before(offset + 1);
+    return joint != nullptr && joint->at == offset ? joint : nullptr;
+  }
+
   static bool is_padding(ByteSpan bytes) {
     return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
   }
@@ -58,6 +77,32 @@ class PtSegments::Reader final : public SegmentReader {
     segment.made = sink.drain();
     segment.records = segment.made;
     return segment;
+  }
+
+  // Begins a segment that nothing is known of what came before.
+  static void join(const PtJoint& joint, const pt::SegmentPath& path, SegmentRecords& segment) {
+    const std::uint64_t time = path.start_time();
+    segment.entry.last_gap = GapReason::kNone;
+    if (joint.is_lost)
+      segment.made.push_back({{},
+                              {},
+                              time,
+                              0,
+                              RecordKind::kGap,
+                              kFlagAsync | kFlagSynthetic,
+                              static_cast<std::uint16_t>(GapCause::kLost)});
+    if (path.started_at())
+      segment.made.push_back(
+          {{}, *path.started_at(), time, 0, RecordKind::kEnable, kFlagSynthetic, 0});
+  }
+
+  void use_clock(SegmentRecords& segment) const {
+    if (!source_.options_.clock) return;
+    auto convert = [&](std::uint64_t& time) {
+      if (time != 0) time = source_.options_.clock->to_ns(time);
+    };
+    convert(segment.time_before);
+    for (BranchRecord& record : segment.made) convert(record.time);
   }
 
   // Ends the segment where the newer one begins.
@@ -89,12 +134,13 @@ class PtSegments::Reader final : public SegmentReader {
 
 PtSegments::PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,
                        std::shared_ptr<const CodeImage> code, pt::DecoderConfig config,
-                       std::size_t least_bytes)
+                       PtSegmentsOptions options)
     : owner_(std::move(owner)),
       trace_(trace),
       code_(std::move(code)),
       config_(std::move(config)),
-      least_bytes_(std::max(least_bytes, pt::kPsbSize_bytes)) {
+      options_(std::move(options)) {
+  options_.least_bytes = std::max(options_.least_bytes, pt::kPsbSize_bytes);
   assert(config_.code_changes.empty());
 }
 

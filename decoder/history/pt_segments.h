@@ -5,23 +5,42 @@
 // led there, a seam (segment_source.h) if a straight run did, and an end and a begin where the flow
 // is known to have stood elsewhere.
 //
+// A trace may be put together from stretches of others, as those of the processors that a thread
+// ran on: at a joint nothing is believed of what came before.
+//
 // Threading: immutable.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "decoder/history/segment_source.h"
+#include "decoder/perf/clock.h"
 #include "decoder/pt/segments.h"
 
 namespace tailtrace {
 
-class PtSegments final : public SegmentSource {
- public:
+// Where another stretch begins in a trace.
+struct PtJoint {
+  std::uint64_t at = 0;  // of its PSB, in bytes
+  bool is_lost = false;  // something is missing before it, not only paused
+};
+
+struct PtSegmentsOptions {
   // Small enough to be read in a millisecond or two, large enough for thousands of records.
   static constexpr std::size_t kLeast_bytes = std::size_t{1} << 14;
 
+  std::size_t least_bytes = kLeast_bytes;
+  std::vector<PtJoint> joints;                // in order; none at 0
+  std::optional<perf::TimeConversion> clock;  // the records' times are perf's then, else the TSC
+};
+
+class PtSegments final : public SegmentSource {
+ public:
   // `owner` keeps the trace alive. REQUIRES: the code does not change on the way.
   PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,
              std::shared_ptr<const CodeImage> code, pt::DecoderConfig config,
-             std::size_t least_bytes = kLeast_bytes);
+             PtSegmentsOptions options = {});
 
   std::uint64_t size() const override { return trace_.size(); }
   std::optional<std::uint64_t> record_count() const override { return std::nullopt; }
@@ -34,7 +53,7 @@ class PtSegments final : public SegmentSource {
   ByteSpan trace_;
   std::shared_ptr<const CodeImage> code_;
   pt::DecoderConfig config_;
-  std::size_t least_bytes_;
+  PtSegmentsOptions options_;
 };
 
 }  // namespace tailtrace

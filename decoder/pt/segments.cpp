@@ -190,14 +190,15 @@ class PathRecorder final : public PathSink {
 SegmentDecoder::SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config)
     : trace_(trace), code_(code), config_(config), fast_(code, config) {}
 
-SegmentPath SegmentDecoder::decode(const Segment& segment) {
+SegmentPath SegmentDecoder::decode(const Segment& segment, bool ends_trace) {
   SegmentPath path;
   path.segment_ = segment;
   // Memory that is used again has no page faults.
   path.words_ = std::move(words_);
   path.words_.clear();
   PathRecorder recorder(path);
-  FlowWalker walker(trace_, code_, config_, recorder, fast_);
+  const ByteSpan trace = ends_trace ? trace_.first(segment.end) : trace_;
+  FlowWalker walker(trace, code_, config_, recorder, fast_);
   walker.run(segment.begin, segment.end);
   recorder.finish(walker);
   words_ = std::exchange(path.words_, path.words_.copy());

@@ -91,7 +91,8 @@ class SegmentDecoder {
   // REQUIRES: trace, code and configuration outlive the decoder.
   SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config);
 
-  SegmentPath decode(const Segment& segment);
+  // `ends_trace`: nothing of what the trace has behind the segment belongs to it.
+  SegmentPath decode(const Segment& segment, bool ends_trace = false);
 
  private:
   ByteSpan trace_;

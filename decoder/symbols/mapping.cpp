@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
+#include "decoder/code/elf_code.h"
 #include "decoder/symbols/elf_file.h"
 
 namespace tailtrace {
@@ -58,9 +59,8 @@ std::string maps_of_module(const std::string& path, Address load_address) {
   constexpr std::uint64_t kPage_bytes = 4096;
   Result<ElfFile> file = ElfFile::open(path);
   if (!file) return {};
-  std::uint64_t lowest = ~0ull;
-  for (const ElfSegment& segment : file->segments()) lowest = std::min(lowest, segment.address);
-  std::uint64_t bias = load_address.value - (lowest & ~(kPage_bytes - 1));
+  if (file->segments().empty()) return {};
+  const std::uint64_t bias = load_bias(load_address, file->segments().front().address);
   std::string text;
   for (const ElfSegment& segment : file->segments()) {
     std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;

@@ -79,7 +79,7 @@ void BundleOpener::add_module(CodeImage& image, const LldbModule& module) {
 
 std::shared_ptr<CodeImage> BundleOpener::code_of(const LldbProcess& process) {
   auto image = std::make_shared<CodeImage>();
-  for (const LldbModule& module : bundle_.kernel) add_module(*image, module);
+  if (bundle_.kernel) add_module(*image, *bundle_.kernel);
   for (const LldbModule& module : process.modules) add_module(*image, module);
   return image;
 }

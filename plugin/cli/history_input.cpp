@@ -6,9 +6,7 @@
 #include <filesystem>
 
 #include "decoder/bundle/bundle.h"
-#include "decoder/bundle/lldb_history.h"
 #include "decoder/record/stream_format.h"
-#include "decoder/symbols/mapping.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
 
@@ -47,8 +45,11 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& t
   bool alive = (*engine)->folder().is_alive();
   for (const QemuEngine::Thread& thread : *found) {
     bool killed = thread.state == RingState::kRunning && !alive;
-    threads.push_back(
-        {folder, killed ? "killed" : std::string(state_text(thread.state)), thread.thread, false});
+    threads.push_back({folder,
+                       killed ? "killed" : std::string(state_text(thread.state)),
+                       thread.thread,
+                       false,
+                       {}});
   }
   return {};
 }
@@ -64,7 +65,7 @@ Result<std::vector<ThreadSource>> threads_of_stream(const std::string& path) {
   // Only the header is looked at here: nothing of the rest is unpacked.
   Result<RecordStream> stream = parse_record_stream(head, path, 0);
   if (!stream) return fail(std::move(stream.error()));
-  return std::vector<ThreadSource>{{path, "", stream->header.thread, true}};
+  return std::vector<ThreadSource>{{path, "", stream->header.thread, true, {}}};
 }
 
 Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
@@ -72,7 +73,7 @@ Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
   if (!bundle) return fail(std::move(bundle.error()));
   std::vector<ThreadSource> threads;
   for (const BundleThread& thread : bundle->threads)
-    threads.push_back({path, "saved", thread.thread, false});
+    threads.push_back({path, "saved", thread.thread, false, {}});
   return threads;
 }
 
@@ -99,32 +100,15 @@ bool is_lldb_bundle(const std::string& path) {
 }
 
 Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path) {
-  Result<LldbBundle> bundle = read_lldb_bundle(lldb_description(path));
-  if (!bundle) return fail(std::move(bundle.error()));
+  auto recording = LldbRecording::open(lldb_description(path));
+  if (!recording) return fail(std::move(recording.error()));
   std::vector<ThreadSource> threads;
-  for (const LldbProcess& process : bundle->processes)
-    for (const LldbThread& thread : process.threads)
-      threads.push_back({path, "saved", thread.thread, false});
+  for (ThreadId thread : (*recording)->threads())
+    threads.push_back({path, "saved", thread, false, *recording});
+  if (threads.empty())
+    return fail(ErrorCode::kBadInput, "there is no recording in " + path,
+                "the bundle has no thread");
   return threads;
-}
-
-Result<OpenedThread> open_in_lldb_bundle(const LldbBundle& bundle, const LldbProcess& process,
-                                         const LldbThread& thread) {
-  Result<OpenedThread> opened = open_lldb_thread(bundle, process, thread);
-  if (!opened) return opened;
-  for (const LldbModule& module : process.modules)
-    opened->maps += maps_of_module(module.path, module.load_address);
-  return opened;
-}
-
-Result<OpenedThread> open_in_lldb_bundle(const ThreadSource& wanted) {
-  Result<LldbBundle> bundle = read_lldb_bundle(lldb_description(wanted.path));
-  if (!bundle) return fail(std::move(bundle.error()));
-  for (const LldbProcess& process : bundle->processes)
-    for (const LldbThread& thread : process.threads)
-      if (thread.thread == wanted.thread) return open_in_lldb_bundle(*bundle, process, thread);
-  return fail(ErrorCode::kGone, "there is no thread " + thread_text(wanted.thread),
-              wanted.path + " was replaced while it was read");
 }
 
 // What was mapped where; empty when nobody knows any more.
@@ -201,7 +185,7 @@ Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t lim
     return opened_thread(std::move(*loaded), limit_records);
   }
   if (is_bundle(thread.path)) return open_in_bundle(thread, limit_records);
-  if (is_lldb_bundle(thread.path)) return open_in_lldb_bundle(thread);
+  if (thread.lldb) return thread.lldb->open_thread(thread.thread);
   Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);
   if (!engine) return fail(std::move(engine.error()));
   Result<ThreadSnapshot> snapshot = (*engine)->last_snapshot(thread.thread, limit_records);

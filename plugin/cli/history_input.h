@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "decoder/bundle/lldb_history.h"
 #include "decoder/history/opened_thread.h"
 
 namespace tailtrace {
@@ -20,6 +21,7 @@ struct ThreadSource {
   std::string state;  // "running", "exited", ...; empty: not known
   ThreadId thread;
   bool is_stream = false;
+  std::shared_ptr<const LldbRecording> lldb;  // the bundle, when it is LLDB's
 };
 
 // Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.

@@ -297,8 +297,8 @@ std::shared_ptr<ThreadSnapshot> linear(const Trace& trace) {
 History in_segments(const Trace& trace, std::size_t least_bytes, Numbers numbers) {
   ThreadFrame frame;
   frame.code = trace.code;
-  auto source =
-      std::make_shared<PtSegments>(nullptr, trace.bytes, trace.code, trace.config, least_bytes);
+  auto source = std::make_shared<PtSegments>(nullptr, trace.bytes, trace.code, trace.config,
+                                             PtSegmentsOptions{least_bytes, {}, {}});
   return History(frame, source, {numbers, 1 << 16, 2, {}});
 }
 

@@ -28,9 +28,9 @@ LAYERS = [
 ]
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 # The provider picks an engine; the command line starts the server; classes of instructions have
-# their kinds of records.
+# their kinds of records; bundles name modules, which have segments and build ids.
 PEERS = {("plugin/provider", "plugin/engines"), ("plugin/cli", "plugin/server"),
-         ("decoder/code", "decoder/record")}
+         ("decoder/code", "decoder/record"), ("decoder/bundle", "decoder/symbols")}
 
 # Whoever is below the faces says nothing and ends nothing: it returns errors.
 SILENT = ("decoder/", "plugin/engines/", "plugin/server/", "plugin/provider/")
