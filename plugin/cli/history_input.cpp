@@ -168,13 +168,17 @@ Result<std::vector<ThreadSource>> recorded_threads(const std::string& named) {
 
 Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
                                  const std::string& wanted) {
+  const ThreadSource* picked = nullptr;
   std::string known;
   for (const ThreadSource& thread : threads) {
-    if (wanted.empty() || wanted == std::to_string(thread.thread.tid) ||
+    bool is_first = wanted.empty() && picked == nullptr;
+    bool is_same = picked != nullptr && picked->thread == thread.thread;
+    if (is_first || is_same || wanted == std::to_string(thread.thread.tid) ||
         wanted == thread_text(thread.thread))
-      return thread;
+      picked = &thread;
     if (known.size() < 200) known += (known.empty() ? "" : ", ") + thread_text(thread.thread);
   }
+  if (picked != nullptr) return *picked;
   return fail(ErrorCode::kUsage, "there is no thread " + wanted, "the threads are " + known);
 }
 

@@ -22,8 +22,8 @@ class Record(cases.CommandCase):
         self.folder = folder.name
         self.env = dict(os.environ, XDG_STATE_HOME=self.folder)
 
-    def record(self, text, *options):
-        return subprocess.run([cases.TAILTRACE, "run", "--no-debugger", *options, "--", TALKS],
+    def record(self, text, *options, program=(TALKS,)):
+        return subprocess.run([cases.TAILTRACE, "run", "--no-debugger", *options, "--", *program],
                               input=text, capture_output=True, text=True, timeout=cases.HANG_S,
                               check=False, env=self.env)
 
@@ -56,6 +56,14 @@ class Record(cases.CommandCase):
         shown = cases.tailtrace(*command.split())
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("_exit", shown.stdout)
+
+    def test_shows_the_program_that_a_process_became(self):
+        outcome = self.record("", program=["/bin/sh", "-c", f"exec {TALKS}"])
+        session = re.search(r"recorded: tailtrace history (.*)\n", outcome.stderr)[1]
+        self.assertEqual(len(glob.glob(session + "/*.*")), 2)
+        for options in ([], [f"--thread={os.path.basename(glob.glob(session + '/*.0')[0])[:-2]}"]):
+            shown = cases.tailtrace("history", *options, session, "all")
+            self.assertIn("talks.c", shown.stdout, shown.stderr)
 
     def test_killed_program_leaves_its_last_instructions(self):
         session = os.path.join(self.folder, "kept")
