@@ -116,33 +116,35 @@ std::string TraceService::configure(std::string_view setting) {
   return "OK";
 }
 
-Result<std::string> TraceService::read_conf(const rsp::TransferRequest& request) {
-  if (!request.annex.empty()) return "E.Bad annex.";
+Result<std::string> TraceService::answer_for_selected(
+    const std::function<Result<std::string>(RecordedThread&)>& answer) {
   auto id = below_.debugger_thread();
   if (!id) return fail(std::move(id.error()));
   if (!*id) return "E.Must select a single thread.";
   if (below_.debugger_thread_vanished()) return "E.No such thread.";
   RecordedThread* thread = recorder_.find(**id);
   if (thread == nullptr || !thread->enabled) return "E.Btrace not enabled.";
-  return rsp::transfer_answer(conf_document(*thread->enabled, thread->buffer_size_bytes), request);
+  return answer(*thread);
+}
+
+Result<std::string> TraceService::read_conf(const rsp::TransferRequest& request) {
+  if (!request.annex.empty()) return "E.Bad annex.";
+  return answer_for_selected([&](const RecordedThread& thread) {
+    return rsp::transfer_answer(conf_document(*thread.enabled, thread.buffer_size_bytes), request);
+  });
 }
 
 Result<std::string> TraceService::read(const rsp::TransferRequest& request) {
   if (request.annex != "all" && request.annex != "new" && request.annex != "delta")
     return "E.Bad annex.";
-  auto id = below_.debugger_thread();
-  if (!id) return fail(std::move(id.error()));
-  if (!*id) return "E.Must select a single thread.";
-  if (below_.debugger_thread_vanished()) return "E.No such thread.";
-  RecordedThread* thread = recorder_.find(**id);
-  if (thread == nullptr || !thread->enabled) return "E.Btrace not enabled.";
-  if (request.offset == 0) {
-    auto document = make_document(*thread, request.annex);
-    if (!document) return fail(std::move(document.error()));
-    if (document->starts_with("E.")) return *document;
-    document_ = std::move(*document);
-  }
-  return rsp::transfer_answer(document_, request);
+  return answer_for_selected([&](RecordedThread& thread) -> Result<std::string> {
+    if (request.offset == 0) {
+      auto document = make_document(thread, request.annex);
+      if (!document || document->starts_with("E.")) return document;
+      document_ = std::move(*document);
+    }
+    return rsp::transfer_answer(document_, request);
+  });
 }
 
 // The document, or an answer that begins with "E.".

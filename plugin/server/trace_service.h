@@ -37,6 +37,9 @@ class TraceService {
   Result<std::string> enable(ThreadId thread, BtraceFormat format);
   Result<std::string> disable(ThreadId thread);
   std::string configure(std::string_view setting);
+  // Of the thread that the debugger selected; when it has none that is recorded, that.
+  Result<std::string> answer_for_selected(
+      const std::function<Result<std::string>(RecordedThread&)>& answer);
   Result<std::string> read(const rsp::TransferRequest& request);
   Result<std::string> read_conf(const rsp::TransferRequest& request);
   Result<std::string> make_document(RecordedThread& thread, std::string_view annex);

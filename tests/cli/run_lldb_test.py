@@ -1,19 +1,18 @@
 """`tailtrace run --lldb`: LLDB and the program at one terminal, and the program's exit status."""
 
-import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
 import cases
+import run_cases
 import terminal
+from run_cases import TALKS
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "debuggers"))
 import lldb_stock  # noqa: E402
 
-TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
 PROMPT = r"\(lldb\) "
 
 
@@ -24,17 +23,15 @@ class LldbCase(cases.EngineCase):
             self.skipTest(lldb_stock.why_not())
 
 
-class Batch(LldbCase):
+class Batch(run_cases.Batch, LldbCase):
+    EXIT_7 = "exited with status = 7"
+    PID = r"Process (\d+) stopped"
+
     def run_batch(self, text, *commands, program=(TALKS,), env=None):
         options = [word for command in commands for word in ("-o", command)]
         return subprocess.run([cases.TAILTRACE, "run", "--lldb", f"--engine={self.engine}", "-x",
                                "-b", *options, "--", *program], input=text, capture_output=True,
                               text=True, timeout=cases.HANG_S, check=False, env=env)
-
-    def test_returns_the_programs_exit_status(self):
-        outcome = self.run_batch("status 7\n", "continue")
-        self.assertEqual(outcome.returncode, 7, outcome.stderr)
-        self.assertIn("exited with status = 7", outcome.stdout)
 
     def test_returns_128_and_the_signal_that_ended_the_program(self):
         self.assertEqual(self.run_batch("signal 9\n", "continue").returncode, 128 + 9)
@@ -45,29 +42,9 @@ class Batch(LldbCase):
         self.assertIn("Number of individual errors: 0\n", outcome.stdout)
         self.assertRegex(outcome.stdout, r"(?m)^  talks`main .*at talks\.c:11:")
 
-    def test_programs_arguments_are_its_own(self):
-        arguments = ["a b", "*", "--engine=x", "--", "$HOME", "", "'q'", '"', "-o", "\\"]
-        outcome = self.run_batch("", "continue", program=(TALKS, *arguments))
-        said = [line for line in outcome.stdout.splitlines() if line.startswith("<")]
-        self.assertEqual(said, [f"<{word}>" for word in arguments], outcome.stdout)
-
-    def test_programs_descriptors_are_the_users(self):
-        outcome = self.run_batch("hello\n", "continue")
-        self.assertIn("heard: hello\n", outcome.stdout)
-        self.assertIn("complained\n", outcome.stderr)
-
     def test_a_signal_has_its_name_in_lldb(self):
         outcome = self.run_batch("signal 10\n", "continue")
         self.assertIn("stop reason = signal SIGUSR1", outcome.stdout)
-
-    def test_leaves_no_file_and_no_process_behind(self):
-        with tempfile.TemporaryDirectory() as folder:
-            places = ("TMPDIR", "XDG_RUNTIME_DIR", "TAILTRACE_SESSIONS")
-            env = dict(os.environ, **{place: folder for place in places})
-            outcome = self.run_batch("", "next", env=env)
-            self.assertEqual(os.listdir(folder), [])
-        pid = re.search(r"Process (\d+) stopped", outcome.stdout)
-        self.assertFalse(os.path.exists(f"/proc/{pid[1]}"), outcome.stdout)
 
 
 class AtATerminal(LldbCase):

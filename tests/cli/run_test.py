@@ -7,25 +7,25 @@ import subprocess
 import tempfile
 
 import cases
+import run_cases
 import terminal
+from run_cases import TALKS
 
-TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
 STAIRS = os.path.join(cases.BINARY_DIR, "tests/programs/stairs")
 SMALL_STACK_BYTES = 1 << 20
 PROMPT = r"\(gdb\) "
 
 
-class Batch(cases.EngineCase):
+class Batch(run_cases.Batch, cases.EngineCase):
+    EXIT_7 = "exited with code 07"
+    PID = r"process (\d+)"
+    SAY_PID = ("info inferiors",)
+
     def run_batch(self, text, *commands, program=(TALKS,), env=None):
         options = [word for command in commands for word in ("-ex", command)]
         return subprocess.run([cases.TAILTRACE, "run", f"--engine={self.engine}", "-nx", "-batch",
                                *options, "--", *program], input=text, capture_output=True,
                               text=True, timeout=cases.HANG_S, check=False, env=env)
-
-    def test_returns_the_programs_exit_status(self):
-        outcome = self.run_batch("status 7\n", "continue")
-        self.assertEqual(outcome.returncode, 7, outcome.stderr)
-        self.assertIn("exited with code 07", outcome.stdout)
 
     def test_returns_128_and_the_signal_that_ended_the_program(self):
         self.assertEqual(self.run_batch("signal 9\n", "continue").returncode, 128 + 9)
@@ -40,19 +40,6 @@ class Batch(cases.EngineCase):
         self.assertIn("Recording format: Intel Processor Trace.", outcome.stdout)
         self.assertRegex(outcome.stdout, r"Recorded \d+ instructions in \d+ functions \(0 gaps\)")
         self.assertRegex(outcome.stdout, r"(?m)^\d+\t +\S*setvbuf$")
-
-    def test_programs_arguments_are_its_own(self):
-        arguments = ["a b", "*", "--engine=x", "--", "$HOME", "", "'q'", '"', "-ex", "\\"]
-        outcome = self.run_batch("", "continue", program=(TALKS, *arguments))
-        said = [line for line in outcome.stdout.splitlines() if line.startswith("<")]
-        self.assertEqual(said, [f"<{word}>" for word in arguments], outcome.stdout)
-
-    def test_programs_descriptors_are_the_users(self):
-        outcome = self.run_batch("hello\n", "continue")
-        self.assertIn("heard: hello\n", outcome.stdout)
-        self.assertIn("complained\n", outcome.stderr)
-        for talk in ("created; pid", "Listening", "Remote debugging from", "GDBserver"):
-            self.assertNotIn(talk, outcome.stderr)
 
     def test_core_file_is_the_programs(self):
         # A small stack: GDB reads and writes all of it.
@@ -82,15 +69,6 @@ class Batch(cases.EngineCase):
             process.kill()
             for pid in family:
                 cases.wait_until_gone(pid)
-
-    def test_leaves_no_file_and_no_process_behind(self):
-        with tempfile.TemporaryDirectory() as folder:
-            places = ("TMPDIR", "XDG_RUNTIME_DIR", "TAILTRACE_SESSIONS")
-            env = dict(os.environ, **{place: folder for place in places})
-            outcome = self.run_batch("", "next", "info inferiors", env=env)
-            self.assertEqual(os.listdir(folder), [])
-        pid = re.search(r"process (\d+)", outcome.stdout)
-        self.assertFalse(os.path.exists(f"/proc/{pid[1]}"), outcome.stdout)
 
 
 class AtATerminal(cases.EngineCase):
@@ -136,12 +114,7 @@ class AtATerminal(cases.EngineCase):
         session.type("info record\n")
         session.expect(r"Replay in progress")
         session.expect(PROMPT)
-        session.type("kill\n")
-        session.expect(r"\(y or n\)")
-        session.type("y\n")
-        session.expect("killed")
-        session.type("quit\n")
-        self.assertEqual(session.exit_status(), 0)
+        self.assertEqual(session.leave_gdb(), 0)
 
     def test_control_c_at_the_prompt_is_gdbs(self):
         session = self.start()

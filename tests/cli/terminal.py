@@ -56,6 +56,15 @@ class Terminal:
     def interrupt(self):
         self.type("\x03")
 
+    def leave_gdb(self):
+        """Kills the program; the exit status."""
+        self.type("kill\n")
+        self.expect(r"\(y or n\)")
+        self.type("y\n")
+        self.expect("killed")
+        self.type("quit\n")
+        return self.exit_status()
+
     def exit_status(self):
         """Reads to the end; 128 + N for signal N."""
         deadline = time.monotonic() + cases.HANG_S

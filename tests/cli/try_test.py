@@ -46,12 +46,7 @@ class Try(cases.CommandCase):
         session.type("info record\n")
         session.expect(r"Active record target: record-btrace")
         session.expect(PROMPT)
-        session.type("kill\n")
-        session.expect(r"\(y or n\)")
-        session.type("y\n")
-        session.expect("killed")
-        session.type("quit\n")
-        self.assertEqual(session.exit_status(), 0)
+        self.assertEqual(session.leave_gdb(), 0)
 
     def test_options_without_a_program_are_told(self):
         self.assert_error(self.run_try("-nx"), 2, "no program", fix="-- PROGRAM")
