@@ -27,8 +27,8 @@ struct ThreadSource {
 // Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.
 Result<std::vector<ThreadSource>> recorded_threads(const std::string& path);
 
-// Picks by "TID" or "PID.TID"; by an empty text the first. Of programs that one process executed one
-// after the other, the last. Errors: kUsage with those there are.
+// Picks by "TID" or "PID.TID"; by an empty text the first. Of programs that one process executed
+// one after the other, the last. Errors: kUsage with those there are.
 Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
                                  const std::string& wanted);
 
