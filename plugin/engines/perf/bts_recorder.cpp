@@ -118,6 +118,7 @@ Recorders record_bts_area(Kernel& kernel, const PerfConfig& config, ThreadId thr
   if (!pmu)
     return fail(explain(kernel, {Purpose::kBtsArea, Step::kOpen, ENOENT, {thread.tid, -1}}));
   perf_event_attr attr = plain_attr(pmu->type, 0);
+  attr.disabled = config.trial ? 1 : 0;
   std::uint64_t size = std::min(buffer_for(config, kBtsRecordSize_bytes), kMaxBtsArea_bytes);
   auto event = open_aux_event(kernel, Purpose::kBtsArea, attr, {thread.tid, -1}, size);
   if (!event) return fail(std::move(event.error()));
@@ -135,6 +136,7 @@ Recorders record_bts_samples(Kernel& kernel, const PerfConfig& config, ThreadId 
   attr.sample_period = 1;
   attr.sample_type = kSampleIp | kSampleAddr;
   attr.exclude_idle = 1;
+  attr.disabled = config.trial ? 1 : 0;
   auto event = Event::open(kernel, Purpose::kBtsSamples, attr, {thread.tid, -1});
   if (!event) return fail(std::move(event.error()));
   if (auto ok = event->map_ring(buffer_for(config, bts::kBtsSampleSize_bytes),

@@ -64,6 +64,7 @@ Recorders record_lbr(Kernel& kernel, const PerfConfig& config, ThreadId thread) 
   attr.sample_type = kSampleIp | kSampleBranchStack;
   attr.branch_sample_type = kBranchUser | kBranchAny;
   attr.write_backward = 1;
+  attr.disabled = config.trial ? 1 : 0;
   auto event = Event::open(kernel, Purpose::kLbr, attr, {thread.tid, -1});
   if (!event) return fail(std::move(event.error()));
   std::uint64_t size = config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultRing_bytes;

@@ -48,6 +48,34 @@ Result<void> take_maps(Sideband& sideband, std::vector<MapChange>& into) {
   return {};
 }
 
+// The area has what the kernel did, too; samples are there where it is refused, or absent.
+Recorders open_bts(Kernel& kernel, const PerfConfig& config, ThreadId thread,
+                   std::vector<Error>& remarks) {
+  std::optional<Address> start = pc_of(kernel.root(), thread);
+  Recorders area = record_bts_area(kernel, config, thread, start);
+  if (area) return area;
+  Recorders samples = record_bts_samples(kernel, config, thread, start);
+  if (!samples)
+    return area.error().code == ErrorCode::kNoEngine ? std::move(samples) : std::move(area);
+  remarks.push_back(std::move(area.error()));
+  remarks.back().now = "branch samples are recorded instead";
+  return samples;
+}
+
+// `remarks` gets what turned out otherwise than asked.
+Recorders open_recorder(Kernel& kernel, Hardware hardware, const PerfConfig& config,
+                        ThreadId thread, std::vector<Error>& remarks) {
+  switch (hardware) {
+    case Hardware::kPt:
+      return record_pt(kernel, config, thread);
+    case Hardware::kBts:
+      return open_bts(kernel, config, thread, remarks);
+    case Hardware::kLbr:
+      break;
+  }
+  return record_lbr(kernel, config, thread);
+}
+
 void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
   if (snapshot.records.size() <= limit) return;
   std::size_t dropped = snapshot.records.size() - limit;
@@ -78,37 +106,12 @@ std::string_view PerfEngine::name() const {
   return "lbr";
 }
 
-Recorders PerfEngine::open(ThreadId thread) {
-  switch (hardware_) {
-    case Hardware::kPt:
-      return record_pt(kernel_, config_, thread);
-    case Hardware::kBts:
-      return open_bts(thread);
-    case Hardware::kLbr:
-      break;
-  }
-  return record_lbr(kernel_, config_, thread);
-}
-
-// The area has what the kernel did, too; samples are there where it is refused, or absent.
-Recorders PerfEngine::open_bts(ThreadId thread) {
-  std::optional<Address> start = pc_of(kernel_.root(), thread);
-  Recorders area = record_bts_area(kernel_, config_, thread, start);
-  if (area) return area;
-  Recorders samples = record_bts_samples(kernel_, config_, thread, start);
-  if (!samples)
-    return area.error().code == ErrorCode::kNoEngine ? std::move(samples) : std::move(area);
-  remarks_.push_back(std::move(area.error()));
-  remarks_.back().now = "branch samples are recorded instead";
-  return samples;
-}
-
 Result<void> PerfEngine::start(ThreadId thread) {
   if (is_recording(thread)) return {};
   Process& process = processes_[thread.pid];
   if (!process.code)
     process.code = std::make_unique<ProcessCode>(thread.pid, reader_of(config_, thread));
-  Recorders recorder = open(thread);
+  Recorders recorder = open_recorder(kernel_, hardware_, config_, thread, remarks_);
   if (!recorder) {
     if (process.threads == 0) processes_.erase(thread.pid);
     return fail(std::move(recorder.error()));
@@ -230,8 +233,11 @@ Result<void> try_hardware(Kernel& kernel, Hardware hardware) {
   PerfConfig config;
   config.records.ring_records = 1024;
   config.buffer_bytes = page_size();
-  PerfEngine engine(kernel, hardware, config);
-  return engine.start({::getpid(), ::gettid()});
+  config.trial = true;
+  std::vector<Error> remarks;
+  auto opened = open_recorder(kernel, hardware, config, {::getpid(), ::gettid()}, remarks);
+  if (!opened) return fail(std::move(opened.error()));
+  return {};
 }
 
 }  // namespace tailtrace::perf

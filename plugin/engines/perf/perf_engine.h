@@ -60,8 +60,6 @@ class PerfEngine final : public Engine {
     std::size_t threads = 0;
   };
 
-  Recorders open(ThreadId thread);
-  Recorders open_bts(ThreadId thread);
   void watch_code(ThreadId thread);
   Result<CodeInUse> code_now(ThreadId thread) const;
   Result<ThreadRecorder*> refreshed(ThreadId thread, CodeInUse& code) const;

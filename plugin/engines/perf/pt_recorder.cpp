@@ -71,10 +71,7 @@ class PtRecorder final : public ThreadRecorder {
     const std::uint64_t end_before = first_ + before.size();
     sink_ = pt::Tail(keep_, timed_ ? code.begins : std::vector<pt::EpochBegin>(),
                      timed_ ? Epoch{} : code.epoch());
-    pt::DecoderConfig config = config_;
-    config.first_epoch = sink_.first_epoch();
-    if (timed_) config.code_changes = pt::code_changes(code.begins);
-    pt::make_flow_decoder(*code.image, config)->decode(trace_, sink_);
+    decoder_with(code).decode(trace_, sink_);
     std::span<const BranchRecord> now = sink_.records();
     if (holds_all_) {
       first_ = sink_.forgotten();
@@ -87,12 +84,24 @@ class PtRecorder final : public ThreadRecorder {
     first_ = begin - std::min<std::uint64_t>(made_up, begin);
   }
 
+  // What a decoder found out about the code serves the next time as well, until the code changes.
+  pt::Decoder& decoder_with(const CodeInUse& code) {
+    if (decoder_ && decoded_image_ == code.image) return *decoder_;
+    pt::DecoderConfig config = config_;
+    config.first_epoch = sink_.first_epoch();
+    if (timed_) config.code_changes = pt::code_changes(code.begins);
+    decoder_ = pt::make_flow_decoder(*code.image, config);
+    decoded_image_ = code.image;
+    return *decoder_;
+  }
+
   Event event_;
   std::vector<Marker> triggers_;  // of the event's group
   std::size_t keep_;
   bool timed_;  // else all is read with the newest code
   pt::DecoderConfig config_;
-  std::shared_ptr<const CodeImage> image_;
+  std::shared_ptr<const CodeImage> image_, decoded_image_;
+  std::unique_ptr<pt::Decoder> decoder_;  // with that code
   Bytes trace_;
   bool holds_all_ = true;    // the buffer was never full
   mutable pt::Tail sink_;    // with what was decoded last
@@ -131,7 +140,7 @@ Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
     if (auto ok = event->set_filter(filters); !ok) return fail(std::move(ok.error()));
   auto triggers = open_triggers(kernel, config, thread, *event);
   if (!triggers) return fail(std::move(triggers.error()));
-  if (attr->disabled)
+  if (attr->disabled && !config.trial)
     if (auto ok = event->enable(true); !ok) return fail(std::move(ok.error()));
   Machine machine = read_machine(kernel.root());
   return std::make_unique<PtRecorder>(std::move(*event), std::move(*triggers), config,

@@ -33,7 +33,8 @@ Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& con
   perf_event_attr attr = plain_attr(pmu.type, 0);
   attr.exclude_kernel = config.kernel ? 0 : 1;
   // What else belongs to the event has to be there before it is enabled.
-  attr.disabled = config.filters.empty() && !config.resume_at && !config.pause_at ? 0 : 1;
+  const bool more = !config.filters.empty() || config.resume_at || config.pause_at;
+  attr.disabled = more || config.trial ? 1 : 0;
   if (config.resume_at) set_aux_action(attr, AuxAction::kStartPaused);
   std::uint8_t psb = config.psb_period.value_or(psb_period_for(pmu, buffer_bytes));
   const Wish wishes[] = {

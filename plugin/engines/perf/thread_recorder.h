@@ -23,6 +23,7 @@ struct PerfConfig {
   EngineConfig records;            // how many records are kept of each thread
   std::uint64_t buffer_bytes = 0;  // of hardware trace, for each thread; a power of two
   bool kernel = false;             // kernel code too, where that is permitted
+  bool trial = false;              // opened and mapped, to see whether it can be: never switched on
 
   // Intel PT.
   bool tsc = true;

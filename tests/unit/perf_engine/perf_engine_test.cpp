@@ -101,6 +101,19 @@ TEST(PerfEngine, DoesNothingUntilItIsAsked) {
   EXPECT_EQ(kernel.controlled()[1].request, static_cast<unsigned long>(PERF_EVENT_IOC_ENABLE));
 }
 
+TEST(PerfEngine, ATrialSwitchesNothingOn) {
+  for (Hardware hardware : {Hardware::kPt, Hardware::kBts, Hardware::kLbr}) {
+    FakeKernel kernel;
+    put_pt(kernel);
+    kernel.put_pmu("intel_bts", 9);
+    ASSERT_TRUE(try_hardware(kernel, hardware));
+    EXPECT_EQ(kernel.opened().front().attr.disabled, 1u);
+    EXPECT_TRUE(kernel.controlled().empty());
+    kernel.on_open = [](const perf_event_attr&, Target) { return -EBUSY; };
+    EXPECT_THAT(try_hardware(kernel, hardware).error().what, HasSubstr("busy"));
+  }
+}
+
 TEST(PerfEngine, AnEmptyBufferIsAThreadThatStands) {
   FakeKernel kernel;
   put_pt(kernel);
