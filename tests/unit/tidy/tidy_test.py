@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import unittest
 
+import limits
 import rules
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -38,6 +39,14 @@ class TheTree(unittest.TestCase):
 
     def test_has_sources_to_look_at(self):
         self.assertGreater(len(list(sources())), 20)
+
+    def test_has_the_limits_that_its_page_names(self):
+        rows = limits.rows((ROOT / "decoder" / "LIMITS.md").read_text(encoding="utf-8"))
+        self.assertGreater(len(rows), 20)
+        for said, constant, path in rows:
+            with self.subTest(constant, path=path):
+                source = (ROOT / path).read_text(encoding="utf-8")
+                self.assertEqual(limits.number(said), limits.value_of(constant, source))
 
     @unittest.skipUnless(shutil.which("clang-format"), "clang-format is not installed")
     def test_is_formatted(self):
