@@ -116,10 +116,27 @@ void put_function(Json& json, const CallSegment& segment, HistoryCursor& cursor,
   if (lines.more) json["more_lines"] = true;
 }
 
-Json segment_json(const History& history, const CallHistory& calls, const CallSegment& segment,
-                  HistoryCursor& cursor, Symbolizer& symbols) {
-  Json json = {{"number", segment.number},
-               {"position", back_from_newest(segment.number, calls.size())}};
+// Items and segments as they are named.
+struct Names {
+  const History& history;
+  const CallHistory& calls;
+  JsonNumbers numbers;
+
+  Json item(std::uint64_t number) const {
+    if (numbers == JsonNumbers::kFromNewest) return history.from_newest(number);
+    return history.from_oldest(number);
+  }
+  Json segment(std::uint64_t number) const {
+    if (numbers == JsonNumbers::kFromNewest) return back_from_newest(number, calls.size());
+    return number;
+  }
+};
+
+Json segment_json(const Names& names, const CallSegment& segment, HistoryCursor& cursor,
+                  Symbolizer& symbols) {
+  Json json;
+  if (names.numbers == JsonNumbers::kBoth) json["number"] = segment.number;
+  json["position"] = back_from_newest(segment.number, names.calls.size());
   if (segment.function == nullptr) {
     cursor.seek(segment.items.first);
     json["gap"] = reason_name(cursor.item().gap.reason);
@@ -128,11 +145,11 @@ Json segment_json(const History& history, const CallHistory& calls, const CallSe
     put_function(json, segment, cursor, symbols);
   }
   json["level"] = segment.level;
-  json["first"] = history.from_oldest(segment.items.first);
-  json["last"] = history.from_oldest(segment.items.last);
-  if (segment.caller != 0) json["caller"] = segment.caller;
-  if (segment.earlier != 0) json["earlier"] = segment.earlier;
-  if (segment.later != 0) json["later"] = segment.later;
+  json["first"] = names.item(segment.items.first);
+  json["last"] = names.item(segment.items.last);
+  if (segment.caller != 0) json["caller"] = names.segment(segment.caller);
+  if (segment.earlier != 0) json["earlier"] = names.segment(segment.earlier);
+  if (segment.later != 0) json["later"] = names.segment(segment.later);
   if (segment.tail_called) json["tail_called"] = true;
   return json;
 }
@@ -145,10 +162,11 @@ void list_calls(const History& history, const CallHistory& calls, Symbolizer& sy
 }
 
 void list_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                     Range range, const LineSink& sink) {
+                     Range range, const LineSink& sink, JsonNumbers numbers) {
   HistoryCursor cursor(history);
+  Names names{history, calls, numbers};
   for (std::uint64_t n = range.first; n <= range.last; ++n) {
-    Json json = segment_json(history, calls, calls.at(n), cursor, symbols);
+    Json json = segment_json(names, calls.at(n), cursor, symbols);
     if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
   }
 }

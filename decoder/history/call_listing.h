@@ -34,7 +34,7 @@ void list_calls(const History& history, const CallHistory& calls, Symbolizer& sy
 //   {"number":4,"position":-1,"gap":"not-recorded","text":"...","level":1,"first":15,"last":15}
 // What is not known or does not hold is left out. Items and segments are numbers, as in "number".
 void list_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                     Range range, const LineSink& sink);
+                     Range range, const LineSink& sink, JsonNumbers numbers = JsonNumbers::kBoth);
 
 std::string calls_text(const History& history, const CallHistory& calls, Symbolizer& symbols,
                        Range range, const CallListingOptions& options, std::size_t limit_bytes);

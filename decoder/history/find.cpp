@@ -167,4 +167,21 @@ void find_items(const History& history, Symbolizer& symbols, Range range, const 
   }
 }
 
+void find_newest_items(const History& history, Symbolizer& symbols, const Wanted& wanted,
+                       const std::function<bool(std::uint64_t)>& see) {
+  Finder finder(history, symbols, wanted);
+  std::vector<std::uint64_t> found;
+  std::uint64_t last = history.newest();
+  for (std::uint64_t size = kFirstStretch; history.holds(last);
+       size = std::min(size * 4, kMaxStretch)) {
+    Range part{last >= size ? last - size + 1 : 1, last};
+    if (!history.holds(part.first)) part.first = history.oldest();
+    found.clear();
+    finder.look(part, found);
+    for (auto number = found.rbegin(); number != found.rend(); ++number)
+      if (!see(*number)) return;
+    last = part.first - 1;
+  }
+}
+
 }  // namespace tailtrace

@@ -50,4 +50,8 @@ enum class Order : std::uint8_t { kOldestFirst, kNewestFirst };
 void find_items(const History& history, Symbolizer& symbols, Range range, const Wanted& wanted,
                 Order order, const std::function<bool(std::uint64_t)>& see);
 
+// The same of all items, the newest first. Which is the oldest is not asked before it is met.
+void find_newest_items(const History& history, Symbolizer& symbols, const Wanted& wanted,
+                       const std::function<bool(std::uint64_t)>& see);
+
 }  // namespace tailtrace

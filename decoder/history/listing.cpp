@@ -208,6 +208,11 @@ Json instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
   return json;
 }
 
+Json item_number(const History& history, std::uint64_t item, JsonNumbers numbers) {
+  if (numbers == JsonNumbers::kFromNewest) return history.from_newest(item);
+  return history.from_oldest(item);
+}
+
 Json events_json(const std::vector<BranchRecord>& events) {
   Json json = Json::array();
   for (const BranchRecord& event : events) {
@@ -218,10 +223,12 @@ Json events_json(const std::vector<BranchRecord>& events) {
   return json;
 }
 
-std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer& symbols) {
+std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer& symbols,
+                      JsonNumbers numbers) {
   const HistoryItem& item = cursor.item();
-  Json json = {{"number", history.from_oldest(item.number)},
-               {"position", history.from_newest(item.number)}};
+  Json json;
+  if (numbers == JsonNumbers::kBoth) json["number"] = history.from_oldest(item.number);
+  json["position"] = history.from_newest(item.number);
   json.update(item.is_gap ? gap_json(item.gap) : instruction_json(cursor, symbols));
   if (item.time != 0) json["time"] = item.time;
   std::vector<BranchRecord> events = events_before(history, item);
@@ -243,20 +250,21 @@ void list_items(const History& history, Symbolizer& symbols, std::span<const std
 }
 
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
-                            const LineSink& sink) {
+                            const LineSink& sink, JsonNumbers numbers) {
   HistoryCursor cursor(history);
   bool more = true;
   for (cursor.seek(range.first); more && cursor.valid() && cursor.item().number <= range.last;
        cursor.next())
-    more = sink(item_json(history, cursor, symbols));
+    more = sink(item_json(history, cursor, symbols, numbers));
 }
 
 void list_items_json(const History& history, Symbolizer& symbols,
-                     std::span<const std::uint64_t> numbers, const LineSink& sink) {
+                     std::span<const std::uint64_t> items, const LineSink& sink,
+                     JsonNumbers numbers) {
   HistoryCursor cursor(history);
-  for (std::uint64_t number : numbers) {
-    cursor.seek(number);
-    if (!sink(item_json(history, cursor, symbols))) return;
+  for (std::uint64_t item : items) {
+    cursor.seek(item);
+    if (!sink(item_json(history, cursor, symbols, numbers))) return;
   }
 }
 
@@ -269,10 +277,11 @@ std::string where_text(Symbolizer& symbols, Address address) {
   return where.empty() ? name : fmt::format("{}  {}", where, name);
 }
 
-void list_loops_json(const History& history, Range range, const LineSink& sink) {
+void list_loops_json(const History& history, Range range, const LineSink& sink,
+                     JsonNumbers numbers) {
   for (const Loop& loop : find_loops(history, range)) {
-    Json json = {{"first", history.from_oldest(loop.items.first)},
-                 {"last", history.from_oldest(loop.items.last)},
+    Json json = {{"first", item_number(history, loop.items.first, numbers)},
+                 {"last", item_number(history, loop.items.last, numbers)},
                  {"rounds", loop.rounds},
                  {"head", hex(loop.head)},
                  {"back", hex(loop.back)}};

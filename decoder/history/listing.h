@@ -45,6 +45,12 @@ void list_instructions(const History& history, Symbolizer& symbols, Range range,
 void list_items(const History& history, Symbolizer& symbols, std::span<const std::uint64_t> numbers,
                 const ListingOptions& options, const LineSink& sink);
 
+// How JSON objects name items and segments.
+enum class JsonNumbers : std::uint8_t {
+  kBoth,       // as "number" from 1; items and segments also as "position" from -1
+  kFromNewest  // from -1 alone, also where they refer to each other: nothing need be counted
+};
+
 // One JSON object a line for each item, fit for a document's array or for JSON lines:
 //   {"number":7,"position":-3,"address":"0x401022","bytes":"7402","text":"jz 0x401026",
 //    "function":"Worker::step","offset":"0x22","module":"/usr/bin/x","file":"worker.cc","line":88,
@@ -52,18 +58,20 @@ void list_items(const History& history, Symbolizer& symbols, std::span<const std
 //   {"number":8,"position":-2,"gap":"no-code","text":"...","lost":40,"lost_more":false}
 // What is not known is left out.
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
-                            const LineSink& sink);
+                            const LineSink& sink, JsonNumbers numbers = JsonNumbers::kBoth);
 
 // The same for single items. REQUIRES: numbers of the history's items.
 void list_items_json(const History& history, Symbolizer& symbols,
-                     std::span<const std::uint64_t> numbers, const LineSink& sink);
+                     std::span<const std::uint64_t> items, const LineSink& sink,
+                     JsonNumbers numbers = JsonNumbers::kBoth);
 
 // "worker.cc:88  Worker::step": a place as a header has it. "libc.so.6  read" without a line.
 std::string where_text(Symbolizer& symbols, Address address);
 
 // One JSON object a line for each loop of the range (find_loops):
 //   {"first":3,"last":90,"rounds":29,"head":"0x401000","back":"0x401009"}
-void list_loops_json(const History& history, Range range, const LineSink& sink);
+void list_loops_json(const History& history, Range range, const LineSink& sink,
+                     JsonNumbers numbers = JsonNumbers::kBoth);
 
 // One JSON object a line for each instruction of [begin, end) that was executed in the range:
 //   {"address":"0x401000","times":12,"taken":3}

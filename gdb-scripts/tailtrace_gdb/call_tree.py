@@ -24,13 +24,13 @@ def newest(history, function, limit):
     """The newest calls of a function, or of all of them, from the newest on."""
     found, parts = [], {}
     told = set()  # segments of calls that were met before, by a newer segment
-    for call in history.backwards("calls", history.number_of_calls()):
+    for call in history.backwards("calls"):
         if "gap" in call:
             continue
-        number, earlier = call["number"], call.get("earlier")
-        parts[number] = earlier
+        position, earlier = call["position"], call.get("earlier")
+        parts[position] = earlier
         told.add(earlier)
-        if number in told or (function and plain(call.get("function")) != plain(function)):
+        if position in told or (function and plain(call.get("function")) != plain(function)):
             continue
         if found and found[-1].follows(call, parts):
             found[-1].times += 1
@@ -60,8 +60,10 @@ def lines(history, nodes, with_caller):
     begun_nodes = [(beginning(history, node.call), node) for node in nodes]
     for begun, node in sorted(begun_nodes, key=lambda pair: pair[0]["first"]):
         indent = "" if with_caller else "  " * (node.call.get("level", 0) - outermost)
-        text = f"{begun['number']}\t{indent}{node.call.get('function', '??')}"
-        text += f"\tinst {'before ' if begun.get('earlier') else ''}{begun['first']},{node.last}"
+        number = history.call_number(begun["position"])
+        text = f"{number}\t{indent}{node.call.get('function', '??')}"
+        first, last = history.number(begun["first"]), history.number(node.last)
+        text += f"\tinst {'before ' if begun.get('earlier') else ''}{first},{last}"
         if node.times > 1:
             text += f"\t{node.times} times"
         if with_caller and begun.get("caller"):

@@ -79,10 +79,12 @@ Usage: tailtrace info"""
             for thread in saved.trace.threads:
                 gdb.write(f"  thread {thread.pid}.{thread.tid}: recorded by "
                           f"{thread.engine or 'an unknown engine'}\n")
-        facts = source.current().facts()
+        history = source.current()
+        size = history.size  # all of it is looked at, whatever its length
+        facts = history.facts()
         whole = "from its beginning" if facts["complete"] else "older ones are overwritten"
-        gdb.write(f"Selected thread: {facts['size'] - facts['gaps']} instructions, "
-                  f"{facts['gaps']} gaps, {whole}.\n")
+        gaps = facts["gaps"]
+        gdb.write(f"Selected thread: {size - gaps} instructions, {gaps} gaps, {whole}.\n")
 
 
 class Save(Command):
@@ -196,6 +198,10 @@ line was executed. A range is one of instructions, in GDB's words; without one i
         return [name for name in export.FORMATS if name.startswith(text.lstrip())]
 
 
+def recorded_text(history):
+    return f"{history.size} instructions, engine {history.facts()['engine']}"
+
+
 class Doctor(Command):
     """Say what works here: this GDB, the connection, the server, the recording.
 
@@ -211,8 +217,7 @@ Usage: tailtrace doctor"""
         gdb.write(f"connection: {kind}\n")
         checks = [("Python package", lambda: saved.package().__version__),
                   ("server", lambda: monitor("help") and "tailtrace serve"),
-                  ("recording", lambda: "{size} instructions, engine {engine}".format(
-                      **source.current().facts()))]
+                  ("recording", lambda: recorded_text(source.current()))]
         for what, try_it in checks:
             try:
                 gdb.write(f"{what}: {try_it()}\n")

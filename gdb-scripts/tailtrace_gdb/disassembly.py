@@ -27,7 +27,7 @@ def count_of(address):
     from . import source  # not at the top: it needs what needs this
     with plain():
         history = source.current()
-        key = (history.thread, history.size)
+        key = history.key
         if _state["key"] != key:
             _state.update(key=key, counts={}, known=set())
         begin = address - address % PIECE

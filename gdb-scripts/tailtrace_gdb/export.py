@@ -5,33 +5,43 @@ import json
 import os
 
 from .errors import user_error
-from .ranges import Pager
+from .ranges import Pager, Things
 from .words import Words, source_line
+
+
+def numbered(history, item):
+    return {"number": item["position"] + history.size + 1, **item}
 
 
 def json_items(history, first, last):
     for item in history.fetch("items", first, last):
-        yield json.dumps(item)
+        yield json.dumps(numbered(history, item))
 
 
 def text_items(history, first, last):
-    words = Words()
+    words = Words(history)
     for item in history.fetch("items", first, last):
         if "gap" in item:
-            yield f"{item['number']}\t   [{item['gap']}: {item['text']}]"
+            yield f"{history.number(item['position'])}\t   [{item['gap']}: {item['text']}]"
         else:
             yield words.line(item, set()).rstrip("\n")
 
 
 def calls_of(history, first, last):
     """The calls that have any of the items."""
-    for call in history.fetch("calls", 1, history.number_of_calls()):
+    for call in history.fetch("calls", -history.number_of_calls(), -1):
         if call["last"] >= first and call["first"] <= last:
             yield call
 
 
 def json_calls(history, first, last):
+    items, calls = history.size + 1, history.number_of_calls() + 1
     for call in calls_of(history, first, last):
+        call = {"number": call["position"] + calls, **call}
+        for name, before in (("first", items), ("last", items), ("caller", calls),
+                             ("earlier", calls), ("later", calls)):
+            if name in call:
+                call[name] += before
         yield json.dumps(call)
 
 
@@ -43,9 +53,9 @@ def folded_stacks(history, first, last):
             continue
         outer = stacks.get(call.get("caller"), ())
         name = call.get("function", "??").replace(";", ":")
-        stacks[call["number"]] = outer + (name,)
+        stacks[call["position"]] = outer + (name,)
         inside = min(call["last"], last) - max(call["first"], first) + 1
-        times[stacks[call["number"]]] += inside
+        times[stacks[call["position"]]] += inside
     for stack, count in times.items():
         yield f"{';'.join(stack)} {count}"
 
@@ -87,7 +97,7 @@ def write(history, name, path, text):
     """Writes a new file that only its user can read; returns how many lines it has."""
     if name not in FORMATS:
         raise user_error(f"cannot export as `{name}`", "known are " + ", ".join(FORMATS))
-    first, last = Pager().pick(text or f"1,{max(1, history.size)}", history.thread, history.size, 0)
+    first, last = Pager().pick(text or f"1,{max(1, history.size)}", Things(history, "items"), 0)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:

@@ -8,7 +8,7 @@ from . import place
 from .styles import styled
 from .words import source_line, text_of_line
 
-_live = None  # of which thread and size of history, and what was found
+_live = None  # of which history, and what was found
 
 
 def plain(name):
@@ -33,7 +33,7 @@ def frames_now():
 def live_frames(history):
     """The frames of the stop, also while GDB replays."""
     global _live
-    key = (history.thread, history.size)
+    key = history.key
     if _live is not None and _live[0] == key:
         return _live[1]
     record = place.recording(history)
@@ -57,7 +57,7 @@ def callers_of(history, call, limit):
 
 def anchored(history, root):
     """The frames of the stop below `root`, the outermost call that was recorded, or none."""
-    last = history.call(history.number_of_calls())
+    last = history.call(-1)
     chain = callers_of(history, last, 1 << 16)
     live = live_frames(history)
     names = [plain(name) for name, _ in live]
@@ -87,12 +87,12 @@ class Shown:
         return self.pc - 1 if self.is_call else self.pc
 
 
-def stack_at(history, number, limit):
+def stack_at(history, position, limit):
     """What was on the stack before an instruction was executed, innermost first."""
-    if number > history.size:
+    if position == 0:
         return [Shown(pc, name, i > 0) for i, (name, pc) in enumerate(live_frames(history))][:limit]
-    item = history.item(number)
-    call = history.call_holding(number)
+    item = history.item(position)
+    call = history.call_holding(position)
     if "gap" in item or call is None:
         return []
     shown = [Shown(int(item["address"], 16), call.get("function"), False)]
@@ -130,16 +130,17 @@ def frame_line(level, frame):
     return f"#{level:<3}{address}{name} ({arguments_of(frame.inside())}){where}\n"
 
 
-def show(history, number, gdb_has_shown):
+def show(history, position, gdb_has_shown):
     """Writes the frame at an instruction and the stack around it."""
     limit = gdb.parameter("tailtrace frames") or 1 << 16
-    frames = stack_at(history, number, limit + 1)
+    frames = stack_at(history, position, limit + 1)
     if gdb_has_shown and frames:
         # GDB's `record goto` leaves the TUI as it was; choosing another frame does not.
         follow_in_tui(source_line(frames[0].pc), ["frame 1", "frame 0"])
     if not gdb_has_shown:
         if not frames:
-            gdb.write(f"At {number}: {history.item(number).get('text', 'nothing is known')}\n")
+            text = history.item(position).get("text") if position < 0 else None
+            gdb.write(f"At {history.number(position)}: {text or 'nothing is known'}\n")
             return
         gdb.write(frame_line(0, frames[0]))
         found = source_line(frames[0].pc)

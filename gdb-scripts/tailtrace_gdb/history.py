@@ -1,14 +1,20 @@
 """What commands know of a history, wherever it comes from."""
 
+from .errors import user_error
+
 PIECE = 2000
 
 
 class History:
-    """One thread's items and calls, numbered from 1, as dictionaries:
+    """One thread's items and calls, each a dictionary, found by their positions: -1 is the newest,
+    0 the present, where nothing was executed yet.
 
-    items: number, address ("0x..."), bytes, text, taken, to, or number, gap, text;
-    calls: number, function, level, first, last, caller, earlier, later, or number, gap, text;
+    items: position, address ("0x..."), bytes, text, taken, to, or position, gap, text;
+    calls: position, function, level, first, last, caller, earlier, later, or position, gap, text;
     loops: first, last, rounds, head, back.
+
+    Users see numbers as GDB has them, from 1, the oldest. Those of a long history are not known
+    before all of it was counted, so users see its positions.
     """
 
     # Whether GDB itself may be recording the same, and can be moved along.
@@ -18,41 +24,80 @@ class History:
         self.thread = thread  # names it: what was shown of another is not gone on with
         self._head = None
 
-    @property
-    def size(self):
-        """How many items there are."""
-        return self.facts()["size"]
-
     def facts(self):
-        """size, gaps, complete, engine; stop ("0x...") where it is known."""
+        """long, complete, engine; stop ("0x...") where it is known; size and gaps unless long."""
         if self._head is None:
             self._head = self.head()
         return self._head
 
+    @property
+    def key(self):
+        """Tells this history from a later one of the same thread."""
+        facts = self.facts()
+        return self.thread, facts.get("state"), facts.get("stop")
+
+    @property
+    def is_long(self):
+        return self.facts()["long"]
+
+    @property
+    def size(self):
+        """How many items there are; of a long history all are counted for it."""
+        if "size" not in self.facts():
+            self._head = {**self._head, **self.counted()}
+        return self._head["size"]
+
+    def number(self, position):
+        """As users see it."""
+        return position if self.is_long else self.size + 1 + position
+
+    def position(self, number):
+        """What users mean with a number, from 1 or back from -1."""
+        return number if number < 0 else number - self.size - 1
+
+    def holds(self, position):
+        return position < 0 and bool(self.some("items", position, 1))
+
+    def first_held(self, position):
+        """The position, or that of the oldest item, where it is newer."""
+        if position >= 0 or (self.is_long and self.holds(position)):
+            return position
+        return max(position, -self.size)
+
     def number_of_calls(self):
         return self.calls_head()["calls"]
 
-    def item(self, number):
-        return self.some("items", number, 1)[0]
+    def call_number(self, position):
+        return position if self.is_long else self.number_of_calls() + 1 + position
 
-    def call(self, number):
-        return self.some("calls", number, 1)[0]
+    def item(self, position):
+        found = self.some("items", position, 1) if position < 0 else []
+        if not found:
+            raise user_error(f"there is no instruction {self.number(position)}",
+                             f"there are 1 to {self.size}")
+        return found[0]
+
+    def call(self, position):
+        return self.some("calls", position, 1)[0]
 
     def fetch(self, what, first, last):
-        """Numbered things from first to last, a piece at a time; Ctrl-C stops between two."""
+        """Things from one position to another, a piece at a time; Ctrl-C stops between two."""
         while first <= last:
             things = self.some(what, first, min(PIECE, last - first + 1))
             if not things:
                 return
             yield from things
-            first = things[-1]["number"] + 1
+            first = things[-1]["position"] + 1
 
-    def backwards(self, what, last):
-        """From last to the first of all."""
-        while last >= 1:
-            first = max(1, last - PIECE + 1)
-            yield from reversed(list(self.fetch(what, first, last)))
-            last = first - 1
+    def backwards(self, what):
+        """From the newest to the first of all."""
+        last, page = -1, 200
+        while True:
+            found = list(self.fetch(what, last - page + 1, last))
+            yield from reversed(found)
+            if len(found) < page:
+                return
+            last, page = last - page, PIECE
 
     def loops(self, first, last):
         """The loops between two items, oldest first."""
@@ -65,19 +110,15 @@ class History:
             first = some[-1]["last"] + 1
         return found
 
-    def counts(self, begin, end):
-        """How often the code at these addresses was executed: address, times, taken."""
-        raise NotImplementedError
-
-    def call_holding(self, number):
-        """The call that an item is of; None behind the last."""
-        low, high = 1, self.number_of_calls()
+    def call_holding(self, position):
+        """The call that an item is of; None behind the last. This finds out all calls."""
+        low, high = -self.number_of_calls(), -1
         while low <= high:
             middle = (low + high) // 2
             call = self.call(middle)
-            if number < call["first"]:
+            if position < call["first"]:
                 high = middle - 1
-            elif number > call["last"]:
+            elif position > call["last"]:
                 low = middle + 1
             else:
                 return call
@@ -88,12 +129,27 @@ class History:
     def head(self):
         raise NotImplementedError
 
+    def counted(self):
+        """size and gaps."""
+        raise NotImplementedError
+
     def calls_head(self):
+        """How many calls there are; all of them are found out for it."""
         raise NotImplementedError
 
     def some(self, what, first, count):
+        """So many things from a position on, or fewer; what is older than all is left out."""
         raise NotImplementedError
 
-    def find(self, limit, addresses):
-        """The newest items at any of the addresses, newest first."""
+    def hits(self, limit, location):
+        """The newest arrivals at a location of ours, newest first."""
+        raise NotImplementedError
+
+    def reasons(self, position, limit):
+        """Why an item was executed: times and decisions, items with "event" where one led there,
+        newest first; and "begin", "gap" or "limit", where they end."""
+        raise NotImplementedError
+
+    def counts(self, begin, end):
+        """How often the code at these addresses was executed: address, times, taken."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ import gdb
 from . import call_tree, source
 from .errors import user_error
 from .prefix import Command
-from .ranges import Lines, Pager, split_modifiers
+from .ranges import Lines, Pager, Things, split_modifiers
 from .words import Words, inlined_text, source_line, source_text
 
 
@@ -19,7 +19,7 @@ class FoldedPages:
 
     def back(self, last, lines):
         at = last + 1
-        for loop in reversed(self.history.loops(max(1, at - self.SEARCHED), last)):
+        for loop in reversed(self.history.loops(at - self.SEARCHED, last)):
             plain = at - 1 - loop["last"]
             if plain >= lines:
                 break
@@ -31,7 +31,7 @@ class FoldedPages:
 
     def forward(self, first, lines):
         at = first
-        end = min(self.history.size, first + self.SEARCHED)
+        end = min(-1, first + self.SEARCHED)
         for loop in self.history.loops(first, end):
             plain = loop["first"] - at
             if plain >= lines:
@@ -52,14 +52,14 @@ def folded(history, first, last, fold):
     yield from history.fetch("items", first, last)
 
 
-def loop_line(loop):
+def loop_line(history, loop):
     head, back = (source_line(int(loop[end], 16)) for end in ("head", "back"))
     where = loop["head"]
     if head is not None and back is not None and head[0].filename == back[0].filename:
         low, high = sorted((head[1], back[1]))
         where = f"{head[0].filename}:{low}" + (f"-{high}" if low != high else "")
-    return (f"{loop['first']}\t   [loop at {where}: {loop['rounds']} rounds, "
-            f"up to {loop['last']}]\n")
+    first, last = (history.number(loop[end]) for end in ("first", "last"))
+    return f"{first}\t   [loop at {where}: {loop['rounds']} rounds, up to {last}]\n"
 
 
 class InstructionHistory(Command):
@@ -70,7 +70,10 @@ Usage: tailtrace instruction-history [/srbfa] [N | N,M | N,+K | N,-K | -]
 Without a range it shows the newest ones, and when repeated those that follow; `-` shows those
 before. A loop that went round three times or more is one line, followed by its last round.
 Modifiers: /s source lines and inlined functions, /r or /b bytes, /f no function names, /a all
-rounds of loops."""
+rounds of loops.
+
+A long history (of more than a million branches) has numbers back from -1, the newest, so that its
+newest part is there at once."""
 
     name = "instruction-history"
     completion = gdb.COMPLETE_EXPRESSION
@@ -81,16 +84,16 @@ rounds of loops."""
         fold = gdb.parameter("tailtrace fold-loops") and "a" not in modifiers
         history = source.current()
         pages = FoldedPages(history) if fold else Lines
-        first, last = self.pager.pick(text, history.thread, history.size,
+        first, last = self.pager.pick(text, Things(history, "items"),
                                       gdb.parameter("tailtrace history-size"), pages)
-        words = Words()
+        words = Words(history)
         shown = None
         for item in folded(history, first, last, fold):
             if "gap" in item:
-                gdb.write(f"{item['number']}\t   [{item['gap']}: {item['text']}]\n")
+                gdb.write(gap_line(history, item))
                 shown = None
             elif "rounds" in item:
-                gdb.write(loop_line(item))
+                gdb.write(loop_line(history, item))
                 shown = None
             else:
                 if modifiers & {"s", "m"}:
@@ -98,17 +101,23 @@ rounds of loops."""
                 gdb.write(words.line(item, modifiers))
 
 
+def gap_line(history, item):
+    return f"{history.number(item['position'])}\t   [{item['gap']}: {item['text']}]\n"
+
+
 def newest_lines(count):
     """The newest instructions as lines, loops folded."""
     history = source.current()
-    words = Words()
-    first = max(1, FoldedPages(history).back(history.size, count))
+    words = Words(history)
+    first = history.first_held(FoldedPages(history).back(-1, count))
     found = []
-    for item in folded(history, first, history.size, True):
+    for item in folded(history, first, -1, True):
         if "gap" in item:
-            found.append(f"{item['number']}\t   [{item['gap']}: {item['text']}]\n")
+            found.append(gap_line(history, item))
+        elif "rounds" in item:
+            found.append(loop_line(history, item))
         else:
-            found.append(loop_line(item) if "rounds" in item else words.line(item, set()))
+            found.append(words.line(item, set()))
     return found
 
 
@@ -133,19 +142,20 @@ Modifiers: /i numbers of instructions, /l source lines, /c indented by call dept
     def run(self, argument):
         modifiers, text = split_modifiers(argument, "ilc")
         history = source.current()
-        first, last = self.pager.pick(text, history.thread, history.number_of_calls(),
+        first, last = self.pager.pick(text, Things(history, "calls"),
                                       gdb.parameter("tailtrace history-size"))
         for call in history.fetch("calls", first, last):
-            gdb.write(call_line(call, modifiers))
+            gdb.write(call_line(history, call, modifiers))
 
 
-def call_line(call, modifiers):
+def call_line(history, call, modifiers):
+    number = history.call_number(call["position"])
     indent = "  " * call.get("level", 0) if "c" in modifiers else ""
     if "gap" in call:
-        return f"{call['number']}\t{indent}[{call['gap']}: {call['text']}]\n"
-    text = f"{call['number']}\t{indent}{call.get('function', '??')}"
+        return f"{number}\t{indent}[{call['gap']}: {call['text']}]\n"
+    text = f"{number}\t{indent}{call.get('function', '??')}"
     if "i" in modifiers:
-        text += f"\tinst {call['first']},{call['last']}"
+        text += f"\tinst {history.number(call['first'])},{history.number(call['last'])}"
     if "l" in modifiers and "file" in call:
         lines = f"{call['first_line']}"
         if call["last_line"] != call["first_line"]:

@@ -8,7 +8,7 @@ import gdb
 
 from .errors import user_error
 
-# Of which thread and size of history, and the item's number; None: where GDB stands.
+# Of which history, and the item's position; None: where GDB stands.
 _own = None
 
 
@@ -20,46 +20,50 @@ def recording(history):
         return None
 
 
-def offset_to_gdb(record, size):
-    """What GDB's numbers are less than ours: it may have been given the newest part only."""
-    return size - (record.end.number - 1)
-
-
 def standing(history):
-    """Number of the instruction shown now; one behind the last is the present."""
-    if _own is not None and _own[:2] == (history.thread, history.size):
-        return _own[2]
+    """Position of the instruction shown now; 0 is the present."""
+    if _own is not None and _own[0] == history.key:
+        return _own[1]
     record = recording(history)
     if record is None or record.replay_position is None:
-        return history.size + 1
-    return record.replay_position.number + offset_to_gdb(record, history.size)
+        return 0
+    return record.replay_position.number - record.end.number
 
 
 def is_past(history):
-    return standing(history) <= history.size
+    return standing(history) < 0
 
 
-def check(history, number):
-    size = history.size
-    if not 1 <= number <= size + 1:
-        raise user_error(f"there is no instruction {number}", f"there are 1 to {size}")
+def check(history, position):
+    """The position must be there; 0 is."""
+    if position == 0 or history.holds(position):
+        return
+    number = position if history.is_long else history.size + 1 + position
+    raise user_error(f"there is no instruction {number}", f"there are 1 to {history.size}")
 
 
-def move(history, number):
+def move(history, position):
     """Stands there from now on. True: GDB has moved along and has shown it."""
     global _own
-    check(history, number)
+    check(history, position)
     _own = None
     record = recording(history)
     if record is None:
-        _own = (history.thread, history.size, number) if number <= history.size else None
+        _own = (history.key, position) if position < 0 else None
         return False
-    if number > history.size:
+    if position == 0:
         gdb.execute("record goto end")
         return True
-    inside = number - offset_to_gdb(record, history.size)
+    # GDB may have been given the newest part only.
+    inside = record.end.number + position
     if inside < 1:
-        _own = (history.thread, history.size, number)
+        _own = (history.key, position)
         return False
     gdb.execute(f"record goto {inside}")
     return True
+
+
+def oldest_of_gdb(history):
+    """The oldest position that GDB has, where it is recording; else None."""
+    record = recording(history)
+    return None if record is None else 1 - record.end.number

@@ -41,54 +41,80 @@ class Lines:
         return first + lines - 1
 
 
+class Things:
+    """What a pager goes through: items or calls of a history."""
+
+    def __init__(self, history, what):
+        self.history = history
+        self.is_items = what == "items"
+        self.what = what
+
+    def first_held(self, position):
+        """The position, or that of the oldest, where it is newer."""
+        if self.is_items:
+            return self.history.first_held(position)
+        if position >= 0 or self.history.some(self.what, position, 1):
+            return position
+        return max(position, -self.size)
+
+    @property
+    def size(self):
+        return self.history.size if self.is_items else self.history.number_of_calls()
+
+    def position(self, number):
+        return number if number < 0 else number - self.size - 1
+
+
 class Pager:
-    """Ranges in GDB's words: N, N,M, N,+K, N,-K, -, or nothing for what comes next."""
+    """Ranges in GDB's words: N, N,M, N,+K, N,-K, -, or nothing for what comes next; as positions,
+    both included."""
 
     def __init__(self):
-        self.shown = None  # first and last, of which thread, in a history of which size
+        self.shown = None  # first and last, of which history
         self.pages = Lines
 
-    def pick(self, text, thread, size, page, pages=Lines):
+    def pick(self, text, things, page, pages=Lines):
         self.pages = pages
         text = text.strip()
-        page = page or size
-        if self.shown is not None and self.shown[2:] != (thread, size):
+        page = page or things.size
+        key = things.history.key
+        if self.shown is not None and self.shown[2:] != (key,):
             self.shown = None
-        if size == 0:
+        if things.first_held(-1) != -1:
             raise gdb.GdbError("No instruction was recorded yet.")
         if text == "":
-            first, last = self.following(size, page)
+            first, last = self.following(page)
         elif text == "-":
-            before = self.shown[0] - 1 if self.shown else size
-            if before < 1:
+            before = self.shown[0] - 1 if self.shown else -1
+            if things.first_held(before) != before:
                 raise gdb.GdbError("At the start of the history.")
             first, last = pages.back(before, page), before
         else:
-            first, last = self.given(text, size, page)
-        first, last = max(first, 1), min(last, size)
+            first, last = self.given(text, things, page)
+        first, last = things.first_held(first), min(last, -1)
         if first > last:
-            raise user_error(f"there is nothing in the range `{text}`", f"there are 1 to {size}")
-        self.shown = (first, last, thread, size)
+            raise user_error(f"there is nothing in the range `{text}`",
+                             f"there are 1 to {things.size}")
+        self.shown = (first, last, key)
         return first, last
 
-    def following(self, size, page):
+    def following(self, page):
         if self.shown is None:
-            return self.pages.back(size, page), size
-        if self.shown[1] >= size:
+            return self.pages.back(-1, page), -1
+        if self.shown[1] >= -1:
             raise gdb.GdbError("At the end of the history.")
         first = self.shown[1] + 1
         return first, self.pages.forward(first, page)
 
     @staticmethod
-    def given(text, size, page):
+    def given(text, things, page):
         begin, comma, end = (part.strip() for part in text.partition(","))
-        first = number_of(begin)
-        first += size + 1 if first < 0 else 0
+        number = number_of(begin)
+        first = things.position(number)
         if not comma:
             return first, first + page - 1
         if end.startswith("+"):
             return first, first + number_of(end[1:]) - 1
-        if end.startswith("-") and number_of(begin) > 0:
+        if end.startswith("-") and number > 0:
             return first - number_of(end[1:]) + 1, first
-        last = number_of(end)
-        return first, last + (size + 1 if last < 0 else 0)
+        return first, things.position(number_of(end))

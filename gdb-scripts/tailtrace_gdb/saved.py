@@ -38,27 +38,48 @@ class SavedHistory(History):
         super().__init__(f"{trace.path} {thread.pid}.{thread.tid}")
         self.source = thread
         self._calls = None
+        self._newest_calls = None
 
     def head(self):
         h = self.source
-        facts = attempt(lambda _: {"size": len(h), "gaps": h.gaps, "complete": h.complete,
-                                   "engine": h.engine})
+        facts = attempt(lambda _: {"complete": h.complete, "engine": h.engine,
+                                   "long": h._core.is_long})
+        if not facts["long"]:
+            facts.update(self.counted())
         if h.stop is not None:
             facts["stop"] = f"{h.stop:#x}"
         return facts
 
+    def counted(self):
+        return attempt(lambda _: {"size": len(self.source), "gaps": self.source.gaps})
+
     def calls(self):
         if self._calls is None:
-            self._calls = attempt(lambda _: self.source.calls())
+            self._calls = attempt(lambda _: self.source.calls()._core)
         return self._calls
 
     def calls_head(self):
-        return {**self.facts(), "calls": len(self.calls())}
+        return {"calls": self.calls().size}
+
+    def calls_from(self, position):
+        """Such calls as have one at the position, if there is one."""
+        if self._calls is not None or not self.is_long:
+            return self.calls()
+        if self._newest_calls is None or self._newest_calls.size <= -position:
+            self._newest_calls = attempt(
+                lambda module: module._core.make_newest_calls(self.source._core, -position))
+        return self._newest_calls
+
+    def holds(self, position):
+        return attempt(lambda _: self.source._core.holds(position))
 
     def loops(self, first, last):
-        found = attempt(lambda _: self.source[first - 1:last].loops())
-        return [{**loop._asdict(), "head": f"{loop.head:#x}", "back": f"{loop.back:#x}"}
-                for loop in found]
+        first = self.first_held(first)
+        if first > last:
+            return []
+        found = attempt(lambda _: self.source._core.loops(first, last, 3))
+        return [{"first": start, "last": end, "rounds": rounds, "head": f"{head:#x}",
+                 "back": f"{back:#x}"} for start, end, rounds, head, back in found]
 
     def counts(self, begin, end):
         found = attempt(lambda _: self.source[:].counts(begin, end))
@@ -66,23 +87,36 @@ class SavedHistory(History):
                  **({} if count.taken is None else {"taken": count.taken})} for count in found]
 
     def some(self, what, first, count):
-        things = self.source if what == "items" else self.calls()
-        last = min(first + count - 1, len(things))
+        last = min(first + count - 1, -1)
+        if what == "items":
+            first = self.first_held(first)
+            lines = self.source._core.json_lines
+        else:
+            calls = self.calls_from(first)
+            size = calls.size
+            lines = lambda a, b: calls.json_lines(a + size + 1, b + size + 1)  # noqa: E731
+            first = max(first, -size)
         if first > last:
             return []
-        text = attempt(lambda _: things._core.json_lines(first, last))
-        return [json.loads(line) for line in text.splitlines()]
+        return [json.loads(line) for line in attempt(lambda _: lines(first, last)).splitlines()]
 
-    def call_holding(self, number):
-        call = attempt(lambda _: self.calls().holding(number))
-        return None if call is None else self.call(call.number)
+    def call_holding(self, position):
+        calls = self.calls()
+        number = attempt(lambda _: calls.holding(position)) if position < 0 else None
+        return None if number is None else self.call(number - calls.size - 1)
 
-    def find(self, limit, addresses):
-        found = []
-        for address in addresses:
-            found += attempt(lambda _: self.source[::-1].find(address=address, limit=limit))
-        numbers = sorted((item.number for item in found), reverse=True)[:limit]
-        return [self.item(number) for number in numbers]
+    def hits(self, limit, location):
+        found = attempt(lambda _: self.source.hits(location, limit=limit))
+        return [self.item(item.position) for item in reversed(found)]
+
+    def reasons(self, position, limit):
+        groups, end = attempt(lambda module: module._core.reasons(self.source._core, position,
+                                                                  limit))
+        return [(times, [self.decision(*one) for one in decisions])
+                for times, decisions in groups], end
+
+    def decision(self, position, address, to, taken, event):
+        return {**self.item(position), **({} if event is None else {"event": event})}
 
 
 def mapped_files(thread):

@@ -2,32 +2,45 @@
 
 import gdb
 
-from . import frames, source, why
+from . import frames, place, source
 from .errors import user_error
 from .history import PIECE
 from .prefix import Command
 from .walk import go_to
-from .words import Words
+from .words import Words, source_line
 
 
-def addresses_of(location):
-    """Where a breakpoint at a location would be."""
-    if not location.strip():
+def find(history, limit, argument):
+    """The newest arrivals at a location, newest first: where a breakpoint of the same words stops,
+    by the rules of `tailtrace hits` on the command line."""
+    location = argument.strip()
+    if not location:
         raise user_error("cannot search for nothing", "", "give a location: FUNCTION or FILE:LINE")
-    try:
-        found = [place.pc for place in gdb.decode_line(location.strip())[1] or ()]
-    except gdb.error as error:
-        raise gdb.GdbError(str(error)) from None
+    if location.startswith("*"):  # GDB's own expressions, as `*$pc`
+        try:
+            location = f"*{int(gdb.parse_and_eval(location[1:])) & (1 << 64) - 1:#x}"
+        except (gdb.error, TypeError, ValueError) as error:
+            raise user_error(f"cannot search for {location}", str(error)) from None
+    found = history.hits(limit, location)
     if not found:
-        raise user_error(f"there is no code at {location}")
+        refuse_unknown(location)
     return found
 
 
+def refuse_unknown(location):
+    """What was not arrived at may also not be there at all."""
+    try:
+        gdb.decode_line(location)
+    except gdb.error as error:
+        raise gdb.GdbError(str(error)) from None
+
+
 def newest_arrival(history, location):
-    found = history.find(1, addresses_of(location))
+    """Its position."""
+    found = find(history, 1, location)
     if not found:
         raise user_error(f"{location.strip()} was not arrived at in what is recorded")
-    return found[0]
+    return found[0]["position"]
 
 
 class Hits(Command):
@@ -40,10 +53,11 @@ Usage: tailtrace hits LOCATION"""
 
     def run(self, argument):
         limit = gdb.parameter("tailtrace history-size") or PIECE
-        found = source.current().find(limit, addresses_of(argument))
+        history = source.current()
+        found = find(history, limit, argument)
         if not found:
             gdb.write("It was not arrived at in what is recorded.\n")
-        words = Words()
+        words = Words(history)
         for item in reversed(found):
             gdb.write(words.line(item, set()))
 
@@ -58,32 +72,61 @@ Usage: tailtrace last LOCATION"""
 
     def run(self, argument):
         history = source.current()
-        go_to(history, newest_arrival(history, argument)["number"])
+        go_to(history, newest_arrival(history, argument))
 
 
 class WhyHere(Command):
-    """Show how the program came to a location the last time: its calls, and the choices before.
+    """Show how the program came to a location the last time: its calls, and what decided it.
 
 Usage: tailtrace why-here [LOCATION]
 
-Without a location, how it came to where it stands. Listed are conditional branches and jumps and
-calls through pointers, newest first, of the functions that were open then, not of those that had
-returned; equal ones in a row are one, with their number."""
+Without a location, how it came to where it stands. Listed are, newest first, the branches and calls
+without which it would not have come there: each decided about the one above it, and what made no
+difference is left out. Those made again and again, as by a loop, are one, with their number."""
 
     name = "why-here"
     completion = gdb.COMPLETE_LOCATION
 
     def run(self, argument):
         history = source.current()
-        number = why.place_of(history, argument, newest_arrival)
-        frames.show(history, number, False)
+        if argument.strip():
+            position = newest_arrival(history, argument)
+        else:
+            position = place.standing(history)
+        frames.show(history, position, False)
         limit = gdb.parameter("tailtrace history-size") or PIECE
-        choices = why.choices_before(history, number, limit)
-        gdb.write("The choices before it, newest first:\n" if choices else
-                  "No choice before it was recorded.\n")
-        words = Words()
-        for choice in choices:
-            gdb.write(why.choice_line(words, choice))
+        # How it came to the present is how it came to the newest instruction.
+        groups, end = history.reasons(min(position, -1), limit)
+        gdb.write("What decided it, newest first:\n" if groups else
+                  "No branch that was recorded decided it.\n")
+        words = Words(history)
+        for times, decisions in groups:
+            if len(decisions) > 1:
+                gdb.write(f"{times} times these {len(decisions)}:\n")
+            for one in decisions:
+                gdb.write(decision_line(words, one, times if len(decisions) == 1 else 1))
+        if end == "limit":
+            gdb.write("(More came before...)\n")
+        if end == "gap":
+            gdb.write("(Before that is a gap...)\n")
+
+
+def decision_line(words, item, times):
+    number = words.history.number(item["position"])
+    if "gap" in item:
+        return f"{number}\t   [{item['gap']}: {item['text']}]\n"
+    address = int(item["address"], 16)
+    if "event" in item:
+        did = item["event"]
+    elif "taken" in item:
+        did = "taken" if item["taken"] else "not taken"
+    else:
+        did = f"to {words.place(int(item['to'], 16)) or item['to']}" if "to" in item else "left"
+    often = f"\t{times} times" if times > 1 else ""
+    found = source_line(address)
+    where = f"\t{found[0].filename}:{found[1]}" if found else ""
+    return (f"{number}\t   {address:#018x} {words.place(address)}:\t"
+            f"{words.instruction(item)}\t{did}{often}{where}\n")
 
 
 COMMANDS = [Hits, Last, WhyHere]

@@ -54,7 +54,11 @@ class ServerHistory(History):
         return head, rest
 
     def head(self):
-        return self.ask("items 1 0")[0]
+        return self.ask("items -1 0")[0]
+
+    def counted(self):
+        head = self.ask("items 1 0")[0]
+        return {"size": head["size"], "gaps": head["gaps"]}
 
     def calls_head(self):
         return self.ask("calls 1 0")[0]
@@ -62,9 +66,12 @@ class ServerHistory(History):
     def some(self, what, first, count):
         return self.ask(f"{what} {first} {count}")[1]
 
-    def find(self, limit, addresses):
-        words = " ".join(f"{address:#x}" for address in addresses)
-        return self.ask(f"find {limit} {words}")[1]
+    def hits(self, limit, location):
+        return self.ask(f"hits {limit} {location}")[1]
+
+    def reasons(self, position, limit):
+        head, groups = self.ask(f"why {position} {limit}")
+        return [(group["times"], group["decisions"]) for group in groups], head["end"]
 
     def counts(self, begin, end):
         return self.ask(f"counts {begin:#x} {end:#x}")[1]

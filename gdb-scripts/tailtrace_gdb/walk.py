@@ -9,10 +9,9 @@ from .ranges import number_of
 from .words import source_line
 
 
-def go_to(history, number):
-    place.check(history, number)
-    shown = place.move(history, number)
-    frames.show(history, number, shown)
+def go_to(history, position):
+    shown = place.move(history, position)
+    frames.show(history, position, shown)
 
 
 class Goto(Command):
@@ -28,26 +27,31 @@ stack of that moment, as many frames as `set tailtrace frames` says."""
     def run(self, argument):
         word = argument.strip()
         history = source.current()
-        size = history.size
         if word in ("begin", "start"):
-            go_to(history, self.first(history))
+            # Of what GDB has, if it has any.
+            oldest = place.oldest_of_gdb(history)
+            go_to(history, history.first_held(-history.size if oldest is None else oldest))
         elif word == "end":
-            go_to(history, size + 1)
+            go_to(history, 0)
         elif not word:
             raise user_error("cannot go anywhere", "no number was given",
                              "see `help tailtrace goto`")
         else:
             number = number_of(word)
-            go_to(history, number + (size + 1 if number < 0 else 0))
-
-    @staticmethod
-    def first(history):
-        """Of what GDB has, if it has any."""
-        record = place.recording(history)
-        return 1 if record is None else max(1, 1 + place.offset_to_gdb(record, history.size))
+            if number == 0:
+                raise user_error("there is no instruction 0", f"there are 1 to {history.size}")
+            go_to(history, forward_only(history, number))
 
     def complete(self, text, word):
         return [choice for choice in ("begin", "end", "-1") if choice.startswith(text)]
+
+
+def forward_only(history, number):
+    """The position that a number means; what lies behind the present is nowhere."""
+    position = history.position(number)
+    if position > 0:
+        raise user_error(f"there is no instruction {number}", f"there are 1 to {history.size}")
+    return position
 
 
 class Back(Command):
@@ -62,7 +66,10 @@ Usage: tailtrace back [COUNT]"""
     def run(self, argument):
         count = number_of(argument) if argument.strip() else 1
         history = source.current()
-        go_to(history, place.standing(history) + self.direction * count)
+        position = place.standing(history) + self.direction * count
+        if position > 0:
+            forward_only(history, history.size + 1 + position)
+        go_to(history, position)
 
 
 class Forward(Back):
@@ -78,18 +85,17 @@ class Frame:
     """Walks back through the instructions of one call and then of its caller, leaving out what was
     called and has returned."""
 
-    def __init__(self, history, number):
+    def __init__(self, history, position):
         self.history = history
-        self.call = history.call_holding(min(number, history.size))
-        self.number = number
-        self.caller = None  # set when the walk has left the call for its caller
+        self.call = history.call_holding(min(position, -1))
+        self.position = position
 
     def back(self):
-        """The number of the instruction before in this call, or of the one that called it."""
+        """The instruction before in this call, or the one that called it."""
         if self.call is None:
             return None
-        if self.number > self.call["first"]:
-            return self.number - 1
+        if self.position > self.call["first"]:
+            return self.position - 1
         before = self.call.get("earlier") or self.call.get("caller")
         if not before:
             return None
@@ -101,34 +107,33 @@ class Frame:
             return False
         if before < self.call["first"]:
             self.call = self.history.call_holding(before)
-        self.number = before
+        self.position = before
         return True
 
 
-def line_at(history, number):
+def line_at(history, position):
     """(file, line) of an item; None for gaps and where there is none."""
-    item = history.item(number) if number <= history.size else {}
-    text = item.get("address") if "gap" not in item else None
-    if number > history.size:
+    if position == 0:
         text = history.facts().get("stop")
+    else:
+        text = history.item(position).get("address")
+        text = None if "gap" in history.item(position) else text
     found = source_line(int(text, 16)) if text else None
     return None if found is None else (found[0].fullname(), found[1])
 
 
-def start_of_line_before(history, number):
-    """Where the line that `number` is in begins, or if it stands there, the one before."""
-    frame = Frame(history, number)
-    line = line_at(history, number)
-    start = number
-    if number > history.size:
-        start = number = frame.number = history.size + 1
+def start_of_line_before(history, position):
+    """Where the line that `position` is in begins, or if it stands there, the one before."""
+    frame = Frame(history, position)
+    line = line_at(history, position)
+    start = position
     while frame.step():
-        here = line_at(history, frame.number)
+        here = line_at(history, frame.position)
         if here != line:
-            if start != number:
+            if start != position:
                 return start
-            line, number = here, 0
-        start = frame.number
+            line, position = here, 1  # no position: the line before is being walked
+        start = frame.position
     return start
 
 
@@ -146,13 +151,13 @@ it in this function, or to the line that called it."""
     def run(self, argument):
         count = number_of(argument) if argument.strip() else 1
         history = source.current()
-        number = place.standing(history)
+        position = place.standing(history)
         for _ in range(count):
-            before = start_of_line_before(history, number)
-            if before == number:
+            before = start_of_line_before(history, position)
+            if before == position:
                 raise user_error("cannot go back by a line", "nothing before it was recorded")
-            number = before
-        go_to(history, number)
+            position = before
+        go_to(history, position)
 
 
 class FinishBack(Command):
@@ -165,8 +170,7 @@ Usage: tailtrace finish-back"""
 
     def run(self, argument):
         history = source.current()
-        number = place.standing(history)
-        call = history.call_holding(min(number, history.size))
+        call = history.call_holding(min(place.standing(history), -1))
         if call is None or not call.get("caller"):
             raise user_error("cannot go back to the call", "it was not recorded")
         go_to(history, history.call(call["caller"])["last"])
@@ -182,12 +186,13 @@ Usage: tailtrace where"""
 
     def run(self, argument):
         history = source.current()
-        number = place.standing(history)
-        if number > history.size:
-            gdb.write(f"At the present, behind instruction {history.size}.\n")
+        position = place.standing(history)
+        if position == 0:
+            newest = "" if history.is_long else f", behind instruction {history.size}"
+            gdb.write(f"At the present{newest}.\n")
         else:
-            gdb.write(f"At instruction {number} of {history.size}.\n")
-        frames.show(history, number, False)
+            gdb.write(f"At instruction {history.number(position)} of {history.size}.\n")
+        frames.show(history, position, False)
 
 
 COMMANDS = [Goto, Back, Forward, NextBack, FinishBack, Where]

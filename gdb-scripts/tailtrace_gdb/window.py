@@ -15,21 +15,23 @@ def rows(height):
     """So many lines of the history, with the place in the middle, and what to call them."""
     try:
         history = source.current()
-        number = place.standing(history)
-        size = history.size
-        first = max(1, min(number - height // 2, size + 2 - height))
-        words = Words()
+        standing = place.standing(history)
+        first = history.first_held(min(standing - height // 2, 1 - height))
+        words = Words(history)
         found = []
-        for item in history.fetch("items", first, min(size, first + height - 1)):
-            mark = "=>" if item["number"] == number else "  "
+        for item in history.fetch("items", first, min(-1, first + height - 1)):
+            mark = "=>" if item["position"] == standing else "  "
+            number = history.number(item["position"])
             if "gap" in item:
-                found.append(f"{item['number']} {mark} [{item['gap']}]")
+                found.append(f"{number} {mark} [{item['gap']}]")
             else:
-                found.append(f"{item['number']} {mark} {words.place(int(item['address'], 16))}  "
+                found.append(f"{number} {mark} {words.place(int(item['address'], 16))}  "
                              f"{words.instruction(item)}")
-        if len(found) < height and number > size:
-            found.append(f"{size + 1} =>")
-        return f"history: {min(number, size)} of {size}", found
+        if len(found) < height and standing == 0:
+            found.append(f"{0 if history.is_long else history.size + 1} =>")
+        if history.is_long:
+            return f"history: {standing}", found
+        return f"history: {min(history.number(standing), history.size)} of {history.size}", found
     except gdb.GdbError as error:
         return "history", str(error).splitlines()
     except gdb.error as error:

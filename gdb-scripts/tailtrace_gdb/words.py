@@ -10,7 +10,8 @@ from . import disassembly
 class Words:
     """Remembers what it was asked, for as long as one command runs."""
 
-    def __init__(self):
+    def __init__(self, history):
+        self.history = history
         self.architecture = gdb.selected_inferior().architecture()
         self.places = {}
         self.texts = {}
@@ -53,7 +54,7 @@ class Words:
         raw = ""
         if modifiers & {"r", "b"}:
             raw = f"{bytes.fromhex(item['bytes']).hex(' '):<19}\t"
-        return (f"{item['number']}\t {mark}{address:#018x}{name}:\t{raw}"
+        return (f"{self.history.number(item['position'])}\t {mark}{address:#018x}{name}:\t{raw}"
                 f"{self.instruction(item)}\n")
 
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/call_listing.h"
+#include "decoder/history/newest_calls.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/history_view.h"
 
@@ -42,25 +43,12 @@ Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const
   return view_status(view, options.shared);
 }
 
-// The newest items, `count` of them if there are so many.
-Range newest_items(const History& history, std::uint64_t count) {
-  std::uint64_t newest = history.newest();
-  bool all = count > newest || (count != 0 && !history.holds(newest - count + 1));
-  return {all ? history.oldest() : newest - count + 1, newest};
-}
-
-// The calls of as many of the newest items as it takes to show what is asked for. Stretches have
-// their numbers from the newest, so that nothing is different if more items are looked at, but for
-// the oldest stretch, which may be cut.
-Result<CallHistory> newest_calls(HistoryView& view, const std::string& range) {
-  constexpr std::uint64_t kFirst = 1 << 14;
-  for (std::uint64_t count = kFirst;; count *= 4) {
-    Range items = newest_items(*view.history, count);
-    Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, items);
-    if (!calls || items.size() < count) return calls;
-    Result<Range> shown = parse_range(range, {calls->size(), kPage, {}});
-    if (shown && shown->first > 1) return calls;
-  }
+// As many calls as it takes to show what is asked for.
+Result<CallHistory> calls_to_show(HistoryView& view, const std::string& range) {
+  return newest_calls(*view.history, *view.symbols, [&](std::uint64_t segments) {
+    Result<Range> shown = parse_range(range, {segments, kPage, {}});
+    return shown && shown->first > 1;
+  });
 }
 
 Result<int> show_calls(Options options, const Invocation& invocation) {
@@ -71,7 +59,7 @@ Result<int> show_calls(Options options, const Invocation& invocation) {
       open_view(options.shared, invocation.err, near ? Numbers::kFromNewest : Numbers::kFromOldest);
   if (!view) return fail(std::move(view.error()));
   Result<CallHistory> calls = near && options.newest == ~0ull
-                                  ? newest_calls(*view, options.shared.range)
+                                  ? calls_to_show(*view, options.shared.range)
                                   : CallHistory::make(*view->history, *view->symbols,
                                                       newest_items(*view->history, options.newest));
   if (!calls) return fail(std::move(calls.error()));

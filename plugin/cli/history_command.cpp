@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "decoder/history/item_range.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/history_view.h"
 
@@ -21,7 +22,7 @@ Result<int> show_history(const Options& options, const Invocation& invocation) {
   Result<HistoryView> view = open_view(shared, invocation.err, numbers);
   if (!view) return fail(std::move(view.error()));
   const History& history = *view->history;
-  Result<Range> range = view_range(history, shared.range, kPage);
+  Result<Range> range = item_range(history, shared.range, kPage);
   if (!range) return fail(std::move(range.error()));
   ListingOptions listing = options.listing;
   listing.from_newest = !shared.forward;

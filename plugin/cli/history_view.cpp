@@ -58,16 +58,6 @@ bool is_near_newest(const HistoryOptions& options) {
          std::regex_match(options.range, kFromNewest);
 }
 
-Result<Range> view_range(const History& history, const std::string& text, std::uint64_t page) {
-  Result<Range> range = parse_range(text, {history.newest(), page, {}});
-  if (!range || history.holds(range->first) || range->size() == 0) return range;
-  // There are not so many: by now it is known how many there are.
-  const std::uint64_t before = history.oldest() - 1;
-  range = parse_range(text, {history.size(), page, {}});
-  if (range && range->size() != 0) *range = {range->first + before, range->last + before};
-  return range;
-}
-
 Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
                               HistorySettings::Numbers numbers) {
   Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);

@@ -47,9 +47,6 @@ Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_record
                                  const std::function<void(const std::string&)>& say,
                                  const HistorySettings& settings = {});
 
-// The items that a range means, `page` if it is empty. Errors: as parse_range.
-Result<Range> view_range(const History& history, const std::string& range, std::uint64_t page);
-
 // Whether what a command shows can be found from the newest item on, without counting all.
 bool is_near_newest(const HistoryOptions& options);
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/find.h"
-#include "decoder/history/why.h"
+#include "decoder/history/why_listing.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/history_view.h"
 
@@ -12,8 +12,6 @@ namespace tailtrace {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMaxDecisions = 100000;
 
 struct Options {
   HistoryOptions shared;
@@ -60,11 +58,7 @@ std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
 class WhyPrinter {
  public:
   WhyPrinter(const HistoryView& view, const Options& options, const Reasons& reasons)
-      : view_(view), options_(options), reasons_(reasons), cursor_(*view.history) {
-    groups_ = fold_decisions(reasons.decisions);
-    cut_ = groups_.size() > options.limit;
-    if (cut_) groups_.resize(options.limit);
-  }
+      : view_(view), options_(options), told_(reasons, options.limit), cursor_(*view.history) {}
 
   void list(std::uint64_t item, const LineSink& sink) {
     cursor_.seek(item);
@@ -72,7 +66,7 @@ class WhyPrinter {
                      cursor_.item().is_gap
                          ? gap_text(cursor_.item().gap)
                          : where_text(*view_.symbols, cursor_.item().instruction.address)));
-    for (const FoldedDecisions& group : groups_) {
+    for (const FoldedDecisions& group : told_.groups()) {
       if (group.count > 1) sink(fmt::format("  x{} these {}:", group.times, group.count));
       for (std::size_t i = 0; i < group.count; ++i) sink(line(group, i));
     }
@@ -80,18 +74,10 @@ class WhyPrinter {
   }
 
   void list_json(const LineSink& sink) {
-    for (const FoldedDecisions& group : groups_) {
-      Json json = {{"times", group.times}, {"decisions", Json::array()}};
-      for (std::size_t i = 0; i < group.count; ++i)
-        json["decisions"].push_back(decision_json(reasons_.decisions[group.first + i]));
-      sink(json.dump(-1, ' ', false, Json::error_handler_t::replace));
-    }
+    list_reasons_json(*view_.history, *view_.symbols, told_, sink);
   }
 
-  std::string end_word() const {
-    if (cut_ || reasons_.end == Reasons::End::kLimit) return "limit";
-    return reasons_.end == Reasons::End::kGap ? "gap" : "begin";
-  }
+  std::string_view end_word() const { return told_.end_word(); }
 
  private:
   std::string position(std::uint64_t item) const {
@@ -100,7 +86,7 @@ class WhyPrinter {
   }
 
   std::string line(const FoldedDecisions& group, std::size_t i) {
-    const Decision& decision = reasons_.decisions[group.first + i];
+    const Decision& decision = told_.decision(group, i);
     cursor_.seek(decision.item);
     Bytes bytes = cursor_.bytes();
     std::string text = disassemble(bytes, decision.address);
@@ -112,12 +98,14 @@ class WhyPrinter {
   }
 
   std::string end_text() const {
-    if (cut_) return "    there is more: --limit shows more of it";
-    switch (reasons_.end) {
+    if (told_.cut()) return "    there is more: --limit shows more of it";
+    switch (told_.reasons().end) {
       case Reasons::End::kGap:
-        return fmt::format("    -- before that is a gap, {} --", position(reasons_.end_item));
+        return fmt::format("    -- before that is a gap, {} --",
+                           position(told_.reasons().end_item));
       case Reasons::End::kLimit:
-        return fmt::format("    not looked at further back than {}", position(reasons_.end_item));
+        return fmt::format("    not looked at further back than {}",
+                           position(told_.reasons().end_item));
       case Reasons::End::kBegin:
         break;
     }
@@ -125,23 +113,10 @@ class WhyPrinter {
                                      : "    what was before that is not held";
   }
 
-  Json decision_json(const Decision& decision) {
-    Json json;
-    list_items_json(*view_.history, *view_.symbols, std::vector<std::uint64_t>{decision.item},
-                    [&](std::string_view object) {
-                      json = Json::parse(object);
-                      return true;
-                    });
-    if (decision.event) json["event"] = kind_name(decision.event->kind);
-    return json;
-  }
-
   const HistoryView& view_;
   const Options& options_;
-  const Reasons& reasons_;
+  ToldReasons told_;
   HistoryCursor cursor_;
-  std::vector<FoldedDecisions> groups_;
-  bool cut_ = false;
 };
 
 Result<int> show_why(const Options& options, const Invocation& invocation) {
@@ -149,7 +124,7 @@ Result<int> show_why(const Options& options, const Invocation& invocation) {
   if (!view) return fail(std::move(view.error()));
   Result<std::uint64_t> item = item_asked_for(options, *view);
   if (!item) return fail(std::move(item.error()));
-  Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxDecisions);
+  Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
   if (!reasons) return fail(std::move(reasons.error()));
   WhyPrinter printer(*view, options, *reasons);
   if (options.shared.output->json == JsonForm::kNone) {

@@ -7,8 +7,16 @@
 #include <unordered_set>
 
 #include "decoder/base/file.h"
+#include "decoder/base/text.h"
 #include "decoder/history/call_listing.h"
+#include "decoder/history/call_path.h"
+#include "decoder/history/find.h"
+#include "decoder/history/item_range.h"
 #include "decoder/history/listing.h"
+#include "decoder/history/long_history.h"
+#include "decoder/history/newest_calls.h"
+#include "decoder/history/opened_thread.h"
+#include "decoder/history/why_listing.h"
 #include "decoder/symbols/process_symbols.h"
 #include "plugin/server/rsp/thread_selector.h"
 
@@ -46,10 +54,23 @@ LineSink into(std::string& text) {
   };
 }
 
-// Numbers [first, first + count) of `size`.
-Range cut(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
-  if (first > size || count == 0) return {};
-  return {first, first + std::min({count, kMaxItems, size - first + 1}) - 1};
+// `count` things from `first` on, counted from 1 or back from -1, as far as they are among `size`.
+Range cut(std::int64_t first, std::uint64_t count, std::uint64_t size, std::uint64_t most) {
+  std::uint64_t begin = static_cast<std::uint64_t>(first);
+  if (first < 0) {
+    const std::uint64_t back = 0 - begin;
+    const std::uint64_t missing = back > size ? back - size : 0;
+    if (count <= missing) return {};
+    count -= missing;
+    begin = size + 1 - (back - missing);
+  }
+  if (begin > size || count == 0) return {};
+  return {begin, begin + std::min({count, most, size - begin + 1}) - 1};
+}
+
+// Whoever counts from the newest is answered so.
+JsonNumbers numbers_like(std::int64_t first) {
+  return first < 0 ? JsonNumbers::kFromNewest : JsonNumbers::kBoth;
 }
 
 }  // namespace
@@ -64,11 +85,18 @@ std::string_view MonitorHistory::help() {
          "monitor tailtrace calls FIRST COUNT [pPID.TID]\n"
          "                                    the same for scripts, as JSON lines: COUNT of them "
          "or,\n"
-         "                                    when that is too long for an answer, the first few\n"
+         "                                    when that is too long for an answer, the first few;\n"
+         "                                    where FIRST is negative all is counted from -1, the\n"
+         "                                    newest, and what is older is left alone\n"
          "monitor tailtrace loops FIRST COUNT [pPID.TID]\n"
          "                                    loops among these instructions\n"
          "monitor tailtrace counts BEGIN END [pPID.TID]\n"
          "                                    how often the code at these addresses was executed\n"
+         "monitor tailtrace hits LIMIT LOCATION [pPID.TID]\n"
+         "                                    when a breakpoint there would have stopped, newest "
+         "first\n"
+         "monitor tailtrace why POSITION LIMIT [pPID.TID]\n"
+         "                                    the branches that led to an item, newest first\n"
          "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
          "                                    the newest instructions at these addresses, as many "
          "as\n"
@@ -86,6 +114,8 @@ Result<std::optional<std::string>> MonitorHistory::answer(std::string_view comma
   if (verb == "loops") run = &MonitorHistory::loops;
   if (verb == "counts") run = &MonitorHistory::counts;
   if (verb == "find") run = &MonitorHistory::find;
+  if (verb == "hits") run = &MonitorHistory::hits;
+  if (verb == "why") run = &MonitorHistory::why;
   if (run == nullptr) return std::optional<std::string>();
   std::string problem;
   auto made = make_meant(arguments.rest, problem);
@@ -101,23 +131,29 @@ std::string_view MonitorHistory::Arguments::word() {
   return word;
 }
 
-bool MonitorHistory::Arguments::number(std::uint64_t& number, std::uint64_t least) {
+template <class Number>
+bool MonitorHistory::Arguments::number(Number& number) {
   std::string_view digits = word();
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && end == digits.data() + digits.size() && number >= least;
+  return error == std::errc() && end == digits.data() + digits.size();
+}
+
+bool MonitorHistory::Arguments::stretch(std::int64_t& first, std::uint64_t& count) {
+  return number(first) && number(count) && first != 0;
 }
 
 std::string MonitorHistory::instruction_history(Arguments arguments) {
   const History& history = *made_->history;
-  if (history.size() == 0) return "No instruction was recorded yet.\n";
-  ListingOptions listing{.addresses = true};
+  if (!history.holds(history.newest())) return "No instruction was recorded yet.\n";
+  ListingOptions listing;
+  listing.addresses = true;
   std::string_view word = arguments.word();
   if (word.starts_with('/')) {
     listing.fold = word.find('f') != std::string_view::npos;
     listing.lines = word.find('s') != std::string_view::npos;
     word = arguments.word();
   }
-  auto range = parse_range(word, {history.size(), 10, made_->shown_items});
+  auto range = item_range(history, word, 10, made_->shown_items);
   if (!range) return range.error().to_string() + "\n";
   made_->shown_items = *range;
   return instructions_text(history, *made_->symbols, *range, listing, kMaxText_bytes);
@@ -133,38 +169,63 @@ std::string MonitorHistory::function_call_history(Arguments arguments) {
   return calls_text(*made_->history, *made_->calls, *made_->symbols, *range, {}, kMaxText_bytes);
 }
 
+// Counts only what lies behind the newest items.
+Range MonitorHistory::items_of(std::int64_t first, std::uint64_t count, std::uint64_t most) const {
+  const History& history = *made_->history;
+  std::uint64_t back = 0 - static_cast<std::uint64_t>(first);
+  if (first < 0 && back <= history.newest() && history.holds(history.newest() - back + 1))
+    return cut(first, count, history.newest(), most);
+  Range range = cut(first, count, history.size(), most);
+  if (range.size() == 0) return range;
+  return {range.first + history.oldest() - 1, range.last + history.oldest() - 1};
+}
+
 std::string MonitorHistory::items(Arguments arguments) {
-  std::uint64_t first = 0, count = 0;
-  if (!arguments.number(first, 1) || !arguments.number(count, 0))
-    return bad_arguments("items FIRST COUNT [pPID.TID]");
-  std::string text = head_line("tailtrace.items/1");
-  Range range = cut(first, count, made_->history->size());
-  list_instructions_json(*made_->history, *made_->symbols, range, into(text));
+  std::int64_t first = 0;
+  std::uint64_t count = 0;
+  if (!arguments.stretch(first, count)) return bad_arguments("items FIRST COUNT [pPID.TID]");
+  Range range = items_of(first, count, kMaxItems);
+  std::string text = head_line("tailtrace.items/1", first > 0);
+  list_instructions_json(*made_->history, *made_->symbols, range, into(text), numbers_like(first));
   return text;
 }
 
 std::string MonitorHistory::calls(Arguments arguments) {
-  std::uint64_t first = 0, count = 0;
-  if (!arguments.number(first, 1) || !arguments.number(count, 0))
-    return bad_arguments("calls FIRST COUNT [pPID.TID]");
+  std::int64_t first = 0;
+  std::uint64_t count = 0;
+  if (!arguments.stretch(first, count)) return bad_arguments("calls FIRST COUNT [pPID.TID]");
   std::string text;
+  bool is_near = first < 0 && made_->is_long && !made_->calls;
+  if (is_near) return newest_calls_json(first, count);
   if (!make_calls(text)) return text;
-  text = head_line("tailtrace.calls/1");
-  Range range = cut(first, count, made_->calls->size());
-  list_calls_json(*made_->history, *made_->calls, *made_->symbols, range, into(text));
+  text = head_line("tailtrace.calls/1", true);
+  Range range = cut(first, count, made_->calls->size(), kMaxItems);
+  list_calls_json(*made_->history, *made_->calls, *made_->symbols, range, into(text),
+                  numbers_like(first));
+  return text;
+}
+
+// Of as much of the history as it takes.
+std::string MonitorHistory::newest_calls_json(std::int64_t first, std::uint64_t count) {
+  std::uint64_t back = 0 - static_cast<std::uint64_t>(first);
+  auto calls = newest_calls(*made_->history, *made_->symbols,
+                            [back](std::uint64_t segments) { return segments > back; });
+  if (!calls) return calls.error().to_string() + "\n";
+  std::string text = head_line("tailtrace.calls/1", false);
+  list_calls_json(*made_->history, *calls, *made_->symbols,
+                  cut(first, count, calls->size(), kMaxItems), into(text),
+                  JsonNumbers::kFromNewest);
   return text;
 }
 
 std::string MonitorHistory::loops(Arguments arguments) {
   constexpr std::uint64_t kMaxSearched = 1 << 24;
-  std::uint64_t first = 0, count = 0;
-  if (!arguments.number(first, 1) || !arguments.number(count, 0))
-    return bad_arguments("loops FIRST COUNT [pPID.TID]");
-  std::string text = head_line("tailtrace.loops/1");
-  std::uint64_t size = made_->history->size();
-  if (first > size || count == 0) return text;
-  std::uint64_t last = first + std::min({count, kMaxSearched, size - first + 1}) - 1;
-  list_loops_json(*made_->history, {first, last}, into(text));
+  std::int64_t first = 0;
+  std::uint64_t count = 0;
+  if (!arguments.stretch(first, count)) return bad_arguments("loops FIRST COUNT [pPID.TID]");
+  Range range = items_of(first, count, kMaxSearched);
+  std::string text = head_line("tailtrace.loops/1", first > 0);
+  if (range.size() != 0) list_loops_json(*made_->history, range, into(text), numbers_like(first));
   return text;
 }
 
@@ -175,8 +236,9 @@ std::string MonitorHistory::counts(Arguments arguments) {
     end = parse_hex(word.starts_with("0x") ? word.substr(2) : word);
     if (!end) return bad_arguments("counts BEGIN END [pPID.TID]");
   }
-  std::string text = head_line("tailtrace.counts/1");
-  list_counts_json(*made_->history, {1, made_->history->size()}, {*ends[0]}, {*ends[1]},
+  std::string text = head_line("tailtrace.counts/1", true);
+  const History& history = *made_->history;
+  list_counts_json(history, {history.oldest(), history.newest()}, {*ends[0]}, {*ends[1]},
                    into(text));
   return text;
 }
@@ -184,14 +246,14 @@ std::string MonitorHistory::counts(Arguments arguments) {
 std::string MonitorHistory::find(Arguments arguments) {
   std::uint64_t limit = 0;
   std::unordered_set<Address> wanted;
-  bool good = arguments.number(limit, 1);
+  bool good = arguments.number(limit) && limit != 0;
   for (std::string_view word; good && !(word = arguments.word()).empty();) {
     auto address = parse_hex(word.starts_with("0x") ? word.substr(2) : word);
     good = address && wanted.size() < kMaxWanted;
     if (good) wanted.insert({*address});
   }
   if (!good || wanted.empty()) return bad_arguments("find LIMIT ADDRESS... [pPID.TID]");
-  std::string text = head_line("tailtrace.items/1");
+  std::string text = head_line("tailtrace.items/1", true);
   LineSink sink = into(text);
   bool more = true;
   HistoryCursor cursor(*made_->history);
@@ -205,14 +267,55 @@ std::string MonitorHistory::find(Arguments arguments) {
   return text;
 }
 
-// The line that all others come behind.
-std::string MonitorHistory::head_line(std::string_view schema) const {
+std::string MonitorHistory::hits(Arguments arguments) {
+  std::uint64_t limit = 0;
+  bool good = arguments.number(limit) && limit != 0;
+  std::string_view place = trim(arguments.rest);
+  if (!good || place.empty()) return bad_arguments("hits LIMIT LOCATION [pPID.TID]");
+  auto location = parse_location(place);
+  if (!location) return location.error().to_string() + "\n";
+  Wanted wanted;
+  wanted.location = std::move(*location);
+  wanted.entries = true;
   const History& history = *made_->history;
-  nlohmann::ordered_json json = {{"schema", schema},
-                                 {"engine", recorder_.engine().name()},
-                                 {"size", history.size()},
-                                 {"gaps", history.gaps()},
-                                 {"complete", history.complete()}};
+  std::vector<std::uint64_t> found;
+  find_newest_items(history, *made_->symbols, wanted, [&](std::uint64_t number) {
+    found.push_back(number);
+    return found.size() < std::min(limit, kMaxItems);
+  });
+  std::string text = head_line("tailtrace.items/1", false);
+  list_items_json(history, *made_->symbols, found, into(text), JsonNumbers::kFromNewest);
+  return text;
+}
+
+std::string MonitorHistory::why(Arguments arguments) {
+  std::int64_t position = 0;
+  std::uint64_t limit = 0;
+  bool good = arguments.number(position) && arguments.number(limit) && limit != 0;
+  auto number = good ? made_->history->resolve(position) : std::nullopt;
+  if (!number) return bad_arguments("why POSITION LIMIT [pPID.TID]");
+  auto reasons = find_reasons(*made_->history, *made_->symbols, *number, kMaxReasons);
+  if (!reasons) return reasons.error().to_string() + "\n";
+  ToldReasons told(*reasons, limit);
+  std::string text = head_line("tailtrace.why/1", true, told.end_word());
+  list_reasons_json(*made_->history, *made_->symbols, told, into(text), numbers_like(position));
+  return text;
+}
+
+// The line that all others come behind.
+std::string MonitorHistory::head_line(std::string_view schema, bool count,
+                                      std::string_view end) const {
+  const History& history = *made_->history;
+  nlohmann::ordered_json json = {{"schema", schema}, {"engine", recorder_.engine().name()}};
+  if (!end.empty()) json["end"] = end;
+  // What is long is counted only for those who ask for its oldest part.
+  if (count || !made_->is_long) {
+    json["size"] = history.size();
+    json["gaps"] = history.gaps();
+  }
+  json["long"] = made_->is_long;
+  json["state"] = made_->head.value;  // grows as the thread goes on
+  json["complete"] = history.complete();
   if (made_->calls) json["calls"] = made_->calls->size();
   if (auto stop = history.stop()) json["stop"] = fmt::format("{:#x}", stop->value);
   return json.dump() + "\n";
@@ -221,7 +324,9 @@ std::string MonitorHistory::head_line(std::string_view schema) const {
 bool MonitorHistory::make_calls(std::string& problem) {
   if (made_->calls) return true;
   const History& history = *made_->history;
-  auto calls = CallHistory::make(history, *made_->symbols, {1, history.size()});
+  // So many of the newest as can be kept.
+  auto calls = history.size() == 0 ? CallHistory::make(history, *made_->symbols, {})
+                                   : calls_up_to(history, *made_->symbols, history.newest());
   if (!calls) {
     problem = calls.error().to_string() + "\n";
     return false;
@@ -262,10 +367,14 @@ Result<bool> MonitorHistory::make(ThreadId id, std::string& problem) {
   auto snapshot = recorder_.visible(*thread);
   if (!snapshot) return fail(std::move(snapshot.error()));
   auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
+  OpenedThread opened = records_in_place(*shared, shared, shared->records);
+  HistorySettings settings;
+  settings.numbers = HistorySettings::Numbers::kFromNewest;
   made_ = Made{.thread = id,
                .head = *head,
                .pc = stop->pc,
-               .history = std::make_unique<const History>(std::move(shared)),
+               .is_long = is_long(*opened.source),
+               .history = std::make_unique<const History>(opened.frame, opened.source, settings),
                .symbols = symbols_of(id),
                .calls = nullptr,
                .shown_items = {},

@@ -36,6 +36,7 @@ class MonitorHistory {
     ThreadId thread;
     Position head;
     Address pc;
+    bool is_long = false;  // long_history.h
     std::unique_ptr<const History> history;
     std::unique_ptr<Symbolizer> symbols;
     std::unique_ptr<const CallHistory> calls;  // null: not asked for yet
@@ -46,8 +47,11 @@ class MonitorHistory {
   struct Arguments {
     std::string_view rest;
     std::string_view word();
-    // Sets `number`; false when the next word is none or is less than `least`.
-    bool number(std::uint64_t& number, std::uint64_t least);
+    // Sets `number`; false when the next word is none.
+    template <class Number>
+    bool number(Number& number);
+    // FIRST, from 1 or back from -1, and COUNT.
+    bool stretch(std::int64_t& first, std::uint64_t& count);
   };
 
   // Each runs one command over made_.
@@ -58,7 +62,11 @@ class MonitorHistory {
   std::string loops(Arguments arguments);
   std::string counts(Arguments arguments);
   std::string find(Arguments arguments);
-  std::string head_line(std::string_view schema) const;
+  std::string hits(Arguments arguments);
+  std::string why(Arguments arguments);
+  std::string newest_calls_json(std::int64_t first, std::uint64_t count);
+  Range items_of(std::int64_t first, std::uint64_t count, std::uint64_t most) const;
+  std::string head_line(std::string_view schema, bool count, std::string_view end = {}) const;
   // Makes made_->calls; false: `problem` says why there are none.
   bool make_calls(std::string& problem);
 

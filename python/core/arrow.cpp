@@ -59,6 +59,8 @@ const char* arrow_format(const std::string& format) {
   switch (format.empty() ? '\0' : format[0]) {
     case 'Q':
       return "L";
+    case 'q':
+      return "l";
     case 'I':
       return "I";
     case 'H':

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "decoder/history/call_listing.h"
+#include "decoder/history/newest_calls.h"
 #include "python/core/errors.h"
 
 namespace tailtrace::python {
@@ -18,15 +19,15 @@ struct Calls {
   CallHistory calls;
 };
 
-Calls make_calls(std::shared_ptr<ThreadHistory> thread, std::uint64_t first, std::uint64_t last) {
-  Result<CallHistory> made = thread->with_cursor_long(
-      [self = thread, range = Range{first, last}](HistoryCursor&, Symbolizer& symbols) {
-        return CallHistory::make(self->made(), symbols, range);
+Calls make_calls(std::shared_ptr<ThreadHistory> thread, std::int64_t first, std::int64_t last) {
+  Result<CallHistory> made =
+      thread->with_cursor_long([self = thread, first, last](HistoryCursor&, Symbolizer& symbols) {
+        return CallHistory::make(self->made(), symbols, self->numbers_of(first, last));
       });
   return {std::move(thread), unwrap(std::move(made))};
 }
 
-// In the order of the fields of tailtrace.Call.
+// In the order of the fields of tailtrace.Call; items by position.
 py::tuple fields_of(const Calls& calls, std::uint64_t number) {
   CallSegment segment = calls.calls.at(number);
   py::object function = py::none(), module = py::none();
@@ -34,9 +35,11 @@ py::tuple fields_of(const Calls& calls, std::uint64_t number) {
     if (!segment.function->name.empty()) function = to_str(segment.function->name);
     if (!segment.function->module.empty()) module = to_str(segment.function->module);
   }
-  return py::make_tuple(segment.number, function, module, segment.level, segment.items.first,
-                        segment.items.last, segment.caller, segment.earlier, segment.later,
-                        segment.tail_called, segment.function == nullptr);
+  const ThreadHistory& thread = *calls.thread;
+  return py::make_tuple(segment.number, function, module, segment.level,
+                        thread.position_of(segment.items.first),
+                        thread.position_of(segment.items.last), segment.caller, segment.earlier,
+                        segment.later, segment.tail_called, segment.function == nullptr);
 }
 
 py::str listing(const Calls& calls, std::uint64_t first, std::uint64_t last, bool from_newest) {
@@ -49,11 +52,22 @@ py::str listing(const Calls& calls, std::uint64_t first, std::uint64_t last, boo
   return to_str(text);
 }
 
-// One JSON object a line for each.
+// The same for whole lists of calls, made of the newest items on until there are so many.
+Calls make_newest_calls(std::shared_ptr<ThreadHistory> thread, std::uint64_t count) {
+  Result<CallHistory> made =
+      thread->with_cursor_long([self = thread, count](HistoryCursor&, Symbolizer& symbols) {
+        return newest_calls(self->made(), symbols,
+                            [count](std::uint64_t segments) { return segments > count; });
+      });
+  return {std::move(thread), unwrap(std::move(made))};
+}
+
+// One JSON object a line for each; all they name is counted from the newest.
 py::str json_lines(const Calls& calls, std::uint64_t first, std::uint64_t last) {
   std::string text = calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
     return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
-      list_calls_json(calls.thread->made(), calls.calls, symbols, {first, last}, sink);
+      list_calls_json(calls.thread->made(), calls.calls, symbols, {first, last}, sink,
+                      JsonNumbers::kFromNewest);
     });
   });
   return to_str(text);
@@ -65,10 +79,14 @@ void bind_calls(py::module_& module) {
   py::class_<Calls>(module, "Calls")
       .def_property_readonly("size", [](const Calls& c) { return c.calls.size(); })
       .def("fields", &fields_of)
-      .def("holding", [](const Calls& c, std::uint64_t item) { return c.calls.holding(item); })
+      .def("holding",
+           [](const Calls& c, std::int64_t position) {
+             return c.calls.holding(c.thread->number_of(position));
+           })
       .def("listing", &listing)
       .def("json_lines", &json_lines);
   module.def("make_calls", &make_calls);
+  module.def("make_newest_calls", &make_newest_calls);
 }
 
 }  // namespace tailtrace::python

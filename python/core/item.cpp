@@ -48,16 +48,20 @@ py::object known_or_none(Address address) {
   return py::int_(address.value);
 }
 
-py::object get_number(PyObject* self) { return py::int_(item_of(self).number); }
-
-py::object get_position(PyObject* self) {
-  return py::int_(history_of(self).history().from_newest(item_of(self).number));
+std::int64_t position_of(PyObject* self) {
+  return static_cast<std::int64_t>(item_of(self).number - History::kNewest) - 1;
+}
+py::object get_position(PyObject* self) { return py::int_(position_of(self)); }
+py::object get_number(PyObject* self) {
+  return py::int_(static_cast<std::int64_t>(history_of(self).size()) + 1 + position_of(self));
 }
 
 py::object get_address(PyObject* self) { return known_or_none(item_of(self).address); }
 py::object get_target(PyObject* self) { return known_or_none(item_of(self).target); }
 py::object get_to(PyObject* self) { return known_or_none(item_of(self).to); }
-py::object get_record(PyObject* self) { return py::int_(item_of(self).record); }
+py::object get_record(PyObject* self) {
+  return py::int_(item_of(self).record + history_of(self).record_shift());
+}
 py::object get_time(PyObject* self) {
   if (item_of(self).time == 0) return py::none();
   return py::int_(item_of(self).time);
@@ -134,14 +138,14 @@ py::object get_gap_text(PyObject* self) { return py::str(text_of_gap(self)); }
 PyObject* repr_instruction(PyObject* self) {
   return guarded([self] {
     const Item& item = item_of(self);
-    return py::str(fmt::format("<Instruction {} {:#x} {}>", item.number, item.address.value,
+    return py::str(fmt::format("<Instruction [{}] {:#x} {}>", position_of(self), item.address.value,
                                instruction_text(self)));
   });
 }
 
 PyObject* repr_gap(PyObject* self) {
   return guarded([self] {
-    return py::str(fmt::format("<Gap {}: {}>", item_of(self).number, text_of_gap(self)));
+    return py::str(fmt::format("<Gap [{}]: {}>", position_of(self), text_of_gap(self)));
   });
 }
 
@@ -165,12 +169,13 @@ void destroy(PyObject* self) {
 
 #define TAILTRACE_GETTER(name, function, doc) \
   { name, getter<function>, nullptr, doc, nullptr }
-#define TAILTRACE_COMMON_GETTERS                                                            \
-  TAILTRACE_GETTER("number", get_number, "Counted from 1, the oldest item held."),          \
-      TAILTRACE_GETTER("position", get_position, "Counted back from -1, the newest item."), \
-      TAILTRACE_GETTER("record", get_record,                                                \
-                       "Position of the branch record that ends its straight run."),        \
-      TAILTRACE_GETTER("time", get_time,                                                    \
+#define TAILTRACE_COMMON_GETTERS                                                                  \
+  TAILTRACE_GETTER("number", get_number,                                                          \
+                   "Counted from 1, the oldest item held. Asking for it counts them all, once."), \
+      TAILTRACE_GETTER("position", get_position, "Counted back from -1, the newest item."),       \
+      TAILTRACE_GETTER("record", get_record,                                                      \
+                       "Position of the branch record that ends its straight run."),              \
+      TAILTRACE_GETTER("time", get_time,                                                          \
                        "Last time known before it, in the thread's clock units, or None.")
 
 PyGetSetDef instruction_getters[] = {

@@ -15,10 +15,10 @@ namespace tailtrace::python {
 
 // What an item's object holds.
 struct Item {
-  std::uint64_t number = 0;
-  Address address;  // 0: not known, of gaps only
-  Address target;   // of direct branches, else 0
-  Address to;       // where control went; 0 when it fell through or that is not known
+  std::uint64_t number = 0;  // History::kNewest is the newest
+  Address address;           // 0: not known, of gaps only
+  Address target;            // of direct branches, else 0
+  Address to;                // where control went; 0 when it fell through or that is not known
   std::uint64_t record = 0;
   std::uint64_t time = 0;
   std::uint64_t lost = 0;  // of gaps, as `reason` and `lost_more` are

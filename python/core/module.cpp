@@ -47,57 +47,75 @@ ThreadHistories open_path(const std::string& path,
   return threads;
 }
 
-py::object item_at(py::object self, std::uint64_t number) {
+// None where there is no such item.
+py::object item_at(py::object self, std::int64_t position) {
   auto& thread = py::cast<ThreadHistory&>(self);
-  Item item = thread.with_cursor([number](HistoryCursor& cursor, Symbolizer&) {
-    cursor.seek(number);
-    return Item::of(cursor.item());
-  });
-  return make_item(item, self);
+  std::optional<Item> item = thread.with_cursor(
+      [&thread, position](HistoryCursor& cursor, Symbolizer&) -> std::optional<Item> {
+        cursor.seek(thread.number_of(position));
+        if (!cursor.valid()) return std::nullopt;
+        return Item::of(cursor.item());
+      });
+  return item ? make_item(*item, self) : py::none();
 }
 
-py::str listing(ThreadHistory& thread, std::uint64_t first, std::uint64_t last, bool from_newest,
+bool holds(ThreadHistory& thread, std::int64_t position) {
+  thread.history();
+  return interruptible([self = thread.shared_from_this(), position] {
+    return position < 0 && self->made().holds(self->number_of(position));
+  });
+}
+
+py::str listing(ThreadHistory& thread, std::int64_t first, std::int64_t last, bool from_newest,
                 bool lines, bool addresses, bool bytes, bool fold) {
-  ListingOptions options{from_newest, lines, addresses, bytes, fold};
+  ListingOptions options;
+  options.from_newest = from_newest;
+  options.lines = lines;
+  options.addresses = addresses;
+  options.bytes = bytes;
+  options.fold = fold;
+  if (!from_newest) thread.size();
   std::string text = thread.with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
-    return instructions_text(thread.made(), symbols, {first, last}, options, kMaxListing_bytes);
+    return instructions_text(thread.made(), symbols, thread.numbers_of(first, last), options,
+                             kMaxListing_bytes);
   });
   return to_str(text);
 }
 
 // The items of a stretch as the debuggers' scripts have them: one JSON object a line.
-py::str json_lines(ThreadHistory& thread, std::uint64_t first, std::uint64_t last) {
+py::str json_lines(ThreadHistory& thread, std::int64_t first, std::int64_t last) {
   std::string text = thread.with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
     return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
-      list_instructions_json(thread.made(), symbols, {first, last}, sink);
+      list_instructions_json(thread.made(), symbols, thread.numbers_of(first, last), sink,
+                             JsonNumbers::kFromNewest);
     });
   });
   return to_str(text);
 }
 
 // (first, last, rounds, head, back) of each.
-py::list loops(ThreadHistory& thread, std::uint64_t first, std::uint64_t last,
+py::list loops(ThreadHistory& thread, std::int64_t first, std::int64_t last,
                std::uint64_t min_rounds) {
   thread.history();
   std::vector<Loop> found =
-      interruptible([self = thread.shared_from_this(), range = Range{first, last}, min_rounds] {
-        return find_loops(self->made(), range, min_rounds);
+      interruptible([self = thread.shared_from_this(), first, last, min_rounds] {
+        return find_loops(self->made(), self->numbers_of(first, last), min_rounds);
       });
   py::list list;
   for (const Loop& loop : found)
-    list.append(py::make_tuple(loop.items.first, loop.items.last, loop.rounds, loop.head.value,
+    list.append(py::make_tuple(thread.position_of(loop.items.first),
+                               thread.position_of(loop.items.last), loop.rounds, loop.head.value,
                                loop.back.value));
   return list;
 }
 
 // (address, times, transfers, whether it is a conditional branch) of each.
-py::list counts(ThreadHistory& thread, std::uint64_t first, std::uint64_t last, std::uint64_t begin,
+py::list counts(ThreadHistory& thread, std::int64_t first, std::int64_t last, std::uint64_t begin,
                 std::uint64_t end) {
   thread.history();
-  auto found =
-      interruptible([self = thread.shared_from_this(), range = Range{first, last}, begin, end] {
-        return count_executions(self->made(), range, {begin}, {end});
-      });
+  auto found = interruptible([self = thread.shared_from_this(), first, last, begin, end] {
+    return count_executions(self->made(), self->numbers_of(first, last), {begin}, {end});
+  });
   py::list list;
   for (const auto& [address, count] : found)
     list.append(py::make_tuple(address.value, count.times, count.transfers,
@@ -129,8 +147,19 @@ void bind_history(py::module_& module) {
       .def_property_readonly("engine", [](ThreadHistory& h) { return h.source().engine; })
       .def_property_readonly("live", [](ThreadHistory& h) { return h.source().live; })
       .def_property_readonly("closed", &ThreadHistory::closed)
-      .def_property_readonly("size", [](ThreadHistory& h) { return h.history().size(); })
-      .def_property_readonly("gaps", [](ThreadHistory& h) { return h.history().gaps(); })
+      .def_property_readonly("size", &ThreadHistory::size)
+      .def_property_readonly("gaps",
+                             [](ThreadHistory& h) {
+                               h.size();
+                               return h.made().gaps();
+                             })
+      .def_property_readonly("index_bytes",
+                             [](ThreadHistory& h) { return h.history().index_size_bytes(); })
+      .def_property_readonly("is_long",
+                             [](ThreadHistory& h) {
+                               h.history();
+                               return h.is_long();
+                             })
       .def_property_readonly("complete", [](ThreadHistory& h) { return h.history().complete(); })
       .def_property_readonly("stop", &stop_of)
       .def_property_readonly("first_record",
@@ -141,6 +170,7 @@ void bind_history(py::module_& module) {
              return Buffer(span.owner, span.records, kRecordFormat);
            })
       .def("at", &item_at)
+      .def("holds", &holds)
       .def("listing", &listing)
       .def("json_lines", &json_lines)
       .def("loops", &loops)

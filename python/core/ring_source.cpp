@@ -60,6 +60,19 @@ std::shared_ptr<const ThreadSnapshot> snapshot_of(const Ring& ring,
   return snapshot;
 }
 
+// Of a ring that nobody writes any more.
+Result<OpenedThread> content_in_place(const Ring& ring, const std::string& path,
+                                      std::shared_ptr<const CodeImage> image) {
+  Result<RecordSpan> span = view_ring(ring, path, closing_record(ring));
+  if (!span) return fail(std::move(span.error()));
+  ThreadFrame frame;
+  frame.thread = ring.thread();
+  frame.code = std::move(image);
+  frame.first = span->first;
+  frame.complete = span->first.value == 0;
+  return records_in_place(std::move(frame), span->owner, span->records);
+}
+
 }  // namespace
 
 // A killed writer leaves the state of a running one behind.
@@ -83,7 +96,8 @@ Result<std::vector<ThreadSource>> open_ring(const std::string& path, const Given
   ThreadSource source;
   source.thread = ring->thread();
   source.live = is_live(*ring);
-  source.content = [ring, image = *image]() -> Result<OpenedThread> {
+  source.content = [ring, path, image = *image]() -> Result<OpenedThread> {
+    if (!is_live(*ring)) return content_in_place(*ring, path, image);
     return opened_thread({snapshot_of(*ring, image), {}, {}});
   };
   source.records = [ring, path]() { return records_of(*ring, path); };

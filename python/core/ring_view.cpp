@@ -13,7 +13,8 @@ static_assert(kRingHeaderSize_bytes % kPage_bytes == 0);
 // Two adjacent maps of one stretch of a file.
 class DoubleMap {
  public:
-  explicit DoubleMap(std::size_t size_bytes) : size_(size_bytes) {}
+  // What is written to a map of its own is in no file.
+  DoubleMap(std::size_t size_bytes, bool is_own) : size_(size_bytes), is_own_(is_own) {}
   DoubleMap(const DoubleMap&) = delete;
   DoubleMap& operator=(const DoubleMap&) = delete;
   ~DoubleMap() {
@@ -27,29 +28,35 @@ class DoubleMap {
     return data_ != MAP_FAILED && map_at(data_, fd, offset) &&
            map_at(static_cast<char*>(data_) + size_, fd, offset);
   }
-  const BranchRecord* records() const { return static_cast<const BranchRecord*>(data_); }
+  // Of twice as many slots as the ring has. REQUIRES: nothing is written unless the map is its own.
+  BranchRecord* records() const { return static_cast<BranchRecord*>(data_); }
 
  private:
   bool map_at(void* address, int fd, off_t offset) const {
-    return ::mmap(address, size_, PROT_READ, MAP_SHARED | MAP_FIXED, fd, offset) != MAP_FAILED;
+    int access = is_own_ ? PROT_READ | PROT_WRITE : PROT_READ;
+    int flags = is_own_ ? MAP_PRIVATE | MAP_NORESERVE : MAP_SHARED;
+    return ::mmap(address, size_, access, flags | MAP_FIXED, fd, offset) != MAP_FAILED;
   }
 
   std::size_t size_;
+  bool is_own_;
   void* data_ = MAP_FAILED;
 };
 
 }  // namespace
 
-RecordSpan copy_ring(const Ring& ring) {
+RecordSpan copy_ring(const Ring& ring, const std::optional<BranchRecord>& closing) {
   RecordRange range = ring.newest(kRingMaxRecords);
+  if (closing) range.records.push_back(*closing);
   auto owner = std::make_shared<const std::vector<BranchRecord>>(std::move(range.records));
   return {owner, *owner, range.first};
 }
 
-Result<RecordSpan> view_ring(const Ring& ring, const std::string& path) {
+Result<RecordSpan> view_ring(const Ring& ring, const std::string& path,
+                             const std::optional<BranchRecord>& closing) {
   std::uint64_t capacity = ring.header().capacity;
   std::size_t size_bytes = capacity * sizeof(BranchRecord);
-  if (size_bytes % kPage_bytes != 0) return copy_ring(ring);
+  if (size_bytes % kPage_bytes != 0) return copy_ring(ring, closing);
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail(system_error("cannot open " + path));
   struct stat info;
@@ -57,12 +64,14 @@ Result<RecordSpan> view_ring(const Ring& ring, const std::string& path) {
   // Another file may have taken the name since: memory behind a file's end is no memory.
   if (static_cast<std::uint64_t>(info.st_size) < kRingHeaderSize_bytes + size_bytes)
     return fail(ErrorCode::kGone, "cannot map " + path, "it was replaced while it was opened");
-  auto map = std::make_shared<DoubleMap>(size_bytes);
+  auto map = std::make_shared<DoubleMap>(size_bytes, closing.has_value());
   if (!map->map(fd.get(), kRingHeaderSize_bytes)) return fail(system_error("cannot map " + path));
   Position first = ring.oldest();
-  std::span<const BranchRecord> records(map->records() + (first.value & (capacity - 1)),
-                                        ring.head().value - first.value);
-  return RecordSpan{map, records, first};
+  BranchRecord* begin = map->records() + (first.value & (capacity - 1));
+  std::size_t count = ring.head().value - first.value;
+  // A ring is never full: the slot at its head holds nothing.
+  if (closing) begin[count++] = *closing;
+  return RecordSpan{map, std::span<const BranchRecord>(begin, count), first};
 }
 
 }  // namespace tailtrace::python

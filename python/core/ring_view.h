@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,10 +24,12 @@ struct RecordSpan {
 };
 
 // A copy of what the ring holds now, whoever writes it.
-RecordSpan copy_ring(const Ring& ring);
+RecordSpan copy_ring(const Ring& ring, const std::optional<BranchRecord>& closing = {});
 
 // The records that `ring`, opened from `path`, holds. Rings of less than a page, which cannot be
-// mapped twice, are copied. REQUIRES: the writer is done. Errors: kSystem.
-Result<RecordSpan> view_ring(const Ring& ring, const std::string& path);
+// mapped twice, are copied. With a record that closes them there is one more, in this view alone.
+// REQUIRES: the writer is done. Errors: kSystem.
+Result<RecordSpan> view_ring(const Ring& ring, const std::string& path,
+                             const std::optional<BranchRecord>& closing = {});
 
 }  // namespace tailtrace::python

@@ -2,11 +2,15 @@
 
 #include <pybind11/stl.h>
 
-#include <unordered_map>
+#include <algorithm>
+#include <mutex>
 #include <vector>
 
-#include "decoder/history/location.h"
-#include "python/core/walk.h"
+#include "decoder/history/diff.h"
+#include "decoder/history/find.h"
+#include "decoder/history/why_listing.h"
+#include "python/core/errors.h"
+#include "python/core/thread_history.h"
 
 namespace tailtrace::python {
 
@@ -14,81 +18,158 @@ namespace py = pybind11;
 
 namespace {
 
-// What is looked for: all that is given must hold.
-struct Wanted {
-  std::optional<std::uint64_t> address;
-  std::optional<std::string> function;  // its whole name, for people or for the linker
-  std::optional<std::string> file;      // a path or the end of one
-  std::optional<unsigned> line;
-  std::optional<std::string> kind;  // as Instruction.kind has it
-};
+// Ctrl-C is answered, and progress told, between two pieces.
+constexpr std::uint64_t kPiece_items = 1 << 21;
 
-// Asks for the names of an address once.
-class Places {
+// Positions of the items from `first` to `last` that match, `limit` at most.
+class Search {
  public:
-  Places(ThreadHistory& thread, const Wanted& wanted) : thread_(thread), wanted_(wanted) {}
+  Search(ThreadHistory& thread, Wanted wanted, std::uint64_t limit)
+      : thread_(thread), wanted_(std::move(wanted)), limit_(limit) {}
 
-  bool match(Address address) {
-    if (wanted_.address && address.value != *wanted_.address) return false;
-    if (!wanted_.function && !wanted_.file) return true;
-    auto known = known_.find(address.value);
-    if (known != known_.end()) return known->second;
-    bool found = thread_.with_symbols([&](Symbolizer& symbols) { return look(symbols, address); });
-    known_.emplace(address.value, found);
-    return found;
+  // REQUIRES: the interpreter's lock is held.
+  std::vector<std::int64_t> run(Range range, Order order) {
+    thread_.history();
+    py::gil_scoped_release release;
+    Progress progress("search", range.size());
+    for (std::uint64_t done = 0; range.size() != 0 && found_.size() < limit_;) {
+      Range piece = range;
+      std::uint64_t size = std::min(range.size(), kPiece_items);
+      if (order == Order::kNewestFirst) {
+        piece.first = range.last - size + 1;
+        range.last = piece.first - 1;
+      } else {
+        piece.last = range.first + size - 1;
+        range.first = piece.last + 1;
+      }
+      look(piece, order);
+      progress.look(done += size);
+    }
+    progress.finish();
+    return std::move(found_);
   }
 
  private:
-  bool look(Symbolizer& symbols, Address address) const {
-    if (wanted_.function && !has_name(symbols.function_at(address), *wanted_.function))
-      return false;
-    if (!wanted_.file) return true;
-    std::optional<SourceLine> line = symbols.line_at(address);
-    return line && ends_path(line->file, *wanted_.file) &&
-           (!wanted_.line || line->line == *wanted_.line);
+  void look(Range piece, Order order) {
+    thread_.with_symbols([&](Symbolizer& symbols) {
+      find_items(thread_.made(), symbols, piece, wanted_, order, [&](std::uint64_t number) {
+        found_.push_back(thread_.position_of(number));
+        return found_.size() < limit_;
+      });
+      return 0;
+    });
   }
 
   ThreadHistory& thread_;
-  const Wanted& wanted_;
-  std::unordered_map<std::uint64_t, bool> known_;
+  const Wanted wanted_;
+  const std::uint64_t limit_;
+  std::vector<std::int64_t> found_;
 };
 
-std::vector<std::uint64_t> search(ThreadHistory& thread, const Stretch& stretch,
-                                  const Wanted& wanted, std::uint64_t limit) {
-  const History& history = thread.history();
-  std::vector<std::uint64_t> numbers;
-  py::gil_scoped_release release;
-  HistoryCursor cursor(history);
-  Places places(thread, wanted);
-  Progress progress("search", stretch.count);
-  for (std::uint64_t i = 0; i < stretch.count && numbers.size() < limit; ++i) {
-    progress.at(i);
-    cursor.seek(stretch.at(i));
-    const HistoryItem& item = cursor.item();
-    if (item.is_gap) continue;
-    if (wanted.kind && *wanted.kind != class_name(item.instruction.kind)) continue;
-    if (places.match(item.instruction.address)) numbers.push_back(item.number);
+std::vector<std::int64_t> search(ThreadHistory& thread, std::int64_t first, std::int64_t last,
+                                 bool newest_first, std::optional<std::string> location,
+                                 std::optional<std::string> function, bool entries,
+                                 std::optional<std::string> kind,
+                                 std::optional<std::uint64_t> since,
+                                 std::optional<std::uint64_t> until, std::uint64_t limit) {
+  Wanted wanted;
+  if (location) wanted.location = unwrap(parse_location(*location));
+  if (function) wanted.location.emplace().name = std::move(*function);
+  wanted.entries = entries;
+  if (kind) wanted.kind = unwrap(parse_item_kind(*kind));
+  wanted.since = since.value_or(wanted.since);
+  wanted.until = until.value_or(wanted.until);
+  thread.history();
+  Search search(thread, std::move(wanted), limit);
+  return search.run(thread.numbers_of(first, last),
+                    newest_first ? Order::kNewestFirst : Order::kOldestFirst);
+}
+
+// (position, address, to, what it did) of a decision.
+py::tuple decision_tuple(const ThreadHistory& thread, const Decision& decision) {
+  py::object event = py::none();
+  if (decision.event) event = py::str(std::string(kind_name(decision.event->kind)));
+  py::object taken = py::none();
+  if (decision.kind == InstructionClass::kConditional) taken = py::bool_(decision.taken);
+  return py::make_tuple(thread.position_of(decision.item), decision.address.value,
+                        decision.to.value, taken, event);
+}
+
+// ([(times, [decision, ...]), ...], "begin" | "gap" | "limit")
+py::tuple reasons(ThreadHistory& thread, std::int64_t position, std::size_t limit) {
+  Result<Reasons> found = thread.with_cursor_long(
+      [self = thread.shared_from_this(), position](HistoryCursor&, Symbolizer& symbols) {
+        return find_reasons(self->made(), symbols, self->number_of(position), kMaxReasons);
+      });
+  Reasons made = unwrap(std::move(found));
+  ToldReasons told(made, limit);
+  py::list list;
+  for (const FoldedDecisions& group : told.groups()) {
+    py::list decisions;
+    for (std::size_t i = 0; i < group.count; ++i)
+      decisions.append(decision_tuple(thread, told.decision(group, i)));
+    list.append(py::make_tuple(group.times, decisions));
   }
-  progress.finish();
-  return numbers;
+  return py::make_tuple(list, std::string(told.end_word()));
+}
+
+py::object positions(const ThreadHistory& thread, Range range) {
+  if (range.size() == 0) return py::none();
+  return py::make_tuple(thread.position_of(range.first), thread.position_of(range.last));
+}
+
+py::object fork(const ThreadHistory& thread, std::uint64_t item) {
+  if (item == 0) return py::none();
+  return py::int_(thread.position_of(item));
+}
+
+// Names of both are looked up at the same time, in whatever order two threads compare them.
+Result<HistoryDiff> compare(ThreadHistory& here, ThreadHistory& there, const std::string& module,
+                            std::size_t limit) {
+  auto whole = [](const ThreadHistory& thread) {
+    return Range{thread.made().oldest(), thread.made().newest()};
+  };
+  auto ask = [&](Symbolizer& ours, Symbolizer& theirs) {
+    return diff_histories({here.made(), ours, whole(here), module},
+                          {there.made(), theirs, whole(there), module}, limit);
+  };
+  if (&here == &there)
+    return here.with_symbols([&](Symbolizer& symbols) { return ask(symbols, symbols); });
+  bool ordered = std::less<>()(&here, &there);
+  ThreadHistory& outer = ordered ? here : there;
+  ThreadHistory& inner = ordered ? there : here;
+  return outer.with_symbols([&](Symbolizer& first) {
+    return inner.with_symbols(
+        [&](Symbolizer& second) { return ordered ? ask(first, second) : ask(second, first); });
+  });
+}
+
+// ([(is path, function, here, there, fork here, fork there), ...], whether there are more)
+py::tuple diff(ThreadHistory& here, ThreadHistory& there, const std::string& module,
+               std::size_t limit) {
+  here.size();
+  there.size();
+  HistoryDiff found =
+      unwrap(interruptible([ours = here.shared_from_this(), theirs = there.shared_from_this(),
+                            module, limit] { return compare(*ours, *theirs, module, limit); }));
+  py::list list;
+  for (const Divergence& one : found.divergences) {
+    py::object function = py::none();
+    if (!one.function.empty()) function = to_str(one.function);
+    list.append(py::make_tuple(one.what == Divergence::What::kPath, function,
+                               positions(here, one.here), positions(there, one.there),
+                               fork(here, one.fork_here), fork(there, one.fork_there)));
+  }
+  return py::make_tuple(list, found.more);
 }
 
 }  // namespace
 
 void bind_search(py::module_& module) {
-  module.def("is_entry", [](ThreadHistory& thread, std::uint64_t address) {
-    return thread.with_cursor([address](HistoryCursor&, Symbolizer& symbols) {
-      return symbols.function_at({address}).entry.value == address;
-    });
-  });
-  module.def("search",
-             [](ThreadHistory& thread, std::uint64_t first, std::uint64_t count, std::int64_t step,
-                std::optional<std::uint64_t> address, std::optional<std::string> function,
-                std::optional<std::string> file, std::optional<unsigned> line,
-                std::optional<std::string> kind, std::uint64_t limit) {
-               Wanted wanted{address, std::move(function), std::move(file), line, std::move(kind)};
-               return search(thread, Stretch{first, count, step}, wanted, limit);
-             });
+  module.def("search", &search);
+  module.def("reasons", &reasons);
+  module.def("diff", &diff);
+  module.def("item_kinds", &item_kind_words);
 }
 
 }  // namespace tailtrace::python

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "decoder/history/long_history.h"
 #include "python/core/errors.h"
 
 namespace tailtrace::python {
@@ -20,11 +21,11 @@ void ThreadHistory::refuse_closed() const {
 const RecordSpan& ThreadHistory::records() {
   refuse_closed();
   if (!source_.records) {
-    history();
+    size();
+    py::gil_scoped_release release;
     std::lock_guard lock(make_mutex_);
-    const std::shared_ptr<const History>& owner = *made_.get().history;
     if (!records_) {
-      auto all = std::make_shared<const ThreadSnapshot>(owner->snapshot());
+      auto all = std::make_shared<const ThreadSnapshot>(made_.get().history.value()->snapshot());
       records_ = std::make_shared<RecordSpan>(RecordSpan{all, all->records, all->first});
     }
     return *records_;
@@ -52,9 +53,11 @@ const History& ThreadHistory::history() {
     if (!made_.valid()) {
       std::packaged_task<Made()> task([content = source_.content] {
         Result<OpenedThread> held = content();
-        if (!held) return Made{fail(std::move(held.error())), {}};
-        return Made{std::make_shared<const History>(held->frame, held->source, HistorySettings{}),
-                    std::move(held->maps)};
+        if (!held) return Made{fail(std::move(held.error())), {}, false};
+        HistorySettings settings;
+        settings.numbers = HistorySettings::Numbers::kFromNewest;
+        return Made{std::make_shared<const History>(held->frame, held->source, settings),
+                    std::move(held->maps), tailtrace::is_long(*held->source)};
       });
       made_ = task.get_future().share();
       std::thread(std::move(task)).detach();
@@ -64,6 +67,22 @@ const History& ThreadHistory::history() {
   wait_for(made);
   if (!made.get().history) raise(made.get().history.error());
   return **made.get().history;
+}
+
+std::uint64_t ThreadHistory::size() {
+  const History& all = history();
+  if (!counted_) {
+    interruptible([self = shared_from_this()] { return self->made().size(); });
+    counted_ = true;
+  }
+  return all.size();
+}
+
+std::uint64_t ThreadHistory::record_shift() {
+  const History& all = history();
+  if (all.record_end().value != History::kNewest) return 0;
+  size();
+  return all.frame().first.value + all.record_count() - History::kNewest;
 }
 
 }  // namespace tailtrace::python

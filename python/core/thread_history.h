@@ -1,5 +1,7 @@
 // ThreadHistory: what Python calls a History. One thread of a trace, each part of it made when it
-// is first asked for: records, snapshot, history.
+// is first asked for: records, history, how many items there are.
+//
+// Python names items by position, back from -1, the newest: these are known without counting.
 //
 // Threading: any number of Python threads. Long work is done without the interpreter's lock, and
 // the object's own lock is never held while that one is waited for.
@@ -15,6 +17,7 @@
 #include <thread>
 
 #include "decoder/history/history.h"
+#include "decoder/history/range.h"
 #include "decoder/symbols/process_symbols.h"
 #include "python/core/progress.h"
 #include "python/core/source.h"
@@ -57,8 +60,26 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   // What history() has returned before. REQUIRES: it has.
   const History& made() const { return **made_.get().history; }
 
+  // How many items there are. The first time this looks at all of them. As history() otherwise.
+  std::uint64_t size();
+
+  // An item's number in made(), and back. REQUIRES: history() was called.
+  std::uint64_t number_of(std::int64_t position) const {
+    return made().newest() + 1 + static_cast<std::uint64_t>(position);
+  }
+  Range numbers_of(std::int64_t first, std::int64_t last) const {
+    return {number_of(first), number_of(last)};
+  }
+  std::int64_t position_of(std::uint64_t number) const { return made().from_newest(number); }
+  // What is added to the position of a record as made() has it: positions that begin at the newest
+  // are not for users. May count, as size() does.
+  std::uint64_t record_shift();
+
   // What was mapped where, as /proc/PID/maps has it. REQUIRES: history() was called.
   const std::string& maps() const { return made_.get().maps; }
+
+  // Whether it takes a while to count it (long_history.h). REQUIRES: history() was called.
+  bool is_long() const { return made_.get().is_long; }
 
   // From now on all calls fail; buffers that were handed out stay good.
   void close() { closed_ = true; }
@@ -92,6 +113,7 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   struct Made {
     Result<std::shared_ptr<const History>> history;
     std::string maps;
+    bool is_long = false;
   };
   template <class Use>
   auto locked(Use use) {
@@ -107,9 +129,10 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   ThreadSource source_;
   std::atomic<bool> closed_ = false;
 
-  std::mutex make_mutex_;  // guards the two that follow
+  std::mutex make_mutex_;  // guards records_ and made_
   std::shared_ptr<const RecordSpan> records_;
   std::shared_future<Made> made_;
+  std::atomic<bool> counted_ = false;
 
   std::mutex cursor_mutex_;  // guards the two that follow
   std::unique_ptr<HistoryCursor> cursor_;

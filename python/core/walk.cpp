@@ -12,23 +12,25 @@ namespace {
 
 // One array per field of the items.
 struct Columns {
-  std::vector<std::uint64_t> number, address, to, record, time;
+  std::vector<std::uint64_t> address, to, record, time;
+  std::vector<std::int64_t> position;
   std::vector<std::uint8_t> size, kind, branch, gap;
   std::vector<std::int8_t> taken;
 
   explicit Columns(std::uint64_t expected) {
     // What is asked for may be more than there is memory for: the rest is taken as it comes.
     std::uint64_t count = std::min<std::uint64_t>(expected, 1 << 24);
-    for (auto* column : {&number, &address, &to, &record, &time}) column->reserve(count);
+    for (auto* column : {&address, &to, &record, &time}) column->reserve(count);
+    position.reserve(count);
     for (auto* column : {&size, &kind, &branch, &gap}) column->reserve(count);
     taken.reserve(count);
   }
 
-  void add(const Item& item) {
-    number.push_back(item.number);
+  void add(const Item& item, std::uint64_t record_shift) {
+    position.push_back(static_cast<std::int64_t>(item.number - History::kNewest) - 1);
     address.push_back(item.address.value);
     to.push_back(item.to.value);
-    record.push_back(item.record);
+    record.push_back(item.record + record_shift);
     time.push_back(item.time);
     size.push_back(item.size_bytes);
     kind.push_back(static_cast<std::uint8_t>(item.kind));
@@ -41,7 +43,7 @@ struct Columns {
 
   py::dict to_dict() && {
     py::dict dict;
-    dict["number"] = own_buffer(std::move(number), "Q");
+    dict["position"] = own_buffer(std::move(position), "q");
     dict["address"] = own_buffer(std::move(address), "Q");
     dict["size"] = own_buffer(std::move(size), "B");
     dict["kind"] = own_buffer(std::move(kind), "B");
@@ -57,6 +59,7 @@ struct Columns {
 
 py::dict item_columns(ThreadHistory& thread, Stretch stretch) {
   const History& history = thread.history();
+  const std::uint64_t record_shift = thread.record_shift();
   Columns columns(stretch.count);
   {
     py::gil_scoped_release release;
@@ -64,8 +67,8 @@ py::dict item_columns(ThreadHistory& thread, Stretch stretch) {
     Progress progress("columns", stretch.count);
     for (std::uint64_t i = 0; i < stretch.count; ++i) {
       progress.at(i);
-      cursor.seek(stretch.at(i));
-      columns.add(Item::of(cursor.item()));
+      cursor.seek(stretch.number(i));
+      columns.add(Item::of(cursor.item()), record_shift);
     }
     progress.finish();
   }
@@ -118,7 +121,7 @@ PyObject* iterator_next(PyObject* self) {
 }
 
 PyObject* iterator_left(PyObject* self, PyObject*) {
-  return PyLong_FromUnsignedLongLong(reinterpret_cast<IteratorObject*>(self)->walker->left());
+  return PyLong_FromUnsignedLongLong(reinterpret_cast<IteratorObject*>(self)->walker->left_hint());
 }
 
 void iterator_destroy(PyObject* self) {
@@ -170,7 +173,11 @@ void Walker::fill() {
   {
     py::gil_scoped_release release;
     for (std::uint64_t i = done_; i < end; ++i) {
-      cursor_.seek(stretch_.at(i));
+      cursor_.seek(stretch_.number(i));
+      if (!cursor_.valid()) {
+        stretch_.count = i;
+        break;
+      }
       batch_.push_back(Item::of(cursor_.item()));
     }
   }
@@ -181,6 +188,7 @@ py::object Walker::next() {
   if (busy_) throw py::value_error("another thread is using this iterator");
   if (left() == 0) return {};
   if (at_ == batch_.size()) fill();
+  if (at_ == batch_.size()) return {};
   ++done_;
   return make_item(batch_[at_++], object_);
 }
@@ -189,10 +197,10 @@ void bind_walk(py::module_& module) {
   g_iterator_type = make_iterator_type();
   module.add_object("ItemIterator", reinterpret_cast<PyObject*>(g_iterator_type));
   module.def("iterate",
-             [](py::object history, std::uint64_t first, std::uint64_t count, std::int64_t step) {
+             [](py::object history, std::int64_t first, std::uint64_t count, std::int64_t step) {
                return make_iterator(std::move(history), Stretch{first, count, step});
              });
-  module.def("item_columns", [](ThreadHistory& history, std::uint64_t first, std::uint64_t count,
+  module.def("item_columns", [](ThreadHistory& history, std::int64_t first, std::uint64_t count,
                                 std::int64_t step) {
     return item_columns(history, Stretch{first, count, step});
   });

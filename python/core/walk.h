@@ -12,14 +12,19 @@
 
 namespace tailtrace::python {
 
-// Numbers first, first + step, ... `count` of them, as a slice of a history has them.
-// REQUIRES: all of them are numbers of its items.
+// Positions first, first + step, ... `count` of them, as a slice of a history has them.
 struct Stretch {
-  std::uint64_t first = 1;
+  static constexpr std::uint64_t kToTheEnd = ~0ull;  // as many as there are
+
+  std::int64_t first = -1;
   std::uint64_t count = 0;
   std::int64_t step = 1;
 
-  std::uint64_t at(std::uint64_t i) const { return first + i * static_cast<std::uint64_t>(step); }
+  // The number that History::kNewest and its like have.
+  std::uint64_t number(std::uint64_t i) const {
+    return History::kNewest + 1 + static_cast<std::uint64_t>(first) +
+           i * static_cast<std::uint64_t>(step);
+  }
 };
 
 // Hands out the items of a stretch, one by one.
@@ -30,6 +35,8 @@ class Walker {
   // The next item's object; null behind the last one.
   pybind11::object next();
   std::uint64_t left() const { return stretch_.count - done_; }
+  // How many are left, as far as that is known without looking; else 0.
+  std::uint64_t left_hint() const { return stretch_.count == Stretch::kToTheEnd ? 0 : left(); }
 
  private:
   // Large enough to make its overhead nothing, small enough to stay in the processor's cache.

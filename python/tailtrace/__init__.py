@@ -15,18 +15,20 @@ from .cursor import Cursor
 from .diff import Change, Diff
 from .errors import (BadInputError, Error, GapsError, GoneError, NegativeError, NoEngineError,
                      NotPermittedError, PositionError, SystemCallError, UsageError)
-from .history import Count, History, Loop, View
+from .history import History
 from .kinds import RecordFlag, RecordKind
 from .lines import Line
 from .progress import set_progress
 from .trace import Attached, Trace, attach, open, record
+from .view import Count, Loop, View
+from .why import Decision, Reason, Why
 
 __version__ = _core.version
 
 __all__ = [
-    "attach", "Attached", "BadInputError", "Call", "Calls", "Change", "Columns", "Count", "Cursor",
-    "Diff", "Error", "Gap", "GapsError", "GoneError", "History", "Instruction", "Line", "Loop",
-    "NegativeError", "NoEngineError", "NotPermittedError", "open", "PositionError", "record",
-    "RECORD_STRUCT", "RecordFlag", "RecordKind", "set_progress", "SystemCallError", "Trace",
-    "UsageError", "View",
+    "attach", "Attached", "BadInputError", "Call", "Calls", "Change", "Columns", "Count",
+    "Cursor", "Decision", "Diff", "Error", "Gap", "GapsError", "GoneError", "History",
+    "Instruction", "Line", "Loop", "NegativeError", "NoEngineError", "NotPermittedError",
+    "open", "PositionError", "Reason", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind",
+    "set_progress", "SystemCallError", "Trace", "UsageError", "View", "Why",
 ]

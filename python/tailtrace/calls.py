@@ -41,6 +41,7 @@ class Calls(Sequence[Call]):
     """
 
     def __init__(self, history: "History", first: int, last: int) -> None:
+        """Of the items from one position to another."""
         self.history = history
         self._core = _core.make_calls(history._core, first, last)
 
@@ -59,20 +60,36 @@ class Calls(Sequence[Call]):
         size = len(self)
         if not -size <= index < size:
             raise PositionError(f"there is no call {index}", f"there are {size} calls")
-        return Call(*self._core.fields(index % size + 1))
+        return self._call(index % size + 1)
 
     def __iter__(self) -> Iterator[Call]:
-        return (Call(*self._core.fields(number)) for number in range(1, len(self) + 1))
+        return (self._call(number) for number in range(1, len(self) + 1))
+
+    def _call(self, number: int, before: Optional[int] = None) -> Call:
+        """With `before` 0 the items are told by their positions, which need not be counted."""
+        if before is None:
+            before = len(self.history) + 1
+        call = Call(*self._core.fields(number))
+        return call._replace(first=call.first + before, last=call.last + before)
+
+    def newest(self, count: int) -> "list[Call]":
+        """The newest of them, with positions, from -1, in the place of the numbers of items.
+
+        >>> example_calls().newest(1)[0].last
+        -1
+        """
+        size = len(self)
+        return [self._call(number, 0) for number in range(max(1, size - count + 1), size + 1)]
 
     def number(self, number: int) -> Call:
         """The call of a number, as `caller`, `earlier` and `later` have it."""
         if not 1 <= number <= len(self):
             raise PositionError(f"there is no call number {number}", f"there are {len(self)} calls")
-        return Call(*self._core.fields(number))
+        return self._call(number)
 
     def holding(self, position: int) -> Optional[Call]:
         """The call that an item of the history is of, or None."""
-        found = self._core.holding(self.history.number(position))
+        found = self._core.holding(self.history.position(position))
         return None if found is None else self.number(found)
 
     def stack(self, position: int) -> "list[Call]":

@@ -27,33 +27,33 @@ class Cursor:
     'call 0x1010'
     """
 
-    def __init__(self, history: "History", number: int) -> None:
+    def __init__(self, history: "History", position: int) -> None:
         self.history = history
-        self._number = number
+        self._position = position
 
     @property
     def number(self) -> int:
-        """Of the item it stands on, counted from 1."""
-        return self._number
+        """Of the item it stands on, counted from 1. Asking for it counts all items, once."""
+        return self._position + len(self.history) + 1
 
     @property
     def position(self) -> int:
         """Of the item it stands on, counted back from -1."""
-        return self._number - len(self.history) - 1
+        return self._position
 
     @property
     def item(self) -> Item:
         """What it stands on."""
-        return self.history.at(self._number)
+        return self.history.at(self._position)
 
     @property
     def call(self) -> "Optional[Call]":
         """The call that the item is of. The first time this finds out all calls."""
-        return self.history.all_calls.holding(self._number)
+        return self.history.all_calls.holding(self._position)
 
     def goto(self, position: int) -> Item:
         """Stands on another item, of a number from 1 or a position from -1."""
-        self._number = self.history.number(position)
+        self._position = self.history.position(position)
         return self.item
 
     def step(self, count: int = 1) -> Item:
@@ -137,7 +137,7 @@ class Cursor:
         return item.function, item.file, item.line
 
     def _by_line(self, count: int, forward: bool) -> Item:
-        number = self._number
+        number = self.number
         for _ in range(count):
             found = self._line_after(number) if forward else self._line_before(number)
             if found is None:
@@ -167,14 +167,14 @@ class Cursor:
         return start if start != number else None
 
     def _move(self, by: int) -> Item:
-        number = self._number + by
-        if number < 1:
-            raise PositionError("cannot go back so far", f"the history begins {-(number - 1)} "
-                                "items later")
-        if number > len(self.history):
-            raise PositionError("cannot go on so far",
-                                f"the history ends {number - len(self.history)} items earlier")
-        return self.goto(number)
+        position = self._position + by
+        if position >= 0:
+            raise PositionError("cannot go on so far", f"the history ends {position + 1} items "
+                                "earlier")
+        if not self.history._holds(position):
+            later = -len(self.history) - position
+            raise PositionError("cannot go back so far", f"the history begins {later} items later")
+        return self.goto(position)
 
     def __repr__(self) -> str:
         return f"<Cursor on {self.item!r}>"

@@ -26,7 +26,7 @@ def closed(parts: List[str], depth: int, level: int) -> int:
 
 def tree(calls: "Calls") -> str:
     """The newest calls; those that called others can be folded, equal ones in a row are one."""
-    shown = calls[-MAX_CALLS:]
+    shown = calls.newest(MAX_CALLS)
     if not shown:
         return "<p>no calls</p>"
     base = min(call.level for call in shown)

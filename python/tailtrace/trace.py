@@ -28,7 +28,7 @@ class Trace:
         >>> trace = tailtrace.open(example_ring(), code=[(0x1000, EXAMPLE_CODE)])
         >>> trace.save(example_ring() + ".tt")
         >>> tailtrace.open(example_ring() + ".tt").threads[0].at(-1)
-        <Instruction 6 0x1011 ret>
+        <Instruction [-1] 0x1011 ret>
         """
         _core.save([thread._core for thread in self.threads], name_of(path, "save"))
 

@@ -8,8 +8,8 @@ import sys
 import numpy
 import pytest
 
-FORMATS = {"L": numpy.uint64, "I": numpy.uint32, "S": numpy.uint16, "C": numpy.uint8,
-           "c": numpy.int8}
+FORMATS = {"L": numpy.uint64, "l": numpy.int64, "I": numpy.uint32, "S": numpy.uint16,
+           "C": numpy.uint8, "c": numpy.int8}
 
 
 class Schema(ctypes.Structure):
@@ -103,7 +103,9 @@ def test_the_stream_is_of_one_array(columns):
     schema.release(schema)
     assert not array.release and not schema.release
     name = next(iter(columns))
-    raw = (ctypes.c_uint64 * taken.length).from_address(taken.buffers[1])
+    is_signed = columns[name].dtype == numpy.int64
+    item = ctypes.c_int64 if is_signed else ctypes.c_uint64
+    raw = (item * taken.length).from_address(taken.buffers[1])
     assert list(raw) == columns[name].tolist()
     taken.release(taken)
 

@@ -110,5 +110,5 @@ def test_records_of_noise_never_crash(tmp_path):
         path = rings.write_ring(tmp_path / f"{seed}.ring", every, stands_at=noise.getrandbits(64),
                                 run_insns=noise.getrandbits(64))
         h = tailtrace.open(path, code=[(0x1000, noise.randbytes(4096))]).threads[0]
-        assert len(list(h)) == len(h) == len(h[:].columns()["number"])
+        assert len(list(h)) == len(h) == len(h[:].columns()["position"])
         h[:].listing()

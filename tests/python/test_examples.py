@@ -15,7 +15,7 @@ import tailtrace
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "python" / "examples"
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "programs", "three_rounds.c")
 TESTED = {"last_functions.py", "coverage_lcov.py", "hottest_loops.py", "who_freed_last.py",
-          "watch_ring.py"}
+          "good_and_bad.py", "watch_ring.py"}
 
 
 def run(name, *words):
@@ -80,6 +80,17 @@ def test_who_freed_last(program_path):
     assert f"three_rounds.c:{line_of('free(what);')}" in said[3]
     said = run("who_freed_last.py", "--function", "no_such_function", program_path)
     assert "no_such_function was not called" in said
+
+
+def test_good_and_bad():
+    program = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs/overrun")
+    said = run("good_and_bad.py", "--module", "overrun", program, "Ada", "Augusta")
+    assert "1 differences\n  path of copy\n" in said
+    bad = re.search(r"bad parted behind  copy at (\S+): jn\w+ .*\n"
+                    r".*bad went on with   copy at (\S+):", said)
+    # The condition of the loop stands behind its body, in the same line; it goes on for one only.
+    assert bad and bad[1] == bad[2]
+    assert "0 differences" in run("good_and_bad.py", program, "Ada", "Eve")
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 
 import pytest
+import rings
+import tailtrace
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "gdb-scripts" / "tailtrace.py"
@@ -25,11 +27,15 @@ pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="GDB is not 
 
 
 def talk(*commands):
+    return talk_without_program(*commands, program=[str(PROGRAM)])
+
+
+def talk_without_program(*commands, program=()):
     """What GDB says to each of the commands, all of them in one session."""
     words = ["gdb", "-nx", "-batch", "-ex", "set confirm off", "-ex", f"source {SCRIPT}"]
     for number, command in enumerate(commands):
         words += ["-ex", f"echo @@{number}@@\\n", "-ex", command]
-    words += ["-ex", "echo @@end@@\\n", "-ex", "kill", str(PROGRAM)]
+    words += ["-ex", "echo @@end@@\\n", "-ex", "kill", *program]
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     environment["PYTHONPATH"] = os.fspath(BUILD / "python")
     said = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, text=True, timeout=300,
@@ -40,11 +46,58 @@ def talk(*commands):
     return parts[1:-1]
 
 
-def recorded(*commands):
-    return talk(*RECORD, *commands)[len(RECORD):]
+class Session:
+    """A GDB that has recorded a stretch of the program, for questions that change nothing."""
+
+    def __init__(self):
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        environment["PYTHONPATH"] = os.fspath(BUILD / "python")
+        self.gdb = subprocess.Popen(["gdb", "-nx", "-q", str(PROGRAM)], env=environment, text=True,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT)
+        self.asked = 0
+        self.ask("set prompt", "set confirm off", "set pagination off", "set width 0",
+                 f"source {SCRIPT}", *RECORD)
+
+    def ask(self, *commands):
+        """What it says to each of them."""
+        return [self.answer(command) for command in commands]
+
+    def answer(self, command):
+        self.asked += 1
+        end = f"@@{self.asked}@@"
+        self.gdb.stdin.write(f"{command}\necho {end}\\n\n")
+        self.gdb.stdin.flush()
+        lines = []
+        for line in self.gdb.stdout:
+            if line.endswith(end + "\n"):
+                said = "".join(lines) + line[:-len(end) - 1]
+                assert "Traceback" not in said and "Python Exception" not in said, said
+                return said
+            lines.append(line)
+        raise AssertionError("GDB has ended: " + "".join(lines))
+
+    def end(self):
+        self.gdb.stdin.write("kill\nquit\n")
+        self.gdb.stdin.close()
+        self.gdb.stdout.read()
+        self.gdb.wait()
 
 
-def test_instruction_lists_are_gdbs_own():
+@pytest.fixture(scope="module")
+def session():
+    started = Session()
+    yield started
+    started.end()
+
+
+@pytest.fixture
+def recorded(session):
+    yield session.ask
+    session.ask("tailtrace goto end", "set tailtrace history-size 10")
+
+
+def test_instruction_lists_are_gdbs_own(recorded):
     ranges = ["1,40", "1,+25", "30,-12", "2000", "/r 1,60", "/f 1,9", "/rf 5,25"]
     pairs = recorded(*[f"{whose} instruction-history {r}" for r in ranges
                        for whose in ("record", "tailtrace")])
@@ -53,7 +106,7 @@ def test_instruction_lists_are_gdbs_own():
         assert ours == gdbs, range_
 
 
-def test_source_lines_stand_before_their_instructions():
+def test_source_lines_stand_before_their_instructions(recorded):
     (said,) = recorded("tailtrace instruction-history /s 1,10")
     lines = said.splitlines()
     call = next(i for i, line in enumerate(lines) if "call " in line and "malloc@plt" in line)
@@ -61,15 +114,15 @@ def test_source_lines_stand_before_their_instructions():
     assert len([line for line in lines if re.match(r"\d+\t", line)]) == 10
 
 
-def test_all_instructions_are_gdbs_own():
-    gdbs, ours = recorded("set record instruction-history-size unlimited",
-                          "set tailtrace history-size unlimited",
-                          "record instruction-history", "tailtrace instruction-history")[2:]
+def test_all_instructions_are_gdbs_own(recorded):
+    gdbs, ours = recorded("set tailtrace history-size unlimited",
+                          "record instruction-history 1,+1000000",
+                          "tailtrace instruction-history 1")[1:]
     assert len(gdbs.splitlines()) > 2000
     assert ours == gdbs
 
 
-def test_call_lists_are_gdbs_own():
+def test_call_lists_are_gdbs_own(recorded):
     ranges = ["1,20", "/i 1,+9", "/c 1,40", "/ic 30,-10", "/il 1,1"]
     pairs = recorded(*[f"{whose} function-call-history {r}" for r in ranges
                        for whose in ("record", "tailtrace")])
@@ -78,7 +131,7 @@ def test_call_lists_are_gdbs_own():
         assert ours == gdbs, range_
 
 
-def test_pages_go_on_where_they_ended():
+def test_pages_go_on_where_they_ended(recorded):
     first, second, before, newest, end = recorded(
         "tailtrace instruction-history 1,5", "tailtrace instruction-history",
         "tailtrace instruction-history -", "tailtrace instruction-history -3",
@@ -92,7 +145,7 @@ def test_pages_go_on_where_they_ended():
     assert end == "At the end of the history.\n"
 
 
-def test_goes_where_record_goto_goes():
+def test_goes_where_record_goto_goes(recorded):
     said = recorded("record goto 12", "print $pc", "tailtrace goto 12", "print $pc",
                     "tailtrace forward 3", "print $pc", "record goto 15", "print $pc",
                     "tailtrace back", "print $pc", "record goto 14", "print $pc",
@@ -107,7 +160,7 @@ def test_goes_where_record_goto_goes():
     assert "Replay in progress" not in said[14] and "Replay in progress" not in said[-1]
 
 
-def test_hits_are_where_breakpoints_stop():
+def test_hits_are_where_breakpoints_stop(recorded):
     hits, none, last, frames, stops = recorded(
         "tailtrace hits inc", "tailtrace hits clean_up", "tailtrace last inc",
         "backtrace 3", "record goto end")
@@ -164,21 +217,47 @@ def test_before_recording_says_what_to_do():
     ("forward 2", "there is no instruction "), ("hits", "cannot search for nothing"),
     ("hits no_such_function", 'Function "no_such_function" not defined.'),
     ("last clean_up", "clean_up was not arrived at"), ("magic", "there is no command")])
-def test_refuses_in_a_sentence(command, answer):
+def test_refuses_in_a_sentence(recorded, command, answer):
     (said,) = recorded(f"tailtrace {command}")
     assert said.startswith(answer), said
 
 
-def test_size_of_a_page_is_a_setting():
+def test_size_of_a_page_is_a_setting(recorded):
     said = recorded("show tailtrace history-size", "set tailtrace history-size 3",
-                    "show tailtrace history-size", "tailtrace instruction-history",
-                    "tailtrace function-call-history")
+                    "show tailtrace history-size", "tailtrace instruction-history 1",
+                    "tailtrace function-call-history 1")
     assert said[0] == "One `tailtrace` command shows 10.\n"
     assert said[2] == "One `tailtrace` command shows 3.\n"
     assert [len(text.splitlines()) for text in said[3:]] == [3, 3]
 
 
 def test_stands_before_a_program_that_ended():
-    said = recorded("delete", "continue", "tailtrace info", "tailtrace instruction-history")
-    for text in said[2:]:
+    said = talk(*CONNECT, "tbreak clean_up", "continue", "record btrace", "continue",
+                "tailtrace info", "tailtrace instruction-history")
+    for text in said[-2:]:
         assert "  why:" in text or "no thread" in text
+
+
+def test_a_long_history_counts_back_from_the_newest(tmp_path):
+    rounds = (1 << 20) + 10
+    ring = rings.write_ring(tmp_path / "long.ring", rings.loop_records(rounds), capacity=1 << 21,
+                            stands_at=rings.LOOP_AT)
+    code = [(rings.LOOP_AT, rings.LOOP_CODE)]
+    with tailtrace.open(ring, code=code) as trace:
+        trace.save(tmp_path / "long.tt")
+    newest, before, calls, first, hits, info, again = talk_without_program(
+        f"tailtrace load {tmp_path}/long.tt", "tailtrace instruction-history /a",
+        "tailtrace instruction-history /a -", "tailtrace function-call-history /i",
+        "tailtrace instruction-history /a 1,2", "tailtrace hits *0x2000", "tailtrace info",
+        "tailtrace instruction-history /a -1")[1:]
+
+    def numbers(said):
+        return [int(line.split()[0]) for line in said.splitlines()]
+
+    assert numbers(newest) == list(range(-10, 0)) and newest.splitlines()[-1].endswith("jnz 0x2000")
+    assert numbers(before) == list(range(-20, -10))
+    assert calls.startswith("-1\t") and calls.endswith(",-1\n")
+    assert numbers(first) == [-2 * rounds, -2 * rounds + 1]
+    assert numbers(hits) == list(range(-20, 0, 2))
+    assert f"{2 * rounds} instructions" in info
+    assert numbers(again) == [-1]

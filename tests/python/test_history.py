@@ -27,7 +27,7 @@ def test_tells_all_of_an_item(example):
     assert (example.at(2).kind, example.at(2).taken, example.at(2).to) == ("conditional", False,
                                                                            None)
     assert example.at(4).time == 7
-    assert repr(jump) == "<Instruction 3 0x1003 jmp 0x1008>"
+    assert repr(jump) == "<Instruction [-4] 0x1003 jmp 0x1008>"
 
 
 def test_tells_of_gaps(tmp_path):
@@ -41,7 +41,7 @@ def test_tells_of_gaps(tmp_path):
     assert (len(h), h.gaps) == (3, 1)
     assert (gap.number, gap.reason, gap.address, gap.lost) == (3, "no-code", 0x9000, 5)
     assert gap.lost_more is False
-    assert repr(gap) == "<Gap 3: 5 instructions not shown: the code at 0x9000 is not known>"
+    assert repr(gap) == "<Gap [-1]: 5 instructions not shown: the code at 0x9000 is not known>"
     assert h[:].columns()["gap"].tolist()[:2] == [0, 0]
     assert h[:].columns()["gap"][2] != 0
     assert "-- gap [-1]: 5 instructions not shown" in h[:].listing()
@@ -103,7 +103,7 @@ def test_columns_hold_what_the_items_say(open_loop):
     h = open_loop(3000, 1024)
     view = h[-2000:]
     columns = view.columns()
-    for name in ["number", "address", "size", "record"]:
+    for name in ["position", "address", "size", "record"]:
         assert columns[name].tolist() == [getattr(insn, name) for insn in view]
     assert columns["taken"].tolist() == [-1 if i.taken is None else int(i.taken) for i in view]
     assert columns["to"].tolist() == [i.to or 0 for i in view]
@@ -130,7 +130,7 @@ def test_cursor_steps_back_and_forth(example):
     with pytest.raises(tailtrace.PositionError):
         cursor.step()
     assert cursor.goto(-2) == example.at(5)
-    assert repr(cursor) == "<Cursor on <Instruction 5 0x1010 nop>>"
+    assert repr(cursor) == "<Cursor on <Instruction [-2] 0x1010 nop>>"
 
 
 def test_is_read_by_many_threads_at_once(open_loop):
@@ -181,10 +181,10 @@ def test_an_empty_history_is_empty(tmp_path):
 
 def test_shows_itself_in_a_line_and_in_a_notebook(example):
     assert repr(example) == "<History of thread 43>"
-    assert repr(example[-2:]) == "<2 items of thread 43: 5 to 6>"
+    assert repr(example[-2:]) == "<2 items of thread 43: -2 to -1>"
     assert repr(example[:0]) == "<no items of thread 43>"
     page = example._repr_html_()
-    assert page.startswith("<details open><summary>&lt;6 items of thread 43: 1 to 6&gt;</summary>")
+    assert page.startswith("<details open><summary>&lt;6 items of thread 43: -6 to -1&gt;")
     assert "jmp   0x1008" in page and page.endswith("</pre></details></details>")
 
 
@@ -195,3 +195,31 @@ def test_listing_has_the_words_that_were_asked_for(example):
         ["[6]", "0x1011", "c3", "ret", "->", "0x100d"]]
     with pytest.raises(tailtrace.PositionError):
         example[::2].listing()
+
+
+def test_the_newest_is_shown_without_reading_the_rest(open_loop):
+    """What is kept of segments that were read tells how many were."""
+    h = open_loop(1 << 21, 1 << 22)
+    text = h[-50:].listing()
+    assert "[-50]" in text and "[-1]" in text
+    assert h[-1].position == -1 and h.at(-2).text == "dec ecx" and h.stop == rings.LOOP_AT
+    assert repr(h.goto().step_back(3)) == "<Instruction [-4] 0x2000 dec ecx>"
+    assert len(h[-2000:-1000].columns()["position"]) == 1000
+    assert "items of thread" in h._repr_html_() and len(h.calls(-100)) == 1
+    newest = [item.position for item, _ in zip(reversed(h), range(1000))]
+    assert newest == list(range(-1, -1001, -1))
+    assert h.last("*0x2002").position == -1
+    assert h[::-1].find(kind="taken", limit=3)[-1].position == -5
+    read = h._core.index_bytes
+    assert len(h) == 2 << 21 and h.at(-1).number == 2 << 21
+    assert read * 4 < h._core.index_bytes
+
+
+def test_reversed_views_that_were_not_counted_are_like_others(example):
+    for make in [lambda: example[::-1], lambda: example[-2::-1], lambda: example[::-2]]:
+        addresses = [insn.address for insn in make()]
+        assert len(make()) == len(addresses) and make()[0].address == addresses[0]
+        assert [insn.address for insn in make()[1:3]] == addresses[1:3]
+        assert [insn.address for insn in reversed(make())] == addresses[::-1]
+        assert [insn.address for insn in make().find(limit=2)] == addresses[:2]
+        assert make().positions[-1] == make()[-1].position

@@ -65,8 +65,10 @@ def test_lines_are_gdbs(h, program_path):
 
 def test_last_is_the_newest(h):
     last = h.last("inc")
-    assert last.number == h[:].find(function="inc")[-1].number
-    assert last.text == "ret"
+    assert last == h.hits("inc")[-1]
+    inside = h.last("inc", inside=True)
+    assert inside == h.hits("inc", inside=True)[-1] == h[:].find(function="inc")[-1]
+    assert inside.text == "ret"
     assert h.last("no_such_function") is None
     assert h.last("no_such_file.c:3") is None
 
@@ -128,7 +130,7 @@ def test_a_recording_goes_away_with_its_last_history(program_path):
     path, h = trace.path, trace.threads[0]
     del trace
     gc.collect()
-    assert h.last("inc").text == "ret"
+    assert h.last("inc", inside=True).text == "ret"
     records = h.records
     assert os.path.isdir(path)
     del h

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "decoder/history/location_matcher.h"
+#include "decoder/history/record_slices.h"
 #include "tests/support/toy_program.h"
 #include "tests/support/toy_symbols.h"
 
@@ -58,7 +59,7 @@ std::vector<std::uint64_t> found(const History& history, Symbolizer& symbols, Ra
 }
 
 // Records with times, and a stretch that was not recorded.
-History timed_history(std::uint64_t seed) {
+std::shared_ptr<const ThreadSnapshot> timed_snapshot(std::uint64_t seed) {
   ToyRun run = ToyProgram(seed, 4, 5).run(seed, 9000, seed % 2 == 0);
   std::vector<BranchRecord>& records = run.snapshot->records;
   for (std::size_t i = 0; i < records.size(); ++i) records[i].time = i < 5 ? 0 : 100 + i / 3;
@@ -66,8 +67,10 @@ History timed_history(std::uint64_t seed) {
   records.insert(
       records.begin() + static_cast<std::ptrdiff_t>(middle),
       {records[middle - 1].to, {}, 100 + middle / 3, 0, RecordKind::kGap, kFlagAsync, 0});
-  return History(run.snapshot);
+  return run.snapshot;
 }
+
+History timed_history(std::uint64_t seed) { return History(timed_snapshot(seed)); }
 
 std::vector<Wanted> questions(const ToyRun& run) {
   std::vector<Wanted> all(1);
@@ -109,6 +112,28 @@ TEST(Find, IsWhatLookingAtEveryItemFinds) {
         truth.resize(std::min<std::size_t>(truth.size(), 7));
         EXPECT_EQ(newest, truth);
       }
+  }
+}
+
+TEST(Find, IsTheSameWhereNobodyHasCounted) {
+  ToySymbols symbols;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    ToyRun run = ToyProgram(seed, 4, 5).run(seed, 9000, seed % 2 == 0);
+    auto snapshot = timed_snapshot(seed);
+    History counted(snapshot);
+    HistorySettings settings;
+    settings.numbers = HistorySettings::Numbers::kFromNewest;
+    auto records = std::make_shared<RecordSlices>(snapshot, snapshot->records, *snapshot, 128);
+    for (const Wanted& wanted : questions(run)) {
+      History uncounted(*snapshot, records, settings);
+      std::vector<std::uint64_t> numbers;
+      find_newest_items(uncounted, symbols, wanted, [&](std::uint64_t number) {
+        numbers.push_back(number + counted.size() - History::kNewest);
+        return numbers.size() < 1000;
+      });
+      EXPECT_EQ(numbers,
+                found(counted, symbols, {1, counted.size()}, wanted, Order::kNewestFirst, 1000));
+    }
   }
 }
 
