@@ -43,10 +43,10 @@ bool writes_cr3(const ZydisDecodedInstruction& insn, ByteSpan bytes) {
 InstructionClass class_of_branch(const ZydisDecodedInstruction& insn) {
   switch (insn.meta.category) {
     case ZYDIS_CATEGORY_COND_BR:
-      // Hardware transactions: XBEGIN falls through, XABORT and aborts are asynchronous.
-      return insn.mnemonic == ZYDIS_MNEMONIC_XBEGIN || insn.mnemonic == ZYDIS_MNEMONIC_XABORT
-                 ? InstructionClass::kOther
-                 : InstructionClass::kConditional;
+      // Hardware transactions: XBEGIN and XEND fall through, XABORT and aborts are asynchronous.
+      return is_relative(insn) && insn.mnemonic != ZYDIS_MNEMONIC_XBEGIN
+                 ? InstructionClass::kConditional
+                 : InstructionClass::kOther;
     case ZYDIS_CATEGORY_UNCOND_BR:
       if (insn.mnemonic != ZYDIS_MNEMONIC_JMP) return InstructionClass::kOther;
       if (is_far(insn)) return InstructionClass::kFarJump;

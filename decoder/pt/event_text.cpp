@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "decoder/pt/libipt_events.h"
+
 namespace tailtrace::pt {
 namespace {
 
@@ -183,7 +185,7 @@ std::string EventText::of(const Event& event) {
 
 std::string EventText::of(const Gap& gap) {
   return fmt::format("[{:x}, {:x}: error: {}]", gap.offset_bytes, gap.ip.value,
-                     error_text(gap.error));
+                     libipt_words(gap.error));
 }
 
 std::string_view EventText::name(EventKind kind) {

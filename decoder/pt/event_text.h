@@ -19,7 +19,7 @@ class EventText {
   // and event data, which become part of the line of the event they belong to.
   std::string of(const Event& event);
 
-  // "[OFFSET, IP: error: the bytes of an executed instruction are not known]", in hexadecimal.
+  // "[OFFSET, IP: error: no memory mapped at this address]", in hexadecimal.
   static std::string of(const Gap& gap);
 
   // A name without spaces for machines: "enabled", "async-disabled", ...

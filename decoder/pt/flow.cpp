@@ -184,8 +184,11 @@ FlowWalker::Next FlowWalker::step() {
       }
     }
   }
-  if (!enabled_)
-    return items_.peek().kind == ItemKind::kError ? missing() : error(DecodeError::kNoEnable);
+  if (!held_ && outcome_count_ == 0 && items_.peek().kind == ItemKind::kError) {
+    // What cannot be read may have led anywhere, unless it belongs to the next branch.
+    if (!enabled_ || !items_.peek().cut) return missing();
+  }
+  if (!enabled_) return error(DecodeError::kNoEnable);
   std::optional<Instruction> insn = reader_->at(ip_);
   if (!insn)
     return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);

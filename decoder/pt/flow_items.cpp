@@ -16,7 +16,6 @@ void ItemReader::start(std::size_t psb_offset) {
   start_ip_.reset();
   at_fup_.clear();
   at_tip_.clear();
-  mwait_.reset();
   out_begin_ = out_end_ = 0;
   have_current_ = false;
   read_and_take();
@@ -40,12 +39,10 @@ bool ItemReader::read_and_take() {
       return take_packet(packet);
     case ReadStatus::kEnd:
       return end(false);
-    case ReadStatus::kCut: {
+    case ReadStatus::kCut:
       // A buffer may end anywhere. What is cut off a branch's packet, the branch was still
       // executed.
-      std::uint8_t head = packets_.bytes()[packet_offset_];
-      return end((head & 0x1f) == 0x0d || head == 0x02);
-    }
+      return end(is_branch_packet());
     case ReadStatus::kBadPacket:
       return fail(DecodeError::kBadPacket);
     case ReadStatus::kBadOpcode:
@@ -111,10 +108,10 @@ bool ItemReader::take_other(const Packet& packet) {
     case PacketKind::kExstop:
       return take_exstop(packet);
     case PacketKind::kMwait: {
+      // It shares the FUP of the EXSTOP that comes behind it (SDM, "MWAIT packet").
       Event event = make(EventKind::kMwait);
       event.payload = packet.payload;
-      mwait_ = event;
-      return true;
+      return bind_to_fup(event);
     }
     case PacketKind::kPtw:
       return take_ptw(packet);
@@ -313,10 +310,16 @@ bool ItemReader::put_ip(Event& event, bool to) const {
   return have_ip_;
 }
 
+// Whether a TIP or a long TNT begins at the packet's offset, whatever becomes of it. A short TNT is
+// always whole.
+bool ItemReader::is_branch_packet() const {
+  ByteSpan packet = packets_.bytes().subspan(packet_offset_);
+  if (packet.empty()) return false;
+  return (packet[0] & 0x1f) == 0x0d ||
+         (packet.size() > 1 && packet[0] == 0x02 && packet[1] == 0xa3);
+}
+
 bool ItemReader::end(bool cut) {
-  if (cut && packets_.bytes()[packet_offset_] == 0x02)
-    cut =
-        packet_offset_ + 1 < packets_.size_bytes() && packets_.bytes()[packet_offset_ + 1] == 0xa3;
   Item& item = out_[out_end_++] = Item{};
   item.kind = ItemKind::kEnd;
   item.cut = cut;
@@ -341,6 +344,7 @@ bool ItemReader::fail_at(DecodeError error, std::size_t offset) {
   item.kind = ItemKind::kError;
   item.error = error;
   packet_offset_ = offset;
+  item.cut = is_branch_packet();
   stamp(item);
   return false;
 }

@@ -31,7 +31,7 @@ struct Item {
   DecodeError error = DecodeError::kNoSync;
   std::uint8_t bits = 0;
   bool suppressed = false;
-  bool cut = false;         // kEnd: a TNT or TIP begins there, but does not end
+  bool cut = false;         // kEnd, kError: a TNT or TIP begins there, but cannot be read
   bool time_exact = false;  // a time of its own came right before it
   std::uint64_t payload = 0;
   std::uint64_t time = 0;          // TSC; 0 unknown
@@ -83,7 +83,7 @@ class ItemReader {
   // Whether the stream stands between two packets with nothing pending, so that packets can be read
   // by somebody else from place() on; resume() goes on where he stopped.
   bool is_between_packets() const {
-    if (!at_fup_.empty() || !at_tip_.empty() || mwait_ || packets_.in_block()) return false;
+    if (!at_fup_.empty() || !at_tip_.empty() || packets_.in_block()) return false;
     if (out_begin_ != out_end_) return false;
     return !have_current_ || current_.kind == ItemKind::kTnt || current_.kind == ItemKind::kTip;
   }
@@ -185,6 +185,7 @@ class ItemReader {
                        std::uint8_t size_bytes = 0);
   bool bind_to_fup(const Event& event, bool consumes = true, bool silent = false);
   bool bind_to_tip(const Event& event);
+  bool is_branch_packet() const;
   bool end(bool cut);
   bool stop_at_boundary();
   bool fail(DecodeError error);
@@ -210,7 +211,6 @@ class ItemReader {
   Queue<kMaxPending> at_fup_;
   Queue<kMaxPending> at_tip_;
   Queue<kMaxPending> in_psb_;
-  std::optional<Event> mwait_;  // waits for its EXSTOP
 
   // Items that one packet made, beyond the current one.
   std::array<Item, 2 * kMaxPending + 2> out_;

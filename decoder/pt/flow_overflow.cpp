@@ -63,7 +63,6 @@ bool ItemReader::take_ovf() {
   exec_bits_ = exec_bits_before_ = ~0ull;
   at_fup_.clear();
   at_tip_.clear();
-  mwait_.reset();
   clock_.overflow();
 
   std::size_t fup_end = 0;

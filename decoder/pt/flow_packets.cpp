@@ -87,12 +87,6 @@ bool ItemReader::take_vmcs(const Packet& packet) {
 
 bool ItemReader::take_exstop(const Packet& packet) {
   Event event = make(EventKind::kExstop);
-  if (mwait_) {
-    Event mwait = *mwait_;
-    mwait_.reset();
-    if (!packet.has_ip) mwait.flags |= kEventIpSuppressed;
-    if (!(packet.has_ip ? bind_to_fup(mwait) : emit(mwait))) return false;
-  }
   if (packet.has_ip) return bind_to_fup(event);
   event.flags |= kEventIpSuppressed;
   return emit(event);

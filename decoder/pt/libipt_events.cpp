@@ -232,6 +232,43 @@ DecodeError error_from_libipt(int status) {
   }
 }
 
+std::string_view libipt_words(DecodeError error) {
+  switch (error) {
+    case DecodeError::kNoSync:
+      return pt_errstr(pte_nosync);
+    case DecodeError::kBadOpcode:
+      return pt_errstr(pte_bad_opc);
+    case DecodeError::kBadPacket:
+      return pt_errstr(pte_bad_packet);
+    case DecodeError::kCutPacket:
+      return pt_errstr(pte_eos);
+    case DecodeError::kBadContext:
+      return pt_errstr(pte_bad_context);
+    case DecodeError::kBadQuery:
+      return pt_errstr(pte_bad_query);
+    case DecodeError::kNoCode:
+      return pt_errstr(pte_nomap);
+    case DecodeError::kBadInstruction:
+      return pt_errstr(pte_bad_insn);
+    case DecodeError::kNoIp:
+      return pt_errstr(pte_ip_suppressed);
+    case DecodeError::kNoEnable:
+      return pt_errstr(pte_no_enable);
+    case DecodeError::kBadReturn:
+      return pt_errstr(pte_bad_retcomp);
+    case DecodeError::kReturnStackEmpty:
+      return pt_errstr(pte_retstack_empty);
+    case DecodeError::kBadStatusUpdate:
+      return pt_errstr(pte_bad_status_update);
+    case DecodeError::kEventIgnored:
+      return pt_errstr(pte_event_ignored);
+    case DecodeError::kEndlessLoop:
+    case DecodeError::kTooMuch:
+      break;
+  }
+  return error_text(error);
+}
+
 pt_config libipt_config(ByteSpan trace, const DecoderConfig& config) {
   pt_config out;
   pt_config_init(&out);

@@ -195,7 +195,9 @@ class JsonPrinter final : public DecodePrinter {
   void gap(const pt::Gap& gap) override {
     ++gaps_;
     if (config_.items == DecodeItems::kRecords) return records_.gap(gap);
+    std::string text = pt::EventText::of(gap);
     put({{"gap", pt::error_text(gap.error)},
+         {"text", text.substr(1, text.size() - 2)},
          {"ip", json_address(gap.ip)},
          {"offset_bytes", gap.offset_bytes},
          {"size_bytes", gap.size_bytes}});

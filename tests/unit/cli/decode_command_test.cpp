@@ -137,7 +137,7 @@ TEST_F(DecodeCommand, JsonLinesAreADocumentEach) {
 TEST_F(DecodeCommand, WithoutCodeThereIsAGapAndStrictFails) {
   Outcome outcome = run({}, false);
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("error: the bytes of an executed instruction are not known"));
+  EXPECT_THAT(outcome.out, HasSubstr("error: no memory mapped at this address"));
   outcome = run({"--strict"}, false);
   EXPECT_EQ(outcome.status, 6);
   EXPECT_THAT(outcome.err, HasSubstr("gap"));
