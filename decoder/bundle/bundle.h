@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "decoder/base/result.h"
+#include "decoder/bundle/bundle_about.h"
 #include "decoder/history/opened_thread.h"
 #include "decoder/history/snapshot_file.h"
 
@@ -22,11 +23,15 @@ struct BundleThread {
   std::uint64_t records = 0;  // how many
   std::string records_path;
   std::string stream_path;
+  // Of the bundle; maps name the copies of its modules.
+  std::string folder = {};  // absolute
+  std::shared_ptr<const BundleAbout> about = {};
 };
 
 struct Bundle {
   std::string path;
   std::vector<BundleThread> threads;
+  std::shared_ptr<const BundleAbout> about;  // never null
 };
 
 // Whether a folder says that it is a bundle.
@@ -70,6 +75,12 @@ class BundleWriter {
   // cannot hold that many.
   Result<void> add(const ThreadSnapshot& snapshot, std::string_view maps);
 
+  // The folder, for files that it shall hold beside the histories; describe() names them.
+  std::string folder() const { return part_path(); }
+  // Where it will be.
+  const std::string& path() const { return path_; }
+  void describe(BundleAbout about) { about_ = std::move(about); }
+
   // The bundle is at its place from here on. Errors: kUsage when there is no thread in it; kSystem.
   Result<void> finish();
 
@@ -79,6 +90,7 @@ class BundleWriter {
 
   std::string path_;
   std::vector<BundleThread> threads_;
+  BundleAbout about_;
   bool open_ = false;
 };
 

@@ -15,6 +15,10 @@ constexpr std::size_t kBundleMaxJson_bytes = 4 << 20;
 constexpr std::size_t kBundleMaxThreads = 1 << 16;
 constexpr std::uint64_t kBundleMaxRecords = 1ull << 40;
 constexpr std::size_t kBundleMaxEngine_bytes = 16;
+constexpr std::size_t kBundleMaxModules = 1 << 14;
+constexpr std::size_t kBundleMaxClocks = 16;
+constexpr std::size_t kBundleMaxRegisters = 256;
+constexpr std::size_t kBundleMaxText_bytes = 4096;
 
 inline std::string bundle_records_path(const std::string& bundle, std::uint64_t file) {
   return bundle + "/" + std::to_string(file) + ".records";

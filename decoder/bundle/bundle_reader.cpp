@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "decoder/base/file.h"
 #include "decoder/bundle/bundle.h"
+#include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
 
 namespace tailtrace {
@@ -77,7 +79,10 @@ Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
   if (threads == json.end() || !threads->is_array()) return bad(path, "it has no list of threads");
   if (threads->empty()) return bad(path, "it has no thread");
   if (threads->size() > kBundleMaxThreads) return bad(path, "it has too many threads");
-  Bundle bundle{path, {}};
+  Bundle bundle{path, {}, nullptr};
+  auto about = std::make_shared<BundleAbout>(read_about(json));
+  std::error_code ignored;
+  const std::string folder = std::filesystem::absolute(path, ignored).string();
   std::set<std::uint64_t> files;
   for (const Json& object : *threads) {
     BundleThread thread;
@@ -85,8 +90,12 @@ Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
     if (!wrong.empty())
       return bad(path,
                  fmt::format("thread {} in {}: {}", bundle.threads.size() + 1, kBundleName, wrong));
+    thread.folder = folder;
+    thread.about = about;
+    about->threads[thread.thread] = read_thread_state(object);
     bundle.threads.push_back(std::move(thread));
   }
+  bundle.about = std::move(about);
   return bundle;
 }
 
@@ -125,6 +134,8 @@ Result<LoadedSnapshot> load_frame(const BundleThread& thread) {
     return fail(ErrorCode::kBadInput, "cannot read " + thread.stream_path,
                 "it is of another thread than the bundle says");
   stream->records.clear();
+  if (thread.about)
+    stream->maps = maps_to_copies(stream->maps, thread.about->modules, thread.folder);
   return snapshot_of(std::move(*stream), thread.stream_path);
 }
 

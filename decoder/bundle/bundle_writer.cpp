@@ -8,6 +8,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/bundle/bundle.h"
+#include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
 
 namespace tailtrace {
@@ -52,6 +53,7 @@ Result<BundleWriter> BundleWriter::create(const std::string& path) {
 BundleWriter::BundleWriter(BundleWriter&& other) noexcept
     : path_(std::move(other.path_)),
       threads_(std::move(other.threads_)),
+      about_(std::move(other.about_)),
       open_(std::exchange(other.open_, false)) {}
 
 BundleWriter::~BundleWriter() {
@@ -79,13 +81,19 @@ Result<void> BundleWriter::finish() {
     return fail(ErrorCode::kUsage, "cannot save a bundle at " + path_, "no thread is recorded",
                 "record first");
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const BundleThread& thread : threads_)
-    list.push_back({{"file", list.size() + 1},
-                    {"pid", thread.thread.pid},
-                    {"tid", thread.thread.tid},
-                    {"engine", thread.engine},
-                    {"records", thread.records}});
-  nlohmann::ordered_json json = {{"schema", kBundleSchema}, {"threads", std::move(list)}};
+  for (const BundleThread& thread : threads_) {
+    nlohmann::ordered_json object = {{"file", list.size() + 1},
+                                     {"pid", thread.thread.pid},
+                                     {"tid", thread.thread.tid},
+                                     {"engine", thread.engine},
+                                     {"records", thread.records}};
+    if (auto state = about_.threads.find(thread.thread); state != about_.threads.end())
+      add_thread_state(state->second, object);
+    list.push_back(std::move(object));
+  }
+  nlohmann::ordered_json json = {{"schema", kBundleSchema}};
+  add_about(about_, json);
+  json["threads"] = std::move(list);
   std::string text =
       json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   if (auto ok = write_file(part_path() + "/" + kBundleName, as_bytes(text)); !ok) return ok;

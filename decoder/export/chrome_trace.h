@@ -13,9 +13,6 @@
 
 namespace tailtrace {
 
-// Deeper calls are left out.
-constexpr std::int32_t kMaxTimelineLevel = 500;
-
 using TextSink = std::function<bool(std::string_view)>;
 
 // A document of several threads: begin_chrome_trace, then a thread after the other, then

@@ -7,6 +7,7 @@
 
 namespace tailtrace {
 
+Command attach_command();
 Command calls_command();
 Command coverage_command();
 Command decode_command();

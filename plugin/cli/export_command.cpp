@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "decoder/export/chrome_trace.h"
 #include "decoder/export/folded_stacks.h"
+#include "decoder/export/perfetto_trace.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/question.h"
@@ -9,7 +11,7 @@
 namespace tailtrace {
 namespace {
 
-const std::vector<std::string> kFormats = {"folded", "chrome"};
+const std::vector<std::string> kFormats = {"folded", "chrome", "perfetto"};
 
 struct Options {
   QuestionOptions question;
@@ -39,6 +41,14 @@ class Destination {
     };
   }
 
+  PerfettoTrace::Sink bytes_sink() {
+    return [file = file_](std::string_view bytes) {
+      return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+    };
+  }
+  // Bytes are not for a terminal.
+  bool is_terminal() const { return ::isatty(::fileno(file_)) == 1; }
+
   // Errors: what was written did not arrive; the file is gone then.
   Result<void> close() {
     if (!own_) return {};
@@ -60,28 +70,77 @@ class Destination {
   std::string path_;
 };
 
-Result<void> export_thread(const Options& options, HistoryView& view, const TextSink& sink) {
+// A document in one of the formats: begin(), threads, end().
+class Exporter {
+ public:
+  virtual ~Exporter() = default;
+  virtual void begin() {}
+  virtual void add(HistoryView& view, const CallHistory& calls) = 0;
+  virtual void end() {}
+};
+
+class FoldedExporter final : public Exporter {
+ public:
+  explicit FoldedExporter(TextSink sink) : sink_(std::move(sink)) {}
+  void add(HistoryView&, const CallHistory& calls) override { list_folded_stacks(calls, sink_); }
+
+ private:
+  TextSink sink_;
+};
+
+class ChromeExporter final : public Exporter {
+ public:
+  explicit ChromeExporter(TextSink sink) : sink_(std::move(sink)) {}
+  void begin() override { begin_chrome_trace(sink_); }
+  void add(HistoryView& view, const CallHistory& calls) override {
+    list_chrome_trace(calls, view.thread.thread, sink_);
+  }
+  void end() override { end_chrome_trace(sink_); }
+
+ private:
+  TextSink sink_;
+};
+
+class PerfettoExporter final : public Exporter {
+ public:
+  explicit PerfettoExporter(PerfettoTrace::Sink sink) : trace_(std::move(sink)) {}
+  void begin() override { trace_.begin(); }
+  void add(HistoryView& view, const CallHistory& calls) override {
+    trace_.add(calls, view.thread.thread);
+  }
+
+ private:
+  PerfettoTrace trace_;
+};
+
+std::unique_ptr<Exporter> exporter_of(const Options& options, Destination& destination) {
+  if (options.format == "folded") return std::make_unique<FoldedExporter>(destination.sink());
+  if (options.format == "chrome") return std::make_unique<ChromeExporter>(destination.sink());
+  return std::make_unique<PerfettoExporter>(destination.bytes_sink());
+}
+
+Result<void> export_thread(const Options& options, HistoryView& view, Exporter& exporter) {
   Result<Range> range = asked_range(options.question, *view.history);
   if (!range) return fail(std::move(range.error()));
   if (range->size() == 0) return {};
   Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, *range);
   if (!calls) return fail(std::move(calls.error()));
-  if (options.format == "folded")
-    list_folded_stacks(*calls, sink);
-  else
-    list_chrome_trace(*calls, view.thread.thread, sink);
+  exporter.add(view, *calls);
   return {};
 }
 
 Result<int> run_export(const Options& options, const Invocation& invocation) {
   Result<Destination> destination = Destination::open(options.output, invocation.out);
   if (!destination) return fail(std::move(destination.error()));
-  TextSink sink = destination->sink();
-  if (options.format == "chrome") begin_chrome_trace(sink);
+  if (options.format == "perfetto" && destination->is_terminal())
+    return fail(ErrorCode::kUsage, "cannot write a Perfetto trace to a terminal", "it is no text",
+                "-o FILE");
+  std::unique_ptr<Exporter> exporter = exporter_of(options, *destination);
+  exporter->begin();
   Result<std::uint64_t> gaps =
       each_thread(options.question, invocation.err,
-                  [&](HistoryView& view, bool) { return export_thread(options, view, sink); });
-  if (gaps && options.format == "chrome") end_chrome_trace(sink);
+                  [&](HistoryView& view, bool) { return export_thread(options, view, *exporter); });
+  if (gaps) exporter->end();
   Result<void> closed = destination->close();
   if (!gaps) {
     // Half of it would be taken for all.
@@ -104,6 +163,8 @@ Command export_command() {
               {"tailtrace export --format=folded SESSION | flamegraph.pl", "a flame graph"},
               {"tailtrace export --format=chrome -o calls.json SESSION",
                "a timeline, for Perfetto's viewer or chrome://tracing"},
+              {"tailtrace export --format=perfetto -o calls.pftrace SESSION",
+               "the same in Perfetto's own form, smaller"},
               {"tailtrace export --format=chrome --range=-100000,-1 SESSION", "of the newest part"},
           },
       .define = [](CLI::App& app) -> RunCommand {
@@ -131,7 +192,8 @@ Command export_command() {
       .details =
           "folded: a line for each stack of calls, with the instructions that were executed in it. "
           "chrome: the calls of each thread as slices of a timeline whose clock is the count of "
-          "executed instructions, one for a microsecond. Both hold 500 levels of calls at most. "
+          "executed instructions, one for a microsecond. perfetto: the same as a stream of track "
+          "events. All hold 500 levels of calls at most. "
           "`tailtrace coverage --lcov` and `tailtrace history --json` are exports as well.",
   };
 }

@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/cli/followed_program.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/process_recording.h"
 #include "plugin/provider/trace_provider.h"
+#include "plugin/recorder/followed_program.h"
 #include "plugin/server/kept_recording.h"
 
 namespace tailtrace {

@@ -12,6 +12,7 @@
 #include "plugin/cli/lldb_start.h"
 #include "plugin/cli/record_by_hardware.h"
 #include "plugin/cli/record_only.h"
+#include "plugin/cli/record_until_crash.h"
 #include "plugin/cli/serve_options.h"
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/engines/qemu/qemu_process.h"
@@ -28,6 +29,7 @@ struct RunOptions {
   bool lldb = false;
   bool no_debugger = false;
   HardwareRecording hardware;
+  RecorderOptions recorder;
 };
 
 Result<std::string> find_gdb() {
@@ -148,6 +150,25 @@ Result<int> run_without_debugger(ServeOptions serve, const HardwareRecording& wa
   return record_by_hardware(serve, wanted, err);
 }
 
+// qemu has no debug registers.
+Result<int> run_until_crash(ServeOptions serve, const RunOptions& options, std::FILE* err) {
+  const HardwareRecording& other = options.hardware;
+  if (options.lldb || options.gdb || other.by_cpu || other.children || other.lossless)
+    return fail(ErrorCode::kUsage, "cannot record so until a crash",
+                "--on-crash is a way of its own, without a debugger and by thread");
+  if (!serve.keep_folder.empty())
+    return fail(ErrorCode::kUsage, "cannot keep the recording in two places", "",
+                "--on-crash=BUNDLE alone");
+  const RecorderOptions& wanted = options.recorder;
+  const bool needs_registers =
+      !wanted.functions.empty() || !wanted.writes.empty() || !wanted.accesses.empty();
+  if (serve.engine == EngineChoice::kAuto && needs_registers)
+    serve.engine = best_hardware().value_or(EngineChoice::kStep);
+  serve.engine = resolve_engine(serve);
+  if (auto found = resolve_program(serve.program); !found) return fail(std::move(found.error()));
+  return record_until_crash(serve, wanted, err);
+}
+
 // The debugger's options stand before `--`; without `--` there are none.
 Result<int> run(const RunOptions& options, const Invocation& invocation) {
   if (invocation.program.empty())
@@ -157,14 +178,20 @@ Result<int> run(const RunOptions& options, const Invocation& invocation) {
   serve.program = invocation.program;
   if (auto ok = apply(options.recording, serve); !ok) return fail(std::move(ok.error()));
   const HardwareRecording& wanted = options.hardware;
+  if (options.recorder.bundle.empty() && options.recorder.any())
+    return fail(ErrorCode::kUsage, "cannot wait for anything under a debugger",
+                "what ends a recording is for one without it", "--on-crash=BUNDLE");
+  if (!options.recorder.bundle.empty() && invocation.extras.empty())
+    return run_until_crash(std::move(serve), options, invocation.err);
   if (!options.no_debugger && (wanted.by_cpu || wanted.children || wanted.lossless))
     return fail(ErrorCode::kUsage, "cannot record so under a debugger",
                 "a debugger asks for the history of each thread", "--no-debugger");
   if (options.lldb) return run_under_lldb(std::move(serve), invocation);
-  if (!options.no_debugger) return run_under_gdb(std::move(serve), invocation.extras);
+  if (!options.no_debugger && options.recorder.bundle.empty())
+    return run_under_gdb(std::move(serve), invocation.extras);
   if (!invocation.extras.empty())
     return fail(ErrorCode::kUsage, "cannot use " + invocation.extras.front(),
-                "it would be a debugger's, and there is none with --no-debugger");
+                "it would be a debugger's, and there is none");
   return run_without_debugger(std::move(serve), wanted, invocation.err);
 }
 
@@ -183,6 +210,7 @@ Command run_command() {
               {"tailtrace run --no-debugger --keep=DIR -- ./program", "only record it"},
               {"tailtrace run --no-debugger --engine=pt --lossless -- ./program",
                "all of it, by the processor"},
+              {"tailtrace run --on-crash=DIR -- ./server", "always on; DIR has the end of a crash"},
               {"tailtrace run --engine=step -- ./program", "without qemu, slower"},
           },
       .define = [](CLI::App& app) -> RunCommand {
@@ -199,6 +227,7 @@ Command run_command() {
                      "a buffer for each CPU, not for each thread (--no-debugger; pt)");
         app.add_flag("--children", options->hardware.children,
                      "processes that it makes, too (--by-cpu)");
+        add_recorder_options(app, options->recorder);
         add_recording_options(app, options->recording);
         return [options](const Invocation& invocation) { return run(*options, invocation); };
       },
@@ -208,7 +237,8 @@ Command run_command() {
           "instruction, and stopped at main; its own options and their commands come after that. "
           "The program has the terminal while it runs, as under the debugger alone. In LLDB, "
           "`thread trace dump instructions` and `thread trace dump function-calls` show the "
-          "history.",
+          "history. With --on-crash there is no debugger: `attach` says what becomes of the "
+          "recording, and of SIGUSR2; SIGTERM and SIGHUP are passed on to the program.",
   };
 }
 

@@ -5,10 +5,10 @@
 
 namespace tailtrace {
 
-EndSignals::EndSignals() {
+EndSignals::EndSignals(std::initializer_list<int> signals) {
   sigset_t set;
   ::sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
+  for (int signal : signals) ::sigaddset(&set, signal);
   ::sigprocmask(SIG_BLOCK, &set, &before_);
   fd_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   // A peer that is gone is seen when it is written to.

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <initializer_list>
 #include <vector>
 
 #include "decoder/base/file.h"
@@ -16,7 +17,8 @@ namespace tailtrace {
 
 class EndSignals {
  public:
-  EndSignals();
+  // SIGPIPE is ignored meanwhile.
+  explicit EndSignals(std::initializer_list<int> signals = {SIGINT, SIGTERM, SIGHUP});
   // The signals do what they did before.
   ~EndSignals();
   EndSignals(const EndSignals&) = delete;

@@ -1,6 +1,7 @@
 """Questions to a recording, against programs that answer them in another way: GDB's breakpoints
 count how often a place is reached, gcov counts lines, GDB's backtrace names callers."""
 
+import glob
 import json
 import os
 import re
@@ -11,6 +12,11 @@ import tempfile
 import unittest
 
 import cases
+
+try:
+    import perfetto
+except ImportError:
+    perfetto = None
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/rounds.c")
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
@@ -291,6 +297,41 @@ class Export(InFolder):
             if ends:
                 self.assertLessEqual(one["ts"] + one["dur"], ends[-1])
             ends.append(one["ts"] + one["dur"])
+
+    @unittest.skipUnless(perfetto, "no python3-protobuf")
+    def test_perfetto_reads_the_same_calls(self):
+        session = self.record()
+        slices = [(one["name"], one["ts"], one["ts"] + one["dur"])
+                  for one in json.loads(self.export("chrome", session))["traceEvents"]
+                  if one["ph"] == "X"]
+        path = os.path.join(self.folder, "calls.pftrace")
+        self.assertEqual(self.export("perfetto", session, "-o", path), "")
+        with open(path, "rb") as file:
+            trace = perfetto.Trace.FromString(file.read())
+        found, tracks = perfetto.slices(trace)
+        self.assertCountEqual(found, slices)
+        (process, thread) = tracks
+        self.assertIn("1 executed instruction", process.process.process_name)
+        self.assertEqual(thread.parent_uuid, process.uuid)
+        self.assertEqual(thread.thread.pid, process.process.pid)
+        clocks = {clock.clock_id: clock for clock in trace.packet[0].clock_snapshot.clocks}
+        default = trace.packet[0].trace_packet_defaults.timestamp_clock_id
+        self.assertEqual(clocks[default].unit_multiplier_ns, 1000)
+
+    @unittest.skipUnless(shutil.which("genhtml"), "no lcov")
+    def test_genhtml_reads_the_coverage(self):
+        outcome = cases.tailtrace("coverage", "--lcov", self.record())
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        tracefile = os.path.join(self.folder, "coverage.info")
+        with open(tracefile, "w", encoding="utf-8") as file:
+            file.write(outcome.stdout)
+        pages = os.path.join(self.folder, "pages")
+        said = subprocess.run(["genhtml", "--branch-coverage", "--ignore-errors", "source", "-o",
+                               pages, tracefile], capture_output=True, text=True,
+                              timeout=cases.HANG_S, check=False)
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        self.assertRegex(said.stdout, r"functions\.*: \d")
+        self.assertTrue(glob.glob(pages + "/**/rounds.c.gcov.html", recursive=True))
 
     def test_a_file_is_new_and_its_users_only(self):
         session = self.record()

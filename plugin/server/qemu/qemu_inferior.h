@@ -37,6 +37,8 @@ class QemuInferior {
 
   std::int32_t pid() const { return process_.pid(); }
   Engine& engine() { return engine_; }
+  // The folder of the recording of what it executes now; of what it executed last.
+  std::string recording() const { return process_.process_folder(); }
   // The program's file.
   std::string executed_file() const;
   // The thread that stopped last.

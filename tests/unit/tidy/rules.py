@@ -24,16 +24,19 @@ LAYERS = [
     ["decoder/history"],
     ["decoder/bundle", "decoder/symbols", "decoder/export"],
     ["plugin/provider", "plugin/engines"],
-    ["plugin/server", "plugin/lldb", "plugin/cli", "plugin/include", "python"],
+    ["plugin/server", "plugin/recorder", "plugin/lldb", "plugin/cli", "plugin/include", "python"],
 ]
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
-# The provider picks an engine; the command line starts the server; classes of instructions have
-# their kinds of records; bundles name modules, which have segments and build ids.
+# The provider picks an engine; the command line starts the server and the recorder, which holds
+# programs under qemu as the server does; classes of instructions have their kinds of records;
+# bundles name modules, which have segments and build ids.
 PEERS = {("plugin/provider", "plugin/engines"), ("plugin/cli", "plugin/server"),
+         ("plugin/cli", "plugin/recorder"), ("plugin/recorder", "plugin/server"),
          ("decoder/code", "decoder/record"), ("decoder/bundle", "decoder/symbols")}
 
 # Whoever is below the faces says nothing and ends nothing: it returns errors.
-SILENT = ("decoder/", "plugin/engines/", "plugin/server/", "plugin/provider/")
+SILENT = ("decoder/", "plugin/engines/", "plugin/server/", "plugin/provider/",
+          "plugin/recorder/")
 LOUD = [
     (re.compile(r"(?<![\w.>])(?:printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror)\s*\("),
      "prints"),

@@ -27,6 +27,8 @@ class FollowedProgram {
   ~FollowedProgram();
 
   pid_t pid() const { return pid_; }
+  // It is somebody else's from now on to follow it, in the same thread.
+  pid_t release() { return threads_.clear(), pid_; }
 
   struct Watcher {
     std::function<void(ThreadId)> begins;         // a new thread, not the first one

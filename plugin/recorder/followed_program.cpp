@@ -1,4 +1,4 @@
-#include "plugin/cli/followed_program.h"
+#include "plugin/recorder/followed_program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,6 +21,9 @@ namespace {
 [[noreturn]] void become(const std::string& path, const std::vector<std::string>& arguments, int go,
                          int failed) {
   char byte = 0;
+  sigset_t none;  // of the signals that we wait for
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::read(go, &byte, 1) != 1) ::_exit(127);
   std::vector<char*> words;
   for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));

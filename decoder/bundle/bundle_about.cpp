@@ -1,0 +1,141 @@
+#include "decoder/bundle/bundle_about.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "decoder/base/bytes.h"
+#include "decoder/bundle/bundle_about_json.h"
+#include "decoder/bundle/bundle_format.h"
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+std::string text_of(const Json& object, const char* name) {
+  auto found = object.find(name);
+  if (found == object.end() || !found->is_string()) return {};
+  return found->get<std::string>().substr(0, kBundleMaxText_bytes);
+}
+
+std::uint64_t number_of(const Json& object, const char* name) {
+  auto found = object.find(name);
+  return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+// A list of objects, cut to its limit.
+std::vector<Json> objects_of(const Json& object, const char* name, std::size_t limit) {
+  std::vector<Json> objects;
+  auto found = object.find(name);
+  if (found == object.end() || !found->is_array()) return objects;
+  for (const Json& item : *found)
+    if (item.is_object() && objects.size() < limit) objects.push_back(item);
+  return objects;
+}
+
+// A file of the bundle's own: a bundle may come from anywhere, and must not lead anywhere.
+std::string own_file(std::string name) {
+  bool leads_out = name.starts_with('/') || name.find('\0') != std::string::npos;
+  std::string_view rest = name;
+  while (!rest.empty() && !leads_out) {
+    std::size_t end = std::min(rest.find('/'), rest.size());
+    leads_out = rest.substr(0, end) == "..";
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return leads_out ? std::string() : name;
+}
+
+std::uint64_t hex_of(const Json& value) {
+  if (!value.is_string()) return 0;
+  const auto& text = value.get_ref<const std::string&>();
+  return text.starts_with("0x") ? parse_hex(std::string_view(text).substr(2)).value_or(0) : 0;
+}
+
+}  // namespace
+
+void add_about(const BundleAbout& about, OrderedJson& bundle) {
+  if (!about.cause.empty()) {
+    OrderedJson& recorded = bundle["recorded"];
+    recorded = {{"cause", about.cause}};
+    if (about.signal != 0) recorded["signal"] = about.signal;
+    if (about.thread.tid != 0) {
+      recorded["pid"] = about.thread.pid;
+      recorded["tid"] = about.thread.tid;
+    }
+    if (!about.command.empty()) recorded["command"] = about.command;
+    for (const BundleClock& clock : about.clocks)
+      recorded["clocks"].push_back({{"tsc", clock.tsc},
+                                    {"monotonic_ns", clock.monotonic_ns},
+                                    {"realtime_ns", clock.realtime_ns}});
+  }
+  for (const BundleModule& module : about.modules) {
+    OrderedJson object = {{"path", module.path}};
+    if (!module.build_id.empty()) object["build_id"] = module.build_id;
+    if (!module.copy.empty()) object["file"] = module.copy;
+    bundle["modules"].push_back(std::move(object));
+  }
+  if (!about.core.empty()) bundle["core"] = about.core;
+}
+
+void add_thread_state(const BundleThreadState& state, OrderedJson& thread) {
+  if (!state.name.empty()) thread["name"] = state.name;
+  for (const auto& [name, value] : state.registers)
+    thread["registers"][name] = fmt::format("{:#x}", value);
+}
+
+BundleAbout read_about(const Json& bundle) {
+  BundleAbout about;
+  if (auto recorded = bundle.find("recorded"); recorded != bundle.end() && recorded->is_object()) {
+    about.cause = text_of(*recorded, "cause");
+    about.signal = static_cast<int>(number_of(*recorded, "signal") & 0x7f);
+    about.thread = {static_cast<std::int32_t>(number_of(*recorded, "pid") & 0x7fffffff),
+                    static_cast<std::int32_t>(number_of(*recorded, "tid") & 0x7fffffff)};
+    about.command = text_of(*recorded, "command");
+    for (const Json& clock : objects_of(*recorded, "clocks", kBundleMaxClocks))
+      about.clocks.push_back({number_of(clock, "tsc"), number_of(clock, "monotonic_ns"),
+                              number_of(clock, "realtime_ns")});
+  }
+  for (const Json& module : objects_of(bundle, "modules", kBundleMaxModules))
+    about.modules.push_back(
+        {text_of(module, "path"), text_of(module, "build_id"), own_file(text_of(module, "file"))});
+  about.core = own_file(text_of(bundle, "core"));
+  return about;
+}
+
+BundleThreadState read_thread_state(const Json& thread) {
+  BundleThreadState state;
+  state.name = text_of(thread, "name");
+  auto registers = thread.find("registers");
+  if (registers == thread.end() || !registers->is_object()) return state;
+  for (const auto& [name, value] : registers->items())
+    if (state.registers.size() < kBundleMaxRegisters)
+      state.registers.emplace_back(name.substr(0, kBundleMaxText_bytes), hex_of(value));
+  return state;
+}
+
+std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
+                           const std::string& folder) {
+  std::unordered_map<std::string_view, const std::string*> copies;
+  for (const BundleModule& module : modules)
+    if (!module.copy.empty()) copies.emplace(module.path, &module.copy);
+  if (copies.empty()) return maps;
+  std::string moved;
+  for (std::string_view rest = maps; !rest.empty();) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::size_t path = line.find('/');
+    auto copy = path == line.npos ? copies.end() : copies.find(line.substr(path));
+    if (copy == copies.end())
+      moved.append(line);
+    else
+      moved.append(line.substr(0, path)).append(folder).append("/").append(*copy->second);
+    moved.push_back('\n');
+  }
+  return moved;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,71 @@
+#include "plugin/cli/recorder_options.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "plugin/cli/help.h"
+#include "plugin/cli/record_only.h"
+#include "plugin/recorder/black_box.h"
+#include "plugin/recorder/triggers.h"
+
+namespace tailtrace {
+
+void add_recorder_options(CLI::App& app, RecorderOptions& options) {
+  const std::vector<std::string> modules = {"copy", "ids"};
+  app.add_option("--on-crash", options.bundle,
+                 "a recorder without a debugger: this new folder has the end, when it crashes")
+      ->type_name("BUNDLE");
+  app.add_option("--on-signal", options.signals, "this signal ends the recording as well")
+      ->type_name("SIGNAL");
+  app.add_option("--on-call", options.functions, "so does entering this function")
+      ->type_name("FUNCTION");
+  app.add_option("--on-write", options.writes,
+                 "so does writing to this address (a debug register: 1, 2, 4 or 8 bytes)")
+      ->type_name("0xADDRESS[:BYTES]");
+  app.add_option("--on-access", options.accesses, "the same for reading and writing")
+      ->type_name("0xADDRESS[:BYTES]");
+  app.add_flag("--core", options.core, "put a core file into the bundle");
+  app.add_option("--modules", options.modules,
+                 "of the files that it executes put copies into the bundle, or their build ids "
+                 "only")
+      ->check(CLI::IsMember(modules))
+      ->type_name(choice_type(modules));
+}
+
+Result<FlightPlan> flight_plan(const RecorderOptions& options, const std::string& program,
+                               std::FILE* err) {
+  FlightPlan plan;
+  auto free = free_recording_folder(program);
+  if (free) plan.fallback = *free;
+  if (options.bundle.empty() && !free) return fail(std::move(free.error()));
+  plan.bundle = options.bundle.empty() ? plan.fallback : options.bundle;
+  plan.core = options.core;
+  plan.copy_modules = options.modules == "copy";
+  plan.say = [err](std::string_view text) { fmt::print(err, "{}\n", text), std::fflush(err); };
+  for (const std::string& name : options.signals) {
+    auto signal = parse_signal(name);
+    if (!signal) return fail(std::move(signal.error()));
+    plan.triggers.signals.push_back(*signal);
+  }
+  plan.triggers.functions = options.functions;
+  for (bool reads : {false, true})
+    for (const std::string& text : reads ? options.accesses : options.writes) {
+      auto place = parse_watched(text, reads);
+      if (!place) return fail(std::move(place.error()));
+      plan.triggers.places.push_back(*place);
+    }
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (options.bundle.empty() &&
+      fs::create_directories(fs::path(plan.bundle).parent_path(), ignored))
+    fs::permissions(fs::path(plan.bundle).parent_path(), fs::perms::owner_all, ignored);
+  if (auto ok = check_place(plan.bundle); !ok) return fail(std::move(ok.error()));
+  return plan;
+}
+
+void say_end(const FlightEnd& end, std::FILE* err) {
+  if (!end.bundle.empty()) fmt::print(err, "recorded: tailtrace history {}\n", end.bundle);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,227 @@
+#include "plugin/recorder/black_box.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "decoder/base/file.h"
+#include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/mapping.h"
+#include "plugin/recorder/core_file.h"
+
+namespace tailtrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
+constexpr std::size_t kMaxShownCommand_bytes = 1000;
+constexpr std::size_t kMaxName_bytes = 64;
+constexpr std::size_t kPiece_bytes = 1 << 20;
+constexpr char kCoreName[] = "core";
+
+std::uint64_t nanoseconds(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::string name_of(ThreadId thread) {
+  auto text =
+      read_file(fmt::format("/proc/{}/task/{}/comm", thread.pid, thread.tid), kMaxName_bytes);
+  if (!text) return {};
+  std::string name(as_text(*text));
+  name.erase(std::min(name.find('\n'), name.size()));
+  return name;
+}
+
+BundleThreadState state_of(Subject& subject, ThreadId thread) {
+  BundleThreadState state{name_of(thread), {}};
+  auto registers = subject.registers(thread);
+  if (!registers) return state;
+  const user_regs_struct& r = *registers;
+  state.registers = {
+      {"rax", r.rax}, {"rbx", r.rbx},       {"rcx", r.rcx},         {"rdx", r.rdx},
+      {"rsi", r.rsi}, {"rdi", r.rdi},       {"rbp", r.rbp},         {"rsp", r.rsp},
+      {"r8", r.r8},   {"r9", r.r9},         {"r10", r.r10},         {"r11", r.r11},
+      {"r12", r.r12}, {"r13", r.r13},       {"r14", r.r14},         {"r15", r.r15},
+      {"rip", r.rip}, {"eflags", r.eflags}, {"fs_base", r.fs_base}, {"gs_base", r.gs_base}};
+  return state;
+}
+
+Result<void> copy_file(const std::string& from, const std::string& to) {
+  UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!in) return fail(system_error("cannot read " + from));
+  UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!out) return fail(system_error("cannot make " + to));
+  Bytes piece(kPiece_bytes);
+  for (;;) {
+    ssize_t n = ::read(in.get(), piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error("cannot read " + from));
+    if (n == 0) return {};
+    for (ByteSpan rest(piece.data(), static_cast<std::size_t>(n)); !rest.empty();) {
+      ssize_t written = ::write(out.get(), rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return fail(system_error("cannot write " + to));
+      rest = rest.subspan(static_cast<std::size_t>(written));
+    }
+  }
+}
+
+// One bundle on its way.
+class Box {
+ public:
+  Box(Subject& subject, const Occasion& occasion, const FlightPlan& plan,
+      std::vector<Error>& remarks)
+      : subject_(subject), occasion_(occasion), plan_(plan), remarks_(remarks) {}
+
+  Result<BundleWriter> fill(const std::string& path) {
+    auto writer = BundleWriter::create(path);
+    if (!writer) return writer;
+    about_.cause = occasion_.cause;
+    about_.signal = occasion_.signal;
+    about_.thread = occasion_.thread;
+    about_.command = occasion_.command;
+    about_.clocks = {occasion_.began, clock_now()};
+    maps_ = subject_.code_maps();
+    if (auto ok = add_threads(*writer); !ok) return fail(std::move(ok.error()));
+    if (auto ok = add_modules(writer->folder()); !ok) return fail(std::move(ok.error()));
+    if (plan_.core)
+      if (auto ok = add_core(writer->folder()); !ok) return fail(std::move(ok.error()));
+    writer->describe(std::move(about_));
+    return writer;
+  }
+
+ private:
+  // The one that it happened to comes first.
+  Result<void> add_threads(BundleWriter& writer) {
+    std::vector<ThreadId> threads = subject_.threads();
+    std::ranges::stable_partition(threads, [&](ThreadId t) { return t == occasion_.thread; });
+    std::size_t added = 0;
+    for (ThreadId thread : threads) {
+      auto snapshot = subject_.snapshot(thread);
+      if (!snapshot) {
+        remarks_.push_back(std::move(snapshot.error()));
+        continue;
+      }
+      if (auto ok = writer.add(*snapshot, maps_); !ok) return ok;
+      note_executed(*snapshot);
+      about_.threads[thread] = state_of(subject_, thread);
+      ++added;
+    }
+    if (added != 0) return {};
+    return fail(ErrorCode::kGone, "there is no history to save", "no thread was recorded yet");
+  }
+
+  // Which mappings the histories lead through. Consecutive records mostly stay in one.
+  void note_executed(const ThreadSnapshot& snapshot) {
+    if (mappings_.empty()) mappings_ = parse_maps(maps_);
+    Mapping last;
+    for (const BranchRecord& record : snapshot.records)
+      for (Address address : {record.from, record.to}) {
+        if (last.begin <= address && address < last.end) continue;
+        auto found = std::ranges::upper_bound(mappings_, address, {}, &Mapping::begin);
+        if (found == mappings_.begin() || (--found)->end <= address) continue;
+        last = *found;
+        if (last.has_file()) executed_.insert(last.path);
+      }
+  }
+
+  // A core file needs all that is mapped, a history what it leads through.
+  Result<void> add_modules(const std::string& folder) {
+    std::set<std::string> wanted = executed_;
+    for (const Mapping& mapping : mappings_)
+      if (plan_.core && mapping.executable && mapping.has_file()) wanted.insert(mapping.path);
+    for (const std::string& path : wanted)
+      if (auto ok = add_module(folder, path); !ok) return ok;
+    return {};
+  }
+
+  Result<void> add_module(const std::string& folder, const std::string& path) {
+    BundleModule module{path, {}, {}};
+    auto file = ElfFile::open(path);
+    if (file) module.build_id = file->build_id();
+    if (file && plan_.copy_modules) {
+      const std::string place = fmt::format("modules/{}", about_.modules.size() + 1);
+      module.copy = place + "/" + fs::path(path).filename().string();
+      for (const std::string& made : {std::string("modules"), place})
+        if (::mkdir((folder + "/" + made).c_str(), 0700) != 0 && errno != EEXIST)
+          return fail(system_error("cannot make " + folder + "/" + made));
+      if (auto ok = copy_file(path, folder + "/" + module.copy); !ok) return ok;
+    }
+    about_.modules.push_back(std::move(module));
+    return {};
+  }
+
+  Result<void> add_core(const std::string& folder) {
+    ThreadId first = occasion_.thread;
+    if (first.tid == 0) first = subject_.threads().front();
+    CoreSettings settings{first, occasion_.signal, occasion_.command};
+    if (auto ok = write_core(subject_, settings, folder + "/" + kCoreName); !ok) return ok;
+    about_.core = kCoreName;
+    return {};
+  }
+
+  Subject& subject_;
+  const Occasion& occasion_;
+  const FlightPlan& plan_;
+  std::vector<Error>& remarks_;
+  std::string maps_;
+  std::vector<Mapping> mappings_;   // by address
+  std::set<std::string> executed_;  // paths
+  BundleAbout about_;
+};
+
+}  // namespace
+
+BundleClock clock_now() {
+  return {__rdtsc(), nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_REALTIME)};
+}
+
+std::string command_of(std::int32_t pid) {
+  auto text = read_file(fmt::format("/proc/{}/cmdline", pid), kMaxCommandLine_bytes);
+  std::string line(text ? as_text(*text) : std::string_view());
+  while (line.ends_with('\0')) line.pop_back();
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  return line.substr(0, kMaxShownCommand_bytes);
+}
+
+Result<void> check_place(const std::string& path) {
+  auto writer = BundleWriter::create(path);
+  if (!writer) return fail(std::move(writer.error()));
+  return {};
+}
+
+std::string free_snapshot_path(const std::string& bundle) {
+  std::error_code ignored;
+  for (int number = 1;; ++number) {
+    std::string path = fmt::format("{}.{}", bundle, number);
+    if (!fs::exists(fs::symlink_status(path, ignored))) return path;
+  }
+}
+
+Result<BundleWriter> put_together(Subject& subject, const Occasion& occasion,
+                                  const FlightPlan& plan, const std::string& path,
+                                  std::vector<Error>& remarks) {
+  auto writer = Box(subject, occasion, plan, remarks).fill(path);
+  const bool is_elsewhere_better = !writer && writer.error().code != ErrorCode::kGone;
+  if (!is_elsewhere_better || plan.fallback.empty() || plan.fallback == path) return writer;
+  std::error_code ignored;  // what cannot be made is told when the bundle is
+  fs::create_directories(fs::path(plan.fallback).parent_path(), ignored);
+  auto second = Box(subject, occasion, plan, remarks).fill(plan.fallback);
+  if (!second) return writer;
+  remarks.push_back(std::move(writer.error()));
+  return second;
+}
+
+}  // namespace tailtrace

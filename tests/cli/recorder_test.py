@@ -1,0 +1,315 @@
+"""The always-on recorder: `tailtrace run --on-crash` and `tailtrace attach`."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+
+import cases
+
+PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/waits_for_words")
+
+
+class RecorderCase(cases.CommandCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.bundle = os.path.join(self.folder, "end.tt")
+        self.env = dict(os.environ, XDG_STATE_HOME=os.path.join(self.folder, "state"))
+
+    def about(self, bundle=None):
+        with open(os.path.join(bundle or self.bundle, "bundle.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def newest(self, bundle=None, count=30, tid=None):
+        """The newest items of the thread that a bundle names first, or of another."""
+        thread = [f"--thread={tid}"] if tid else []
+        outcome = cases.tailtrace("history", "--json", *thread, bundle or self.bundle,
+                                  f"-{count},-1")
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        return json.loads(outcome.stdout)["items"]
+
+    def assert_ends_in_the_crash(self, bundle=None):
+        """The newest instructions came down to where deeper() wrote to nowhere."""
+        items = self.newest(bundle)
+        self.assertEqual({item["function"] for item in items[-12:]}, {"deeper"})
+        self.assertEqual(sum(item["text"].startswith("call") for item in items[-24:]
+                             if item["function"] == "deeper"), 3, items)
+        about = self.about(bundle)
+        self.assertEqual(about["recorded"]["cause"], "SIGSEGV")
+        self.assertEqual(about["recorded"]["signal"], signal.SIGSEGV)
+        # It stands at the write itself, which is not executed; so say the registers, too.
+        first = about["threads"][0]
+        self.assertEqual(about["recorded"]["tid"], first["tid"])
+        stop = json.loads(cases.tailtrace("info", "--json", f"--thread={first['tid']}",
+                                          bundle or self.bundle).stdout)["threads"][0]["stop"]
+        self.assertEqual(int(stop, 16), int(first["registers"]["rip"], 16))
+        self.assertEqual(len(about["threads"]), 2)
+
+
+class Run(RecorderCase):
+    def setUp(self):
+        cases.needs_engine(self, "qemu")
+        super().setUp()
+
+    def run_until_crash(self, words, *options, program=PROGRAM):
+        return subprocess.run([cases.TAILTRACE, "run", f"--on-crash={self.bundle}", *options, "--",
+                               program], input=words, capture_output=True, text=True, env=self.env,
+                              timeout=cases.HANG_S, check=False)
+
+    def test_crash_leaves_its_end_which_is_read_without_the_program(self):
+        program = os.path.join(self.folder, "program")
+        shutil.copy(PROGRAM, program)
+        # A fault that the program handles comes first; it is not the end.
+        outcome = self.run_until_crash("handled\ncrash\n", "--core", program=program)
+        self.assertEqual(outcome.returncode, 128 + signal.SIGSEGV, outcome.stderr)
+        self.assertIn("did handled\n", outcome.stdout)
+        self.assertIn(f"recorded: tailtrace history {self.bundle}\n", outcome.stderr)
+        # Another machine has neither the program nor the folder.
+        os.remove(program)
+        moved = os.path.join(self.folder, "moved")
+        shutil.move(self.bundle, moved)
+        self.assert_ends_in_the_crash(moved)
+        for folder, _, names in os.walk(moved):
+            self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+            for name in names:
+                path = os.path.join(folder, name)
+                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
+        copies = {module["path"]: module["file"] for module in self.about(moved)["modules"]}
+        self.assertIn(program, copies)
+        self.assertFalse([path for path in copies if "qemu" in path], copies)
+        core = subprocess.run(
+            ["gdb", "-nx", "-batch", "-ex", "backtrace", "-ex", "info threads",
+             os.path.join(moved, copies[program]), os.path.join(moved, "core")],
+            capture_output=True, text=True, timeout=cases.HANG_S, check=False)
+        calls = re.findall(r"(?m)^#\d+ .*?(\w+) \(", core.stdout)
+        self.assertEqual(calls[-5:], ["deeper"] * 4 + ["main"], core.stdout + core.stderr)
+        self.assertEqual(len(re.findall(r"LWP \d+\)", core.stdout)), 3, core.stdout)
+        # Nothing else is left.
+        self.assertEqual(os.listdir(self.folder), ["moved"])
+
+    def test_end_without_a_crash_leaves_nothing(self):
+        outcome = self.run_until_crash("handled\nexit\n")
+        self.assertEqual(outcome.returncode, 3, outcome.stderr)
+        self.assertEqual(outcome.stderr, "")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_snapshot_is_taken_while_it_goes_on_and_a_kill_is_an_end(self):
+        with subprocess.Popen([cases.TAILTRACE, "run", f"--on-crash={self.bundle}",
+                               "--modules=ids", "--", PROGRAM], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=self.env) as process:
+            self.assertTrue(process.stdout.readline().startswith("ready"))
+            process.send_signal(signal.SIGUSR2)
+            self.assertEqual(process.stderr.readline(),
+                             f"snapshot: tailtrace history {self.bundle}.1\n")
+            process.stdin.write("call\n")
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline(), "did call\n")
+            (program,) = cases.children_of(process.pid)
+            os.kill(program, signal.SIGKILL)
+            _, said = process.communicate(timeout=cases.HANG_S)
+            self.assertEqual(process.returncode, 128 + signal.SIGKILL, said)
+        self.assertEqual(self.about(self.bundle + ".1")["recorded"]["cause"], "snapshot")
+        self.assertEqual(self.about()["recorded"]["cause"], "SIGKILL")
+        modules = {module["path"]: module for module in self.about()["modules"]}
+        self.assertTrue(modules[PROGRAM]["build_id"])
+        self.assertNotIn("file", modules[PROGRAM])
+        tid = self.about()["threads"][0]["tid"]
+        before, after = (cases.tailtrace("hits", "--json", f"--thread={tid}", bundle,
+                                         "wanted_function")
+                         for bundle in (self.bundle + ".1", self.bundle))
+        self.assertEqual((before.returncode, after.returncode), (1, 0), after.stderr)
+
+    def test_killed_recorder_leaves_the_rings(self):
+        with subprocess.Popen([cases.TAILTRACE, "run", f"--on-crash={self.bundle}", "--", PROGRAM],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=self.env) as process:
+            self.assertTrue(process.stdout.readline().startswith("ready"))
+            (program,) = cases.children_of(process.pid)
+            process.kill()
+            process.wait(cases.HANG_S)
+        cases.wait_until_gone(program)
+        self.assertTrue(self.newest(self.bundle + ".session"))
+        again = self.run_until_crash("exit\n")
+        self.assertEqual(again.returncode, 2, again.stderr)
+        self.assertIn(self.bundle + ".session", again.stderr)
+
+    def test_place_that_cannot_be_written_is_said_before_the_program_begins(self):
+        outcome = cases.tailtrace("run", "--on-crash=/proc/end.tt", "--", PROGRAM)
+        self.assertEqual(outcome.stdout, "")
+        self.assertIn("error: cannot make /proc/end.tt.part", outcome.stderr)
+        os.mkdir(self.bundle)
+        outcome = self.run_until_crash("")
+        self.assert_error(outcome, 2, "cannot save a bundle", "something is there already")
+
+    def test_words_that_do_not_fit_together(self):
+        for words, part in ((["--on-signal=USR1"], "under a debugger"),
+                            (["--on-crash=" + self.bundle, "--lldb"], "without a debugger"),
+                            (["--on-crash=" + self.bundle, "--on-signal=KILL"], "SIGKILL"),
+                            (["--on-crash=" + self.bundle, "--on-write=0x1001:2"], "multiple"),
+                            (["--on-crash=" + self.bundle, "--engine=qemu", "--on-call=main"],
+                             "under qemu")):
+            outcome = cases.tailtrace("run", *words, "--", PROGRAM)
+            self.assertEqual(outcome.returncode, 2, outcome.stderr)
+            self.assertIn(part, outcome.stderr)
+
+
+class Attach(RecorderCase):
+    def setUp(self):
+        cases.needs_engine(self, "step")
+        super().setUp()
+        self.program = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+        self.addCleanup(self.end_program)
+        self.watched = self.program.stdout.readline().split()[1]
+
+    def end_program(self):
+        self.program.kill()
+        self.program.wait()
+        self.program.stdin.close()
+        self.program.stdout.close()
+
+    def say(self, word):
+        self.program.stdin.write(word + "\n")
+        self.program.stdin.flush()
+
+    def attach(self, *options, limit=None):
+        recorder = subprocess.Popen(
+            [cases.TAILTRACE, "attach", "--engine=step", "--keep=64KiB",
+             f"--on-crash={self.bundle}", *options, str(self.program.pid)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.env,
+            preexec_fn=limit)
+        self.addCleanup(recorder.stderr.close)
+        self.addCleanup(recorder.wait)
+        self.addCleanup(recorder.kill)
+        line = recorder.stderr.readline()
+        self.assertIn(f"recording process {self.program.pid} by single steps", line)
+        return recorder
+
+    def ended(self, recorder, status=0):
+        said = recorder.stderr.read()
+        self.assertEqual(recorder.wait(cases.HANG_S), status, said)
+        return said
+
+    def assert_goes_on(self):
+        self.say("call")
+        self.assertEqual(self.program.stdout.readline(), "did call\n")
+
+    def test_crash_ends_it(self):
+        recorder = self.attach("--core")
+        self.say("handled")
+        self.assertEqual(self.program.stdout.readline(), "did handled\n")
+        self.say("crash")
+        self.assertEqual(self.program.wait(cases.HANG_S), -signal.SIGSEGV)
+        self.ended(recorder)
+        self.assert_ends_in_the_crash()
+        core = subprocess.run(["gdb", "-nx", "-batch", "-ex", "backtrace", PROGRAM,
+                               os.path.join(self.bundle, "core")], capture_output=True, text=True,
+                              timeout=cases.HANG_S, check=False)
+        calls = re.findall(r"(?m)^#\d+ .*?(\w+) \(", core.stdout)
+        self.assertEqual(calls[-5:], ["deeper"] * 4 + ["main"], core.stdout + core.stderr)
+
+    def test_function_ends_it_and_the_program_goes_on(self):
+        recorder = self.attach("--on-call=wanted_function")
+        self.say("call")
+        self.assertEqual(self.program.stdout.readline(), "did call\n")
+        self.ended(recorder)
+        newest = self.newest(tid=self.program.pid)[-1]
+        self.assertEqual((newest["function"], newest["text"].split()[0]), ("main", "call"))
+        self.assert_goes_on()
+
+    def test_write_to_a_place_ends_it(self):
+        recorder = self.attach(f"--on-write={self.watched}:8")
+        self.say("write")
+        self.assertEqual(self.program.stdout.readline(), "did write\n")
+        self.ended(recorder)
+        self.assertIn("access to " + self.watched, self.about()["recorded"]["cause"])
+        newest = self.newest()[-1]
+        self.assertEqual(newest["function"], "main")
+        self.assertIn("0x2a", newest["text"])
+        self.assert_goes_on()
+
+    def test_named_signal_ends_it_and_is_delivered(self):
+        recorder = self.attach("--on-signal=SIGUSR1")
+        self.program.send_signal(signal.SIGUSR1)
+        self.assertEqual(self.program.wait(cases.HANG_S), -signal.SIGUSR1)
+        self.ended(recorder)
+        self.assertEqual(self.about()["recorded"]["cause"], "SIGUSR1")
+
+    def test_user_ends_it_after_a_snapshot(self):
+        recorder = self.attach()
+        self.assert_goes_on()
+        recorder.send_signal(signal.SIGUSR2)
+        self.assertEqual(recorder.stderr.readline(),
+                         f"snapshot: tailtrace history {self.bundle}.1\n")
+        self.assert_goes_on()
+        recorder.send_signal(signal.SIGINT)
+        self.ended(recorder)
+        hits = [len(json.loads(cases.tailtrace("hits", "--json", f"--thread={self.program.pid}",
+                                               bundle, "wanted_function").stdout)
+                    ["threads"][0]["hits"]) for bundle in (self.bundle + ".1", self.bundle)]
+        self.assertEqual(hits, [1, 2])
+        self.assert_goes_on()
+
+    def test_end_without_a_crash_is_no(self):
+        recorder = self.attach()
+        self.say("exit")
+        self.assertEqual(self.program.wait(cases.HANG_S), 3)
+        self.assertIn("without a crash", self.ended(recorder, status=1))
+        self.assertFalse(os.path.exists(self.bundle))
+
+    def test_place_that_went_away_has_a_second(self):
+        self.bundle = os.path.join(self.folder, "gone", "end.tt")
+        os.mkdir(os.path.dirname(self.bundle))
+        recorder = self.attach("--modules=ids")
+        os.rmdir(os.path.dirname(self.bundle))
+        self.say("crash")
+        said = self.ended(recorder)
+        self.assertIn("error: cannot make " + self.bundle, said)
+        second = os.path.join(self.folder, "state/tailtrace/waits_for_words.1")
+        self.assertIn(f"recorded: tailtrace history {second}\n", said)
+        self.assert_ends_in_the_crash(second)
+
+    def test_full_disk_is_an_error_and_the_program_goes_on(self):
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
+        recorder = self.attach(limit=small_files)
+        self.assert_goes_on()
+        recorder.send_signal(signal.SIGUSR2)
+        line = recorder.stderr.readline()
+        self.assertRegex(line, r"error: cannot write .*/modules/\d+/")
+        self.assertIn("File too large", recorder.stderr.readline())
+        self.assert_goes_on()
+        recorder.send_signal(signal.SIGTERM)
+        self.ended(recorder, status=7)
+        self.assert_goes_on()
+        self.assertFalse([name for name in os.listdir(self.folder) if name != "state"])
+
+    def test_what_cannot_be_recorded(self):
+        pid = str(self.program.pid)
+        for words, status, part in ((["--on-call=no_such_function"], 2, "no function"),
+                                    (["--keep=1000"], 2, "1000"),
+                                    (["--on-signal=NO"], 2, "no signal")):
+            outcome = cases.tailtrace("attach", "--engine=step", f"--on-crash={self.bundle}",
+                                      *words, pid)
+            self.assertEqual(outcome.returncode, status, outcome.stderr)
+            self.assertIn(part, outcome.stderr)
+        self.assert_goes_on()
+        self.end_program_early()
+        outcome = cases.tailtrace("attach", f"--on-crash={self.bundle}", pid)
+        self.assert_error(outcome, 8, f"cannot attach to process {pid}", "no such process")
+
+    def end_program_early(self):
+        self.say("exit")
+        self.program.wait(cases.HANG_S)
+
+
+if __name__ == "__main__":
+    cases.main()
