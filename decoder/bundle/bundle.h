@@ -11,6 +11,7 @@
 
 #include "decoder/base/result.h"
 #include "decoder/bundle/bundle_about.h"
+#include "decoder/bundle/lldb_writer.h"
 #include "decoder/history/opened_thread.h"
 #include "decoder/history/snapshot_file.h"
 
@@ -91,6 +92,7 @@ class BundleWriter {
   std::string path_;
   std::vector<BundleThread> threads_;
   BundleAbout about_;
+  LldbWriter lldb_;
   bool open_ = false;
 };
 

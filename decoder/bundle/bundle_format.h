@@ -28,4 +28,7 @@ inline std::string bundle_stream_path(const std::string& bundle, std::uint64_t f
   return bundle + "/" + std::to_string(file) + ".stream";
 }
 
+// In the bundle's folder.
+inline std::string bundle_trace_name(std::uint64_t file) { return std::to_string(file) + ".pt"; }
+
 }  // namespace tailtrace

@@ -10,6 +10,7 @@
 #include "decoder/bundle/bundle.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
+#include "decoder/bundle/lldb_bundle.h"
 
 namespace tailtrace {
 namespace {
@@ -54,6 +55,7 @@ BundleWriter::BundleWriter(BundleWriter&& other) noexcept
     : path_(std::move(other.path_)),
       threads_(std::move(other.threads_)),
       about_(std::move(other.about_)),
+      lldb_(std::move(other.lldb_)),
       open_(std::exchange(other.open_, false)) {}
 
 BundleWriter::~BundleWriter() {
@@ -73,7 +75,9 @@ Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view 
   threads_.push_back({snapshot.thread, snapshot.engine.substr(0, kBundleMaxEngine_bytes),
                       records.size(), bundle_records_path(path_, file),
                       bundle_stream_path(path_, file)});
-  return {};
+  const std::string trace = bundle_trace_name(file);
+  const Bytes pt = lldb_.add(snapshot, maps, trace);
+  return pt.empty() ? Result<void>() : write_file(part_path() + "/" + trace, pt);
 }
 
 Result<void> BundleWriter::finish() {
@@ -94,6 +98,8 @@ Result<void> BundleWriter::finish() {
   nlohmann::ordered_json json = {{"schema", kBundleSchema}};
   add_about(about_, json);
   json["threads"] = std::move(list);
+  if (auto ok = write_file(part_path() + "/" + kLldbBundleName, as_bytes(lldb_.description())); !ok)
+    return ok;
   std::string text =
       json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   if (auto ok = write_file(part_path() + "/" + kBundleName, as_bytes(text)); !ok) return ok;

@@ -3,7 +3,34 @@
 #include <algorithm>
 #include <cassert>
 
+#include "decoder/pt/pause_seam.h"
+
 namespace tailtrace {
+namespace {
+
+// A PSB at which a trace can be cut.
+struct Seam {
+  std::uint64_t at = 0;
+  Address next;            // the instruction behind it
+  bool is_paused = false;  // tracing is off there
+};
+
+std::optional<Seam> seam_at(ByteSpan trace, std::size_t psb) {
+  if (pt::find_psb(trace.first(std::min(psb + pt::kPsbSize_bytes, trace.size())), psb) != psb)
+    return std::nullopt;
+  if (pt::is_seam(trace, psb)) return Seam{psb, pt::seam_address(trace, psb), false};
+  std::optional<Address> paused = pt::pause_at(trace, psb);
+  return paused ? std::optional(Seam{psb, *paused, true}) : std::nullopt;
+}
+
+std::optional<Seam> find_seam(ByteSpan trace, std::size_t from) {
+  for (auto psb = pt::find_psb(trace, from); psb;
+       psb = pt::find_psb(trace, *psb + pt::kPsbSize_bytes))
+    if (std::optional<Seam> seam = seam_at(trace, *psb)) return seam;
+  return std::nullopt;
+}
+
+}  // namespace
 
 class PtSegments::Reader final : public SegmentReader {
  public:
@@ -14,10 +41,9 @@ class PtSegments::Reader final : public SegmentReader {
     const PtJoint* joint = joint_before(end);
     const std::uint64_t floor = joint == nullptr ? 0 : joint->at;
     std::uint64_t back_bytes = source_.options_.least_bytes;
-    for (; back_bytes < end - floor; back_bytes *= 2) {
-      std::optional<std::size_t> seam = pt::find_seam(source_.trace_, end - back_bytes);
-      if (seam && *seam < end) return Extent{*seam, end};
-    }
+    for (; back_bytes < end - floor; back_bytes *= 2)
+      if (std::optional<Seam> seam = find_seam(source_.trace_.first(end), end - back_bytes))
+        return Extent{seam->at, end};
     if (joint != nullptr) return Extent{floor, end};
     std::optional<std::size_t> first = pt::find_psb(source_.trace_.first(end), 0);
     if (first) return Extent{*first, end};
@@ -34,10 +60,12 @@ class PtSegments::Reader final : public SegmentReader {
     SegmentRecords segment;
     segment.entry.epoch = source_.config_.first_epoch;
     segment.follows_code = true;
+    const std::optional<Seam> seam =
+        seam_at(source_.trace_.first(extent.end), static_cast<std::size_t>(extent.begin));
     if (const PtJoint* joint = joint_at(extent.begin)) {
       join(*joint, path, segment);
-    } else if (pt::find_seam(source_.trace_.first(extent.end), extent.begin) == extent.begin) {
-      segment.entry.at = pt::seam_address(source_.trace_, extent.begin);
+    } else if (seam) {
+      segment.entry.at = seam->next;
       segment.entry.place = FlowState::Place::kRunning;
       segment.entry.last_gap = GapReason::kNone;
       segment.time_before = path.start_time();
@@ -46,6 +74,7 @@ class PtSegments::Reader final : public SegmentReader {
           {{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, kFlagSynthetic, 0});
     }
     path.records(source_.trace_, source_.config_, segment.made);
+    if (seam && seam->is_paused) resume(segment);
     if (!is_joined && extent.end != source_.trace_.size()) close(path, extent.end, segment);
     use_clock(segment);
     segment.records = segment.made;
@@ -105,18 +134,42 @@ class PtSegments::Reader final : public SegmentReader {
     for (BranchRecord& record : segment.made) convert(record.time);
   }
 
-  // Ends the segment where the newer one begins.
-  void close(const pt::SegmentPath& path, std::size_t seam, SegmentRecords& segment) {
-    const Address next = pt::seam_address(source_.trace_, seam);
+  // The flow was not away for the PSB.
+  static void resume(SegmentRecords& segment) {
+    if (segment.made.empty()) return;
+    const BranchRecord& first = segment.made.front();
+    if (first.kind != RecordKind::kEnable || first.to != segment.entry.at) return;
+    segment.time_before = first.time;
+    segment.made.erase(segment.made.begin());
+  }
+
+  // Ends the segment where the newer one begins: inside a run of `open_insns`, so far.
+  static void put_seam(Address next, std::uint64_t time, std::uint32_t open_insns,
+                       SegmentRecords& segment) {
+    segment.has_seam = open_insns != 0;
+    if (segment.has_seam)
+      segment.made.push_back({next, next, time, open_insns, RecordKind::kDiscontinuity,
+                              kFlagAsync | kFlagSynthetic, 0});
+  }
+
+  // Takes back what was believed to be an end.
+  static bool close_paused(Address next, SegmentRecords& segment) {
+    if (segment.made.empty()) return false;
+    const BranchRecord last = segment.made.back();
+    if (last.kind != RecordKind::kDisable || !last.is_async() || last.from != next) return false;
+    segment.made.pop_back();
+    put_seam(next, last.time, last.insns, segment);
+    return true;
+  }
+
+  void close(const pt::SegmentPath& path, std::size_t psb, SegmentRecords& segment) {
+    const std::optional<Seam> seam = seam_at(source_.trace_, psb);
+    assert(seam);
+    const Address next = seam->next;
+    if (seam->is_paused && close_paused(next, segment)) return;
     const std::optional<Address> stopped = path.stopped_at();
     const std::uint64_t time = segment.made.empty() ? path.start_time() : segment.made.back().time;
-    if (stopped == next) {
-      segment.has_seam = path.open_insns() != 0;
-      if (segment.has_seam)
-        segment.made.push_back({next, next, time, path.open_insns(), RecordKind::kDiscontinuity,
-                                kFlagAsync | kFlagSynthetic, 0});
-      return;
-    }
+    if (stopped == next) return put_seam(next, time, path.open_insns(), segment);
     if (stopped)
       segment.made.push_back({*stopped,
                               {},

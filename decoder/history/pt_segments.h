@@ -1,6 +1,7 @@
 // PtSegments: an Intel PT trace as segments, each from one PSB to another.
 //
-// Where two of them meet, the newer one's PSB says which instruction is next. The older one is
+// Where two of them meet, the newer one's PSB says which instruction is next, or what is around it
+// (pause_seam.h). The older one is
 // closed by what makes of both the same history as of one linear decode: nothing if its last branch
 // led there, a seam (segment_source.h) if a straight run did, and an end and a begin where the flow
 // is known to have stood elsewhere.

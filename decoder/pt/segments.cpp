@@ -6,11 +6,8 @@
 
 namespace tailtrace::pt {
 
-namespace {
-
-// Whether the code goes on over the PSB: its PSB+ has an address, and it is not the one that BDM70
-// puts before a TIP.PGE.
-bool is_inside_flow(ByteSpan trace, std::size_t psb) {
+// Its PSB+ has an address, and it is not the one that BDM70 puts before a TIP.PGE.
+bool is_seam(ByteSpan trace, std::size_t psb) {
   PacketReader packets(trace);
   packets.seek(psb + kPsbSize_bytes);
   bool has_ip = false, ended = false;
@@ -39,12 +36,10 @@ bool is_inside_flow(ByteSpan trace, std::size_t psb) {
   return false;
 }
 
-}  // namespace
-
 std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from) {
   while (from < trace.size()) {
     std::optional<std::size_t> psb = find_psb(trace, from);
-    if (!psb || is_inside_flow(trace, *psb)) return psb;
+    if (!psb || is_seam(trace, *psb)) return psb;
     from = *psb + kPsbSize_bytes;
   }
   return std::nullopt;

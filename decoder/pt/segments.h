@@ -28,6 +28,9 @@ struct Segment {
 // before the first PSB belong to none.
 std::vector<Segment> find_segments(ByteSpan trace, std::size_t least_bytes = 0);
 
+// Whether code runs across the PSB there.
+bool is_seam(ByteSpan trace, std::size_t psb);
+
 // The first PSB at or behind `from` that code runs across.
 std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from);
 

@@ -17,6 +17,7 @@ std::vector<Command> all_commands() {
   table.push_back(coverage_command());
   table.push_back(diff_command());
   table.push_back(export_command());
+  table.push_back(save_command());
   table.push_back(info_command());
   table.push_back(decode_command());
   table.push_back(packets_command());

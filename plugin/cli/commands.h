@@ -21,6 +21,7 @@ Command info_command();
 Command last_command();
 Command packets_command();
 Command run_command();
+Command save_command();
 Command serve_command();
 Command stats_command();
 Command why_command();

@@ -43,7 +43,7 @@ def of_lldb(folder):
 
 
 def ask(tailtrace, verb, folder, *words):
-    return subprocess.run([tailtrace, verb, *words, str(folder)], text=True, check=False,
+    return subprocess.run([tailtrace, verb, str(folder), *words], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -105,6 +105,24 @@ def check_shared_processors(tailtrace, folder):
         check_threads(tailtrace, path, known, tids)
         said = ask(tailtrace, "info", path)
         check("what is nobody's is told", f"error: {lost} of " in said.stderr, lost != 0)
+    # The same as a bundle of ours, which LLDB opens as well.
+    saved = folder / "saved"
+    check("saving", ask(tailtrace, "save", path, str(saved)).returncode, 0)
+    check_threads(tailtrace, saved, known, tids)
+
+
+def check_recorded(tailtrace, folder):
+    """What the command line recorded and saved is the same in stock LLDB."""
+    program = pathlib.Path(tailtrace).parents[1] / "tests/programs/stairs"
+    subprocess.run([tailtrace, "run", "--no-debugger", "--engine=qemu", f"--keep={folder}/session",
+                    "--", program], check=True, stdout=subprocess.DEVNULL)
+    check("saving", ask(tailtrace, "save", folder / "session", str(folder / "kept")).returncode, 0)
+    (found,) = json.loads(ask(tailtrace, "info", folder / "kept", "--json").stdout)["threads"]
+    thread = f"{found['pid']}.{found['tid']}"
+    addresses, _, _ = of_tailtrace(tailtrace, folder / "kept", thread)
+    check("there is something to compare", len(addresses) > 1000, True)
+    check_threads(tailtrace, folder / "kept", {found["tid"]: addresses}, [found["tid"]],
+                  pid=found["pid"])
 
 
 def check_missing_switches(tailtrace, folder):
@@ -175,7 +193,7 @@ def main():
     if lldb_stock.why_not():
         print(f"not compared with LLDB: {lldb_stock.why_not()}")
     with tempfile.TemporaryDirectory() as folder:
-        for checked in (check_shared_processors, check_missing_switches, check_kernel, check_times,
+        for checked in (check_shared_processors, check_recorded, check_missing_switches, check_kernel, check_times,
                         check_bad):
             checked(tailtrace, pathlib.Path(folder))
 

@@ -314,7 +314,7 @@ Trace random_trace(std::uint64_t seed, bool losses) {
   options.timing = seed % 2 == 0 ? pt::SynthesisTiming::kNone : pt::SynthesisTiming::kCyc;
   options.return_compression = seed % 5 != 0;
   options.psb_period_bytes = 100 + seed % 4 * 150;
-  options.pause_at_psb = seed % 8 == 7;
+  options.pause_at_psb = seed % 4 == 3;
   Trace trace;
   trace.code = program.image();
   trace.config.timing = options.clocks;
@@ -364,6 +364,18 @@ TEST(HistorySegments, RunsCrossPtSegmentsWhole) {
       }
     }
   }
+}
+
+TEST(HistorySegments, ATraceThatPausesAtEveryPsbIsCutThere) {
+  Trace trace = random_trace(7, false);
+  std::size_t segments = 0;
+  PtSegments source(nullptr, trace.bytes, trace.code, trace.config, PtSegmentsOptions{0, {}, {}});
+  auto reader = source.reader();
+  for (auto extent = reader->cut(source.size()); extent; extent = reader->cut(extent->begin)) {
+    ++segments;
+    EXPECT_FALSE(pt::is_seam(trace.bytes, extent->begin));
+  }
+  EXPECT_GT(segments, 3u);
 }
 
 TEST(HistorySegments, ATraceThatNobodyCanReadIsOneGap) {

@@ -1,0 +1,86 @@
+#include "decoder/bundle/lldb_writer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "decoder/pt/synthesis.h"
+#include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/mapping.h"
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kPage_bytes = 4096;
+constexpr std::uint64_t kPsbPeriod_bytes = 64 << 10;
+
+// Where the file's first segment was loaded, of which `mapping` shows some part.
+std::optional<Address> load_address(const ElfFile& file, const Mapping& mapping) {
+  for (const ElfSegment& segment : file.segments()) {
+    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
+    std::uint64_t begin = segment.file_offset_bytes - slack;
+    if (mapping.file_offset_bytes < begin ||
+        mapping.file_offset_bytes - begin >= segment.size_bytes + slack)
+      continue;
+    std::uint64_t there = segment.address - slack + (mapping.file_offset_bytes - begin);
+    return Address{mapping.begin.value - there + file.segments().front().address};
+  }
+  return std::nullopt;
+}
+
+Json modules_of(std::string_view maps) {
+  Json modules = Json::array();
+  std::set<std::string> known;
+  for (const Mapping& mapping : parse_maps(maps)) {
+    if (!mapping.executable || !mapping.has_file() || known.contains(mapping.path)) continue;
+    Result<ElfFile> file = ElfFile::open(mapping.path);
+    if (!file) continue;
+    std::optional<Address> address = load_address(*file, mapping);
+    if (!address) continue;
+    known.insert(mapping.path);
+    Json module = {{"systemPath", mapping.path}, {"loadAddress", address->value}};
+    // LLDB refuses a file that has another one by then.
+    if (std::string id = file->build_id(); !id.empty()) module["uuid"] = id;
+    modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+}  // namespace
+
+Bytes LldbWriter::add(const ThreadSnapshot& snapshot, std::string_view maps,
+                      const std::string& name) {
+  pt::SynthesisOptions options;
+  options.newest_instructions = kInstructions;
+  options.newest_code = true;
+  // LLDB repeats an instruction at each PSB that comes while tracing is on.
+  options.pause_at_psb = true;
+  options.psb_period_bytes = kPsbPeriod_bytes;
+  auto bytes = pt::synthesize(snapshot.records, *snapshot.code, snapshot.first_epoch, options);
+  if (!bytes) return {};
+  Process& process = processes_[snapshot.thread.pid];
+  if (!maps.empty()) process.maps = maps;
+  process.threads.push_back({snapshot.thread.tid, name});
+  return std::move(*bytes);
+}
+
+std::string LldbWriter::description() const {
+  Json processes = Json::array();
+  for (const auto& [pid, process] : processes_) {
+    Json threads = Json::array();
+    for (const Thread& thread : process.threads)
+      threads.push_back({{"tid", thread.tid}, {"iptTrace", thread.trace}});
+    processes.push_back({{"pid", pid},
+                         {"triple", "x86_64-*-linux"},
+                         {"threads", std::move(threads)},
+                         {"modules", modules_of(process.maps)}});
+  }
+  // The trace is no processor's: any that decoders know will do.
+  Json cpu = {{"vendor", "GenuineIntel"}, {"family", 6}, {"model", 85}, {"stepping", 4}};
+  Json json = {{"type", "intel-pt"}, {"cpuInfo", std::move(cpu)}, {"processes", processes}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tailtrace
