@@ -1,6 +1,7 @@
 #include "decoder/pt/pause_seam.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "decoder/pt/packet_reader.h"
 

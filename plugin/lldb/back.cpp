@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plugin/lldb/frames.h"
+
 namespace tailtrace::lldb_plugin {
 namespace {
 
@@ -44,6 +46,7 @@ Result<void> show(Session& session, const Moved& moved) {
   if (!moved.moved)
     return fail(ErrorCode::kNegative, "cannot step back", "the history begins here");
   session.print(moved.shown);
+  update_frames(session);
   return {};
 }
 
