@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
+#include <unordered_set>
 
 #include "decoder/pt/synthesis.h"
 #include "decoder/symbols/elf_file.h"
@@ -14,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kPage_bytes = 4096;
-constexpr std::uint64_t kPsbPeriod_bytes = 64 << 10;
+constexpr std::uint64_t kPsbPeriod_bytes = 16 << 10;
 
 // Where the file's first segment was loaded, of which `mapping` shows some part.
 std::optional<Address> load_address(const ElfFile& file, const Mapping& mapping) {
@@ -30,11 +32,18 @@ std::optional<Address> load_address(const ElfFile& file, const Mapping& mapping)
   return std::nullopt;
 }
 
-Json modules_of(std::string_view maps) {
+// Whether a record leads into the mapping. (What qemu executes is mapped, but not as code.)
+bool holds_code(const Mapping& mapping, std::span<const std::uint64_t> pages) {
+  auto page = std::ranges::lower_bound(pages, mapping.begin.value / kPage_bytes);
+  return page != pages.end() && *page * kPage_bytes < mapping.end.value;
+}
+
+Json modules_of(std::string_view maps, std::span<const std::uint64_t> pages) {
   Json modules = Json::array();
   std::set<std::string> known;
   for (const Mapping& mapping : parse_maps(maps)) {
-    if (!mapping.executable || !mapping.has_file() || known.contains(mapping.path)) continue;
+    if (!mapping.has_file() || known.contains(mapping.path) || !holds_code(mapping, pages))
+      continue;
     Result<ElfFile> file = ElfFile::open(mapping.path);
     if (!file) continue;
     std::optional<Address> address = load_address(*file, mapping);
@@ -46,6 +55,14 @@ Json modules_of(std::string_view maps) {
     modules.push_back(std::move(module));
   }
   return modules;
+}
+
+void note_pages(std::span<const BranchRecord> records, std::vector<std::uint64_t>& pages) {
+  std::unordered_set<std::uint64_t> found(pages.begin(), pages.end());
+  for (const BranchRecord& record : records)
+    for (Address address : {record.from, record.to}) found.insert(address.value / kPage_bytes);
+  pages.assign(found.begin(), found.end());
+  std::ranges::sort(pages);
 }
 
 }  // namespace
@@ -62,6 +79,7 @@ Bytes LldbWriter::add(const ThreadSnapshot& snapshot, std::string_view maps,
   if (!bytes) return {};
   Process& process = processes_[snapshot.thread.pid];
   if (!maps.empty()) process.maps = maps;
+  note_pages(snapshot.records, process.pages);
   process.threads.push_back({snapshot.thread.tid, name});
   return std::move(*bytes);
 }
@@ -75,7 +93,7 @@ std::string LldbWriter::description() const {
     processes.push_back({{"pid", pid},
                          {"triple", "x86_64-*-linux"},
                          {"threads", std::move(threads)},
-                         {"modules", modules_of(process.maps)}});
+                         {"modules", modules_of(process.maps, process.pages)}});
   }
   // The trace is no processor's: any that decoders know will do.
   Json cpu = {{"vendor", "GenuineIntel"}, {"family", 6}, {"model", 85}, {"stepping", 4}};

@@ -36,7 +36,8 @@ class LldbWriter {
   };
   struct Process {
     std::vector<Thread> threads;
-    std::string maps;  // the last ones known
+    std::string maps;                  // the last ones known
+    std::vector<std::uint64_t> pages;  // of code that was executed: 4 KiB each, in order
   };
   std::map<std::int32_t, Process> processes_;  // by pid
 };

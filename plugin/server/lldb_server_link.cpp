@@ -55,6 +55,11 @@ std::string beside_debugger(pid_t debugger) {
 
 }  // namespace
 
+tl::unexpected<Error> not_lldb_server(const std::string& path, std::string why) {
+  return fail(ErrorCode::kNoEngine, "cannot use " + path + " as LLDB's lldb-server", std::move(why),
+              "export TAILTRACE_LLDB_SERVER=/usr/lib/llvm-22/bin/lldb-server");
+}
+
 LldbServerLink::LldbServerLink(UniqueFd talk, pid_t pid)
     : connection_(std::make_unique<rsp::Connection>(std::move(talk))),
       pid_(pid),
@@ -78,6 +83,8 @@ Result<LldbServerLink::Started> LldbServerLink::start(const std::string& path,
   Started started;
   started.link.reset(new LldbServerLink(std::move(talk), pid));
   auto ready = started.link->await_first_answer(signals);
+  if (!ready && ready.error().code == ErrorCode::kNoEngine)
+    return not_lldb_server(path, ready.error().why);
   if (!ready) return fail(std::move(ready.error()));
   if (*ready) return started;
   started.exit_status = started.link->exit_status();
@@ -85,7 +92,8 @@ Result<LldbServerLink::Started> LldbServerLink::start(const std::string& path,
   return started;
 }
 
-// Switches acknowledgements off. False when it has exited instead.
+// Switches acknowledgements off. False when it has exited instead. Whatever speaks otherwise is no
+// lldb-server.
 Result<bool> LldbServerLink::await_first_answer(EndSignals& signals) {
   if (auto sent = connection_->send("QStartNoAckMode"); !sent) return false;
   for (;;) {
@@ -98,6 +106,8 @@ Result<bool> LldbServerLink::await_first_answer(EndSignals& signals) {
     auto answer = connection_->next();
     if (!answer) return fail(std::move(answer.error()));
     if (!*answer) continue;
+    if ((*answer)->payload != "OK")
+      return fail(ErrorCode::kNoEngine, "", "it answers the first packet as none does");
     connection_->stop_acks();
     return true;
   }

@@ -29,7 +29,7 @@ class LldbServerLink final : public ServerLink {
   };
 
   // `path` is the lldb-server; `words` follow `gdbserver --fd=N` on its command line. Returns when
-  // it answers. Errors: kSystem; kGone when a signal has come.
+  // it answers. Errors: kSystem; kNoEngine when it is something else; kGone when a signal has come.
   static Result<Started> start(const std::string& path, const std::vector<std::string>& words,
                                EndSignals& signals);
 
@@ -54,6 +54,9 @@ class LldbServerLink final : public ServerLink {
   pid_t pid_ = -1;
   UniqueFd process_;  // ready when it has exited
 };
+
+// A program that is no lldb-server, or is one that does not work here: the error.
+tl::unexpected<Error> not_lldb_server(const std::string& path, std::string why);
 
 // The lldb-server to use: `named` if it is not empty, else the one beside the LLDB that is process
 // `debugger`, else the newest in `search_path`. Never the program that asks.

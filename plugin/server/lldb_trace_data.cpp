@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kInsnsPerPtByte = 5;  // on average
 // A decoder loses what is left of a stretch between two PSBs when it finds an error in it.
-constexpr std::uint64_t kPsbPeriod_bytes = 64 << 10;
+// And whoever wants to see its end decodes one of them at least.
+constexpr std::uint64_t kPsbPeriod_bytes = 16 << 10;
 constexpr int kPsbPeriodShift = 11;
 
 // LLDB asks for /proc/cpuinfo and does not decode without these four values. The trace is no

@@ -55,6 +55,11 @@ Result<int> serve_by_lldb_server(const ServeOptions& options, Listener& listener
   if (!folder) return fail(std::move(folder.error()));
   auto started = LldbServerLink::start(options.lldb_server, options.lldb_server_words, signals);
   if (!started) return fail(std::move(started.error()));
+  // What it says reaches nobody when it is LLDB that waits.
+  if (!started->link && options.connected >= 0)
+    return not_lldb_server(
+        options.lldb_server,
+        "it has exited with status " + std::to_string(started->exit_status) + " at once");
   if (!started->link) return started->exit_status;
   Below below(std::move(started->link), signals);
   below.set_lldb_server();

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import select
 import subprocess
 import sys
@@ -54,6 +55,44 @@ class StartedByLldb(LldbServerCase):
             said = self.lldb(f"target create {STAIRS}", start, TAILTRACE_LLDB_SERVER="/nowhere")
             self.assertIn("cannot find LLDB's lldb-server: /nowhere", said)
             self.assertIn("fix: export TAILTRACE_LLDB_SERVER=", said)
+
+    def test_what_is_no_lldb_server_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            echo = pathlib.Path(folder, "echo")
+            echo.write_text("#!/bin/sh\nexec cat <&3 >&3\n")
+            echo.chmod(0o755)
+            for below, why in (("/bin/false", "exited with status 1 at once"),
+                               (str(echo), "answers the first packet as none does")):
+                said = self.lldb(f"target create {STAIRS}", "run", TAILTRACE_LLDB_SERVER=below)
+                self.assertIn(f"cannot use {below} as LLDB's lldb-server", said)
+                self.assertIn(why, said)
+                self.assertIn("fix: export TAILTRACE_LLDB_SERVER=", said)
+
+    def test_a_server_below_that_dies_takes_no_debugger_with_it(self):
+        kill = ("script import os, signal; "
+                "stat = open(f'/proc/{lldb.process.id}/stat').read(); "
+                "os.kill(int(stat.rsplit(')', 1)[1].split()[1]), signal.SIGKILL)")
+        said = self.lldb(f"target create {STAIRS}", "breakpoint set --name main", "run",
+                         "thread trace start", kill, "thread step-inst",
+                         "thread trace dump instructions", "process status", "script print(6 * 7)")
+        self.assertIn("Resume timed out", said)  # as of stock LLDB
+        self.assertRegex(said, r"(?m)^42$")
+
+    def test_what_no_lldb_would_ask_is_refused(self):
+        packets = ['jLLDBTraceStart:{"type":"intel-pt","tids":[999999],"iptTraceSize":4096}]',
+                   'jLLDBTraceGetBinaryData:{"type":"intel-pt","kind":"iptTrace","tid":999999}]',
+                   'jLLDBTraceStop:{"type":"intel-pt","tids":[999999]}]', "jLLDBTraceStart:rubbish"]
+        said = self.lldb(f"target create {STAIRS}", "breakpoint set --name main", "run",
+                         *(f"process plugin packet send '{packet}'" for packet in packets),
+                         "thread trace start --size 9223372036854775808",
+                         "thread trace start --size 18446744073709551615",
+                         "thread trace stop", "thread trace start --size 0", "thread trace start",
+                         "thread step-inst", "thread trace dump instructions --count 1")
+        self.assertEqual(len(re.findall(r"response: E\d\d;", said)), len(packets), said)
+        self.assertIn(b"There is no thread 999999".hex(), said)
+        self.assertIn("It was 18446744073709551615.", said)
+        self.assertIn("It was 0.", said)
+        self.assertIn("stairs`main", said.split("@@")[-3])
 
     def test_an_unknown_engine_is_told(self):
         said = self.lldb(f"target create {STAIRS}", "run", TAILTRACE_ENGINE="steam")

@@ -80,7 +80,7 @@ def random_cpus(seed, tids):
 
 def check(what, found, expected):
     if found != expected:
-        sys.exit(f"{what}: {found} instead of {expected}")
+        sys.exit(f"{what}: {str(found)[:500]} instead of {str(expected)[:500]}")
 
 
 def check_threads(tailtrace, folder, known, tids, pid=cpu_bundle.PID):
