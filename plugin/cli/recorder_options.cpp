@@ -21,10 +21,10 @@ void add_recorder_options(CLI::App& app, RecorderOptions& options) {
   app.add_option("--on-call", options.functions, "so does entering this function")
       ->type_name("FUNCTION");
   app.add_option("--on-write", options.writes,
-                 "so does writing to this address (a debug register: 1, 2, 4 or 8 bytes)")
-      ->type_name("0xADDRESS[:BYTES]");
+                 "so does writing there; ADDRESS:N for N bytes, 1, 2, 4 or 8")
+      ->type_name("ADDRESS");
   app.add_option("--on-access", options.accesses, "the same for reading and writing")
-      ->type_name("0xADDRESS[:BYTES]");
+      ->type_name("ADDRESS");
   app.add_flag("--core", options.core, "put a core file into the bundle");
   app.add_option("--modules", options.modules,
                  "of the files that it executes put copies into the bundle, or their build ids "

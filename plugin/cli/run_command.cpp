@@ -211,7 +211,6 @@ Command run_command() {
               {"tailtrace run --no-debugger --engine=pt --lossless -- ./program",
                "all of it, by the processor"},
               {"tailtrace run --on-crash=DIR -- ./server", "always on; DIR has the end of a crash"},
-              {"tailtrace run --engine=step -- ./program", "without qemu, slower"},
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<RunOptions>();

@@ -50,8 +50,8 @@ Command save_command() {
       .usage = "[OPTIONS] PATH FOLDER",
       .examples =
           {
-              {"tailtrace save SESSION run.tt", "to be read another day, by all of tailtrace"},
-              {"lldb -o 'trace load run.tt/trace.json'", "by stock LLDB"},
+              {"tailtrace save SESSION run.tt",
+               "to be read another day; LLDB: trace load run.tt/trace.json"},
               {"tailtrace save --thread=4711 SESSION run.tt", "of one thread"},
           },
       .define = [](CLI::App& app) -> RunCommand {

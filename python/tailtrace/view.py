@@ -35,8 +35,8 @@ class Wanted(NamedTuple):
 
 class Loop(NamedTuple):
     """What was executed from a loop's first round to its last jump back: the items from number
-    `first` to `last`, from 1. `head` is where a round begins, `back` the jump taken back last, `rounds` how
-    often it was.
+    `first` to `last`, from 1. `head` is where a round begins, `back` the jump taken back last,
+    `rounds` how often it was.
     """
 
     first: int

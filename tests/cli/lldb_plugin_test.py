@@ -1,4 +1,4 @@
-"""LLDB's plugin while a question takes long: Ctrl-C ends it, and LLDB's progress events tell of it."""
+"""LLDB's plugin while a question takes long: Ctrl-C ends it, and progress events tell of it."""
 
 import os
 import pathlib

@@ -193,8 +193,8 @@ def main():
     if lldb_stock.why_not():
         print(f"not compared with LLDB: {lldb_stock.why_not()}")
     with tempfile.TemporaryDirectory() as folder:
-        for checked in (check_shared_processors, check_recorded, check_missing_switches, check_kernel, check_times,
-                        check_bad):
+        for checked in (check_shared_processors, check_recorded, check_missing_switches,
+                        check_kernel, check_times, check_bad):
             checked(tailtrace, pathlib.Path(folder))
 
 

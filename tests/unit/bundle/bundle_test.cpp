@@ -87,7 +87,7 @@ TEST(Bundle, IsForItsUserAlone) {
     EXPECT_EQ(mode_of(entry.path()), 0600u) << entry.path();
     ++files;
   }
-  EXPECT_EQ(files, 5);
+  EXPECT_EQ(files, 8);
 }
 
 TEST(Bundle, DoesNotTouchWhatIsThere) {

@@ -55,10 +55,12 @@ bool read_all(const std::string& path) {
   return whole;
 }
 
+// Without those that are LLDB's: the same history in its form, which nobody here reads.
 std::vector<std::string> files_of(const std::string& path) {
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    files.push_back(entry.path().string());
+    if (entry.path().extension() != ".pt" && entry.path().filename() != "trace.json")
+      files.push_back(entry.path().string());
   return files;
 }
 
