@@ -12,7 +12,9 @@ NEWEST = 30
 
 @functools.cache
 def path():
-    """The newest lldb that can read Intel PT; empty if there is none."""
+    """$TAILTRACE_TEST_LLDB, else the newest lldb that can read Intel PT; empty if there is none."""
+    if named := os.environ.get("TAILTRACE_TEST_LLDB"):
+        return named
     names = [f"lldb-{version}" for version in range(NEWEST, OLDEST - 1, -1)] + ["lldb"]
     for name in names:
         found = shutil.which(name)
