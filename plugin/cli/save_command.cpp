@@ -51,7 +51,7 @@ Command save_command() {
       .examples =
           {
               {"tailtrace save SESSION run.tt",
-               "to be read another day; LLDB: trace load run.tt/trace.json"},
+               "to be read another day; by LLDB, with `trace load run.tt/trace.json`"},
               {"tailtrace save --thread=4711 SESSION run.tt", "of one thread"},
           },
       .define = [](CLI::App& app) -> RunCommand {

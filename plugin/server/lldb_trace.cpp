@@ -189,6 +189,9 @@ Result<std::string> LldbTrace::stop(std::string_view json) {
   if (*tids && process_ && process_->per_cpu)
     return refuse(
         "Can't stop tracing an individual thread when per-cpu process tracing is enabled.");
+  for (std::int32_t tid : tids->value_or(std::vector<std::int32_t>()))
+    if (std::ranges::find(*known, tid, &ThreadId::tid) == known->end())
+      return refuse(fmt::format("There is no thread {}", tid));
   for (ThreadId thread : *known) {
     bool meant = !*tids || std::ranges::find(**tids, thread.tid) != (*tids)->end();
     if (!meant) continue;

@@ -5,8 +5,9 @@
 
 LLDB records a program under qemu, by our server, and saves it as a bundle that both read. One line
 a question: seconds and peak memory of a whole process of ours, and of an LLDB that loads the bundle
-and asks; one for what the plugin takes in an LLDB that is there already. LLDB's list of calls takes gigabytes for a million instructions, so it is asked of a
-smaller bundle. Nothing here can fail on time.
+and asks; one for what the plugin takes in an LLDB that is there already. LLDB's list of calls takes
+gigabytes for a million instructions, so it is asked of a smaller bundle. Nothing here can fail on
+time.
 """
 
 import os

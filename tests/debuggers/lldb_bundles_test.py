@@ -105,7 +105,7 @@ def check_shared_processors(tailtrace, folder):
         check_threads(tailtrace, path, known, tids)
         said = ask(tailtrace, "info", path)
         check("what is nobody's is told", f"error: {lost} of " in said.stderr, lost != 0)
-    # The same as a bundle of ours, which LLDB opens as well.
+    # The last one again as a bundle of ours, which LLDB opens as well.
     saved = folder / "saved"
     check("saving", ask(tailtrace, "save", path, str(saved)).returncode, 0)
     check_threads(tailtrace, saved, known, tids)

@@ -55,7 +55,7 @@ bool read_all(const std::string& path) {
   return whole;
 }
 
-// Without those that are LLDB's: the same history in its form, which nobody here reads.
+// Without those that only LLDB reads.
 std::vector<std::string> files_of(const std::string& path) {
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
