@@ -77,7 +77,8 @@ Command attach_command() {
               {"tailtrace attach --on-crash=DIR 4211", "DIR has its end, should it crash"},
               {"tailtrace attach --keep=64MiB --on-call=give_up 4211", "until it comes there"},
               {"tailtrace attach --on-signal=SIGUSR1 --core 4211", "with a core file"},
-              {"tailtrace attach --on-crash=DIR 4211 & kill -USR2 $!", "a snapshot at once: DIR.1"},
+              {"tailtrace attach --on-crash=DIR 4211 & kill -USR2 $!",
+               "a snapshot, DIR.1; it goes on"},
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<AttachOptions>();

@@ -13,22 +13,18 @@ namespace tailtrace {
 
 void add_recorder_options(CLI::App& app, RecorderOptions& options) {
   const std::vector<std::string> modules = {"copy", "ids"};
-  app.add_option("--on-crash", options.bundle,
-                 "a recorder without a debugger: this new folder has the end, when it crashes")
+  app.add_option("--on-crash", options.bundle, "no debugger; should it crash, its end is in this")
       ->type_name("BUNDLE");
   app.add_option("--on-signal", options.signals, "this signal ends the recording as well")
       ->type_name("SIGNAL");
   app.add_option("--on-call", options.functions, "so does entering this function")
       ->type_name("FUNCTION");
-  app.add_option("--on-write", options.writes,
-                 "so does writing there; ADDRESS:N for N bytes, 1, 2, 4 or 8")
-      ->type_name("ADDRESS");
-  app.add_option("--on-access", options.accesses, "the same for reading and writing")
-      ->type_name("ADDRESS");
+  app.add_option("--on-write", options.writes, "so does a write to 0xADDRESS[:BYTES]")
+      ->type_name("PLACE");
+  app.add_option("--on-access", options.accesses, "so does reading or writing there")
+      ->type_name("PLACE");
   app.add_flag("--core", options.core, "put a core file into the bundle");
-  app.add_option("--modules", options.modules,
-                 "of the files that it executes put copies into the bundle, or their build ids "
-                 "only")
+  app.add_option("--modules", options.modules, "copies of what it executed, or build ids only")
       ->check(CLI::IsMember(modules))
       ->type_name(choice_type(modules));
 }
