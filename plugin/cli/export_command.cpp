@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "decoder/export/chrome_trace.h"
 #include "decoder/export/folded_stacks.h"
+#include "decoder/export/html_page.h"
 #include "decoder/export/perfetto_trace.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/help.h"
@@ -11,7 +14,7 @@
 namespace tailtrace {
 namespace {
 
-const std::vector<std::string> kFormats = {"folded", "chrome", "perfetto"};
+const std::vector<std::string> kFormats = {"folded", "chrome", "perfetto", "html"};
 
 struct Options {
   QuestionOptions question;
@@ -75,14 +78,17 @@ class Exporter {
  public:
   virtual ~Exporter() = default;
   virtual void begin() {}
-  virtual void add(HistoryView& view, const CallHistory& calls) = 0;
+  // Calls of that stretch of the history.
+  virtual void add(HistoryView& view, const CallHistory& calls, Range range) = 0;
   virtual void end() {}
 };
 
 class FoldedExporter final : public Exporter {
  public:
   explicit FoldedExporter(TextSink sink) : sink_(std::move(sink)) {}
-  void add(HistoryView&, const CallHistory& calls) override { list_folded_stacks(calls, sink_); }
+  void add(HistoryView&, const CallHistory& calls, Range) override {
+    list_folded_stacks(calls, sink_);
+  }
 
  private:
   TextSink sink_;
@@ -92,7 +98,7 @@ class ChromeExporter final : public Exporter {
  public:
   explicit ChromeExporter(TextSink sink) : sink_(std::move(sink)) {}
   void begin() override { begin_chrome_trace(sink_); }
-  void add(HistoryView& view, const CallHistory& calls) override {
+  void add(HistoryView& view, const CallHistory& calls, Range) override {
     list_chrome_trace(calls, view.thread.thread, sink_);
   }
   void end() override { end_chrome_trace(sink_); }
@@ -105,7 +111,7 @@ class PerfettoExporter final : public Exporter {
  public:
   explicit PerfettoExporter(PerfettoTrace::Sink sink) : trace_(std::move(sink)) {}
   void begin() override { trace_.begin(); }
-  void add(HistoryView& view, const CallHistory& calls) override {
+  void add(HistoryView& view, const CallHistory& calls, Range) override {
     trace_.add(calls, view.thread.thread);
   }
 
@@ -113,19 +119,38 @@ class PerfettoExporter final : public Exporter {
   PerfettoTrace trace_;
 };
 
+class HtmlExporter final : public Exporter {
+ public:
+  HtmlExporter(TextSink sink, const std::string& source)
+      : page_(std::move(sink)), source_(source) {}
+  void begin() override { page_.begin(source_); }
+  void add(HistoryView& view, const CallHistory& calls, Range range) override {
+    page_.add(*view.history, calls, find_loops(*view.history, range), *view.symbols);
+  }
+  void end() override { page_.end(); }
+
+ private:
+  HtmlPage page_;
+  std::string source_;
+};
+
 std::unique_ptr<Exporter> exporter_of(const Options& options, Destination& destination) {
   if (options.format == "folded") return std::make_unique<FoldedExporter>(destination.sink());
   if (options.format == "chrome") return std::make_unique<ChromeExporter>(destination.sink());
+  if (options.format == "html")
+    return std::make_unique<HtmlExporter>(destination.sink(), options.question.shared.path);
   return std::make_unique<PerfettoExporter>(destination.bytes_sink());
 }
 
 Result<void> export_thread(const Options& options, HistoryView& view, Exporter& exporter) {
   Result<Range> range = asked_range(options.question, *view.history);
   if (!range) return fail(std::move(range.error()));
+  if (options.format == "html" && options.question.shared.range.empty())
+    range->first += range->size() - std::min(range->size(), kPageItems);
   if (range->size() == 0) return {};
   Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, *range);
   if (!calls) return fail(std::move(calls.error()));
-  exporter.add(view, *calls);
+  exporter.add(view, *calls, *range);
   return {};
 }
 
@@ -165,6 +190,8 @@ Command export_command() {
                "a timeline, for Perfetto's viewer or chrome://tracing"},
               {"tailtrace export --format=perfetto -o calls.pftrace SESSION",
                "the same in Perfetto's own form, smaller"},
+              {"tailtrace export --format=html -o calls.html SESSION",
+               "a timeline to zoom and search, in one page for any browser"},
               {"tailtrace export --format=chrome --range=-100000,-1 SESSION", "of the newest part"},
           },
       .define = [](CLI::App& app) -> RunCommand {
@@ -193,7 +220,11 @@ Command export_command() {
           "folded: a line for each stack of calls, with the instructions that were executed in it. "
           "chrome: the calls of each thread as slices of a timeline whose clock is the count of "
           "executed instructions, one for a microsecond. perfetto: the same as a stream of track "
-          "events. All hold 500 levels of calls at most. "
+          "events. html: a page that needs no network, with the calls and loops of the newest "
+          "1000000 "
+          "instructions of each thread, unless --range says otherwise, and 200000 calls at most. "
+          "All "
+          "hold 500 levels of calls at most. "
           "`tailtrace coverage --lcov` and `tailtrace history --json` are exports as well.",
   };
 }

@@ -2,6 +2,7 @@
 count how often a place is reached, gcov counts lines, GDB's backtrace names callers."""
 
 import glob
+import html.parser
 import json
 import os
 import re
@@ -249,6 +250,27 @@ class Diff(InFolder):
                           "OTHER")
 
 
+class PageReader(html.parser.HTMLParser):
+    """The data of a page, and what it would load."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.data, self.loaded, self.inside = "", [], False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.loaded += [(tag, name) for name, _ in attrs if name in ("src", "href")]
+        self.inside = ("id", "data") in attrs
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.data += data
+
+
 class Export(InFolder):
     """What other programs are given, read back."""
 
@@ -317,6 +339,42 @@ class Export(InFolder):
         clocks = {clock.clock_id: clock for clock in trace.packet[0].clock_snapshot.clocks}
         default = trace.packet[0].trace_packet_defaults.timestamp_clock_id
         self.assertEqual(clocks[default].unit_multiplier_ns, 1000)
+
+    def page(self, session):
+        path = os.path.join(self.folder, "calls.html")
+        self.assertEqual(self.export("html", session, "-o", path), "")
+        return path
+
+    def test_the_page_has_the_same_calls_and_loads_nothing(self):
+        session = self.record()
+        slices = [(one["name"], one["ts"], one["ts"] + one["dur"] - 1)
+                  for one in json.loads(self.export("chrome", session))["traceEvents"]
+                  if one["ph"] == "X"]
+        with open(self.page(session), encoding="utf-8") as file:
+            page = PageReader(file.read())
+        self.assertEqual(page.loaded, [])
+        data = json.loads(page.data)
+        thread, = data["threads"]
+        calls = thread["calls"]
+        self.assertCountEqual([(data["names"][calls[i + 3]], calls[i], calls[i + 1])
+                               for i in range(0, len(calls), 5)], slices)
+        rounds = [count for count, name in zip(thread["loops"][2::4], thread["loops"][3::4])
+                  if "round" in data["names"][name]]
+        self.assertTrue(rounds, thread["loops"])
+
+    @unittest.skipUnless(shutil.which("chromium"), "no chromium")
+    def test_a_browser_shows_the_page_and_finds_calls(self):
+        page = self.page(self.record())
+        shown = subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+             "--user-data-dir=" + os.path.join(self.folder, "profile"),
+             f"file://{page}#find=leaf"], capture_output=True, text=True, timeout=cases.HANG_S,
+            check=False)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        status = re.search(r'<output id="status">([^<]*)</output>', shown.stdout)[1]
+        self.assertRegex(status, r"[\d,]+ calls, \d+ loops; .*; 60 found")
+        chosen = re.search(r'<p id="chosen">([^<]*)</p>', shown.stdout)[1]
+        self.assertRegex(chosen, r"^leaf  \[-\d+,-\d+\]  \d+ instructions")
 
     @unittest.skipUnless(shutil.which("genhtml"), "no lcov")
     def test_genhtml_reads_the_coverage(self):
