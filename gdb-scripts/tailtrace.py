@@ -1,7 +1,10 @@
-"""GDB commands for what a program did last: `source tailtrace.py`, then `help tailtrace`.
-
-The commands are in the folder tailtrace_gdb, beside this file or where Python looks for modules.
-"""
+# GDB commands for what a program did last: `source tailtrace.py`, then `help tailtrace`.
+#
+# The commands are in the folder tailtrace_gdb, beside this file or where Python looks for modules.
+#
+# A GDB that was built without Python takes this file for a list of its own commands, of which the
+# next line is one: it says that there is no Python.
+python = "the language of this file"
 
 import importlib
 import importlib.util
@@ -13,7 +16,8 @@ import gdb
 
 def load():
     """The package beside this file, whatever else Python's path has."""
-    place = pathlib.Path(__file__).resolve().parent / "tailtrace_gdb" / "__init__.py"
+    # Not __file__: where another script sources this one, that is the other's.
+    place = pathlib.Path(load.__code__.co_filename).resolve().parent / "tailtrace_gdb" / "__init__.py"
     if not place.exists():
         return importlib.import_module("tailtrace_gdb")
     for name in [name for name in sys.modules if name.partition(".")[0] == "tailtrace_gdb"]:
@@ -25,7 +29,9 @@ def load():
     return module
 
 
-if tuple(int(part) for part in gdb.VERSION.split(".")[:1] if part.isdigit()) < (12,):
-    raise gdb.GdbError(f"cannot load the tailtrace commands\n  why:  this is GDB {gdb.VERSION}\n"
-                       "  fix:  use GDB 12 or later")
-load().install()
+if int(gdb.VERSION.partition(".")[0]) < 12:
+    # An exception of a script that is sourced would come with a traceback.
+    gdb.write(f"cannot load the tailtrace commands\n  why:  this is GDB {gdb.VERSION}\n"
+              "  fix:  use GDB 12 or later\n", gdb.STDERR)
+else:
+    load().install()

@@ -9,4 +9,22 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F, two bytes in UTF-8, are control characters, too.
+    const bool is_pair = byte == 0xc2 && i + 1 < text.size();
+    const auto next = is_pair ? static_cast<unsigned char>(text[i + 1]) : 0u;
+    if (next >= 0x80 && next < 0xa0) {
+      shown += '?';
+      ++i;
+    } else {
+      shown += byte < 0x20 || byte == 0x7f ? '?' : text[i];
+    }
+  }
+  return shown;
+}
+
 }  // namespace tailtrace

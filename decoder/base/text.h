@@ -3,11 +3,15 @@
 // Threading: pure functions.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace tailtrace {
 
 // Without the blanks and tabs around it.
 std::string_view trim(std::string_view text);
+
+// With '?' for each control character: names in files may hold what commands a terminal.
+std::string printable(std::string_view text);
 
 }  // namespace tailtrace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "decoder/base/text.h"
 #include "decoder/history/counts.h"
 #include "decoder/history/loops.h"
 
@@ -305,7 +306,7 @@ std::string text_of(std::size_t limit_bytes, const std::function<void(const Line
       text += "  -- the listing is cut here: ask for a smaller range --\n";
       return false;
     }
-    text.append(line).push_back('\n');
+    text.append(printable(line)).push_back('\n');
     return true;
   });
   return text;

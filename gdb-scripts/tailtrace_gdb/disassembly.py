@@ -2,6 +2,7 @@
 to it."""
 
 import contextlib
+import importlib
 
 import gdb
 
@@ -52,24 +53,22 @@ def note(address):
     return text
 
 
-def make():
-    import gdb.disassembler
-
-    class Annotator(gdb.disassembler.Disassembler):
+def make(disassembler):
+    class Annotator(disassembler.Disassembler):
         """Adds counts to what GDB says."""
 
         def __init__(self):
             super().__init__("tailtrace")
 
         def __call__(self, info):
-            result = gdb.disassembler.builtin_disassemble(info)
+            result = disassembler.builtin_disassemble(info)
             if _state["quiet"]:
                 return result
             text = note(info.address)
             if not text:
                 return result
             words = f"{result.string.rstrip()}\t# {text}"
-            return gdb.disassembler.DisassemblerResult(length=result.length, string=words)
+            return disassembler.DisassemblerResult(length=result.length, string=words)
 
     return Annotator()
 
@@ -78,10 +77,10 @@ def switch(on):
     if on == _state["on"]:
         return
     try:
-        import gdb.disassembler
+        disassembler = importlib.import_module("gdb.disassembler")
     except ImportError:
         raise user_error("cannot annotate disassembly", f"this is GDB {gdb.VERSION}",
                          "use GDB 13 or later",
                          "tailtrace instruction-history") from None
-    gdb.disassembler.register_disassembler(make() if on else None)
+    disassembler.register_disassembler(make(disassembler) if on else None)
     _state.update(on=on, key=None)

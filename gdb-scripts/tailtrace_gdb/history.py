@@ -1,8 +1,20 @@
 """What commands know of a history, wherever it comes from."""
 
+import json
+import re
+
 from .errors import user_error
 
 PIECE = 2000
+
+
+# What JSON writes for control characters; a backslash of its own is left alone.
+CONTROL = re.compile(r"\\\\|\\u00[01][0-9a-f]|\\[bfnrt]|[\x7f-\x9f]")
+
+
+def parsed(line):
+    """A line of JSON, with "?" for control characters: names are written to the terminal."""
+    return json.loads(CONTROL.sub(lambda found: "?" if found[0] != "\\\\" else found[0], line))
 
 
 class History:

@@ -1,12 +1,11 @@
 """Histories out of a bundle, read by the Python package `tailtrace`."""
 
-import json
 import os
 
 import gdb
 
 from .errors import user_error
-from .history import History
+from .history import History, parsed
 
 trace = None  # what `tailtrace load` has read last
 
@@ -98,7 +97,7 @@ class SavedHistory(History):
             first = max(first, -size)
         if first > last:
             return []
-        return [json.loads(line) for line in attempt(lambda _: lines(first, last)).splitlines()]
+        return [parsed(line) for line in attempt(lambda _: lines(first, last)).splitlines()]
 
     def call_holding(self, position):
         calls = self.calls()

@@ -4,12 +4,10 @@ It is asked for by number past GDB's own decoder, through `monitor tailtrace ...
 comes at once, whatever the size of the history.
 """
 
-import json
-
 import gdb
 
 from .errors import user_error
-from .history import History
+from .history import History, parsed
 
 FIX = "target remote | tailtrace serve - PROGRAM"
 
@@ -45,7 +43,7 @@ class ServerHistory(History):
     def ask(self, command):
         lines = monitor(f"{command} {self.thread}").splitlines()
         try:
-            head, *rest = [json.loads(line) for line in lines]
+            head, *rest = [parsed(line) for line in lines]
             if not head["schema"].startswith("tailtrace."):
                 raise KeyError
         except (ValueError, KeyError, TypeError):

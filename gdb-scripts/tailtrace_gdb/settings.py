@@ -78,7 +78,9 @@ class Annotate(Setting):
     name, kind, start = "annotate", gdb.PARAM_BOOLEAN, False
 
     def get_set_string(self):
-        disassembly.switch(self.value)
+        wanted, self.value = self.value, False
+        disassembly.switch(wanted)
+        self.value = wanted
         return ""
 
     def get_show_string(self, value):

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "decoder/base/text.h"
 #include "plugin/cli/counting.h"
 
 namespace tailtrace {
@@ -117,7 +118,7 @@ void print_lines(const std::function<void(const LineSink&)>& lister, const Outpu
     std::string_view mark;
     if (color && line.find("-- ") != std::string_view::npos) mark = kRed;
     if (color && mark.empty() && !line.starts_with("    ")) mark = kBold;
-    fmt::print(out, "{}{}{}\n", mark, line, mark.empty() ? "" : kPlain);
+    fmt::print(out, "{}{}{}\n", mark, printable(line), mark.empty() ? "" : kPlain);
     return std::ferror(out) == 0;
   });
 }

@@ -15,17 +15,13 @@ for name in $declared; do
   nm -D --defined-only "$library" | grep -q " T $name@" || { echo "$name is missing"; exit 1; }
 done
 
-# pkg-config writes the prefix that the build was configured with; it is another one here.
 export PKG_CONFIG_PATH=$(dirname "$(find "$folder/usr" -name tailtrace.pc)")
-real=$(pkg-config --variable=prefix tailtrace)
-flags=$(pkg-config --cflags --libs tailtrace | sed "s|$real|$folder/usr|g")
+flags=$(pkg-config --cflags --libs tailtrace)
 export LD_LIBRARY_PATH=$(dirname "$library")
 # shellcheck disable=SC2086
-cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/example_c" "$source/example.c" \
-  -I"$folder/usr/include" -L"$LD_LIBRARY_PATH" $flags
+cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/example_c" "$source/example.c" $flags
 # shellcheck disable=SC2086
-cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/recordings" "$source/recordings.c" \
-  -I"$folder/usr/include" -L"$LD_LIBRARY_PATH" $flags
+cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/recordings" "$source/recordings.c" $flags
 cmake -S "$source" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/usr" > "$folder/log"
 cmake --build "$folder/build" > "$folder/log" || { cat "$folder/log"; exit 1; }
 

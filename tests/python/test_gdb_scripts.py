@@ -171,6 +171,13 @@ def test_hits_are_where_breakpoints_stop(recorded):
         "inc", "twice", "main"]
 
 
+def test_a_gdb_without_python_says_so():
+    """Such a GDB reads the file as its own commands; `python` is one that it refuses."""
+    lines = [line for line in SCRIPT.read_text().splitlines() if line and not line.startswith("#")]
+    assert lines[0].startswith("python ")
+    compile(SCRIPT.read_text(), SCRIPT, "exec")
+
+
 def test_every_command_has_help():
     said = talk("help tailtrace", *[f"help tailtrace {command}" for command in COMMANDS])
     for command, text in zip(COMMANDS, said[1:]):

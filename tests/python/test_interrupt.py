@@ -29,7 +29,7 @@ def test_ctrl_c_ends_a_call_that_would_never_end(example):
     len(example)
 
     def endless():
-        columns(core, 1, 1 << 62, 0)  # the first item, again and again
+        columns(core, -1, 1 << 62, 0)  # the newest item, again and again
 
     main = _thread.get_ident()
 

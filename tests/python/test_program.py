@@ -178,3 +178,22 @@ def test_a_forked_child_has_names_too():
         assert h.at(-1).function is not None
         assert any(call.module and (call.module.endswith("/sh") or
                                     call.module.endswith("/dash")) for call in h.calls(-5000))
+
+
+def test_names_command_no_terminal(tmp_path):
+    program = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs/hostile_names")
+    trace = tailtrace.record([program])
+    h = trace.threads[0]
+    call = [call for call in h.calls() if (call.function or "").startswith("evil")][0]
+    assert call.function == "evil\033[2J"  # as data it is what it is
+    listings = [h[call.first - 1:call.last].listing(), h.calls(call.first - 1, call.last).listing()]
+    trace.save(tmp_path / "run.tt")
+    tool = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "plugin/tailtrace")
+    for verb in ["history", "calls"]:
+        listings.append(subprocess.run([tool, verb, tmp_path / "run.tt", "all"], check=True,
+                                       text=True, stdout=subprocess.PIPE).stdout)
+    scripts = os.path.join(os.path.dirname(__file__), "../../gdb-scripts/tailtrace.py")
+    listings.append(gdb(program, f"source {scripts}", f"tailtrace load {tmp_path}/run.tt",
+                        f"tailtrace function-call-history {call.number},+1"))
+    for text in listings:
+        assert "evil?[2J" in text and "\033" not in text

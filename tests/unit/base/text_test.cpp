@@ -1,0 +1,23 @@
+#include "decoder/base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace tailtrace {
+namespace {
+
+TEST(Printable, LeavesNothingThatATerminalObeys) {
+  EXPECT_EQ(printable("evil\033[2J\a name\r\n\x7f"), "evil?[2J? name???");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a?b");
+  EXPECT_EQ(printable("one\xc2\x9b"
+                      "2J"),
+            "one?2J");
+}
+
+TEST(Printable, LeavesTextAsItIs) {
+  for (std::string_view text : {"", "main", "std::vector<int>::~vector()", "Gr\xc3\xbc\xc3\x9f",
+                                "\xc2\xa0", "\xc2", "\xff"})
+    EXPECT_EQ(printable(text), text);
+}
+
+}  // namespace
+}  // namespace tailtrace
