@@ -95,7 +95,10 @@ Result<std::string> find_qemu_plugin() {
                 "unset TAILTRACE_QEMU_PLUGIN", kWithoutQemu);
   }
   std::string own = own_folder();
-  for (const char* place : {"", "/../plugin", "/../lib/tailtrace", "/../../plugin", "/tailtrace"}) {
+  // Beside it, in the build folder, or installed: a program in bin, a library in lib, or the Python
+  // package in lib/python3.N/dist-packages/tailtrace.
+  for (const char* place : {"", "/../plugin", "/../../plugin", "/../lib/tailtrace", "/tailtrace",
+                            "/../../../tailtrace"}) {
     std::string path = own + place + "/" + kPluginName;
     if (::access(path.c_str(), R_OK) == 0) return std::filesystem::weakly_canonical(path).string();
   }
