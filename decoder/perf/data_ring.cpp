@@ -80,17 +80,6 @@ struct RecordListBuilder {
 
 namespace {
 
-// What was copied is looked at while it is still in the cache.
-constexpr std::uint64_t kCheckedAtOnce_bytes = 16u << 10;
-
-void append(ByteSpan ring, std::uint64_t from, std::uint64_t size_bytes, Bytes& out) {
-  const std::uint64_t at = from & (ring.size() - 1);
-  const std::uint64_t before_seam = std::min<std::uint64_t>(size_bytes, ring.size() - at);
-  const ByteSpan first = ring.subspan(at, before_seam), rest = ring.first(size_bytes - before_seam);
-  out.insert(out.end(), first.begin(), first.end());
-  out.insert(out.end(), rest.begin(), rest.end());
-}
-
 bool all_like(ByteSpan records, RecordHeader like) {
   const RecordHeader mask{~0u, 0, 0xffff};
   const auto relevant = std::bit_cast<std::uint64_t>(mask);
@@ -105,21 +94,30 @@ bool all_like(ByteSpan records, RecordHeader like) {
   return different == 0;
 }
 
-// Of `count` records, of which the newest `fresh` were not looked at, only those stay that are
-// newer than the newest stranger.
-void keep_behind_stranger(FixedRecords& records, RecordHeader like, std::uint64_t fresh,
-                          std::uint64_t& count) {
-  const std::size_t size = like.size_bytes;
-  if (all_like(ByteSpan(records.bytes).subspan((count - fresh) * size), like)) return;
-  for (std::uint64_t i = count; i-- > count - fresh;) {
-    auto header = load<RecordHeader>(records.bytes, i * size);
+// How many of them, the newest, are newer than the newest stranger.
+std::size_t behind_stranger(ByteSpan records, RecordHeader like,
+                            std::optional<RecordHeader>& stranger) {
+  const std::size_t size = like.size_bytes, count = records.size() / size;
+  if (all_like(records, like)) return count;
+  for (std::size_t i = count; i-- > 0;) {
+    auto header = load<RecordHeader>(records, i * size);
     if (header.type == like.type && header.size_bytes == like.size_bytes) continue;
-    records.stranger = header;
-    records.bytes.erase(records.bytes.begin(),
-                        records.bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * size));
-    count -= i + 1;
-    return;
+    stranger = header;
+    return count - i - 1;
   }
+  return count;
+}
+
+// What is older than the newest stranger goes.
+void keep_behind_stranger(FixedRecords& records, RecordHeader like) {
+  const std::size_t size = like.size_bytes;
+  auto check = [&](ByteSpan part) {
+    const std::size_t kept = records.stranger ? 0 : behind_stranger(part, like, records.stranger);
+    return part.last(kept * size);
+  };
+  records.newer = check(records.newer);
+  if (check(records.cut).empty()) records.cut.clear();
+  records.older = check(records.older);
 }
 
 }  // namespace
@@ -131,21 +129,22 @@ Result<FixedRecords> read_fixed_records(ByteSpan ring, std::uint64_t head, Recor
     return fail(ErrorCode::kBadInput, "cannot read records without a size");
   const std::uint64_t size = like.size_bytes;
   const std::uint64_t held = std::min<std::uint64_t>(head, ring.size()) / size;
-  const std::uint64_t wanted = std::min(held, limit);
+  const std::uint64_t wanted_bytes = std::min(held, limit) * size;
+  const std::uint64_t begin = (head - wanted_bytes) & (ring.size() - 1);
+  const std::uint64_t before_seam = std::min<std::uint64_t>(wanted_bytes, ring.size() - begin);
   FixedRecords result;
   result.size_bytes = like.size_bytes;
-  result.bytes.reserve(wanted * size);
-  std::uint64_t count = 0;
-  for (std::uint64_t done = 0; done < wanted;) {
-    const std::uint64_t more =
-        std::min<std::uint64_t>(wanted - done, kCheckedAtOnce_bytes / size + 1);
-    append(ring, head - (wanted - done) * size, more * size, result.bytes);
-    done += more;
-    count += more;
-    keep_behind_stranger(result, like, more, count);
+  result.older = ring.subspan(begin, before_seam - before_seam % size);
+  std::uint64_t left = wanted_bytes - result.older.size();
+  if (before_seam % size != 0) {
+    result.cut.resize(size);
+    copy_out(ring, begin + result.older.size(), result.cut);
+    left -= size;
   }
-  result.count = count;
-  result.first = head / size - count;
+  result.newer = ring.subspan((head - left) & (ring.size() - 1), left);
+  keep_behind_stranger(result, like);
+  result.count = (result.older.size() + result.cut.size() + result.newer.size()) / size;
+  result.first = head / size - result.count;
   return result;
 }
 

@@ -31,19 +31,26 @@ class RecordList {
 };
 
 // A forward ring in which every record has the same size. It has no marks: record k from the end
-// ends at head - (k - 1) * size.
+// ends at head - (k - 1) * size. Nothing is copied but the record that the ring's seam cuts: it
+// shows the ring, as long as nobody writes into that.
 struct FixedRecords {
   // How many were written before the oldest one held here; a lower bound once a stranger was there.
   std::uint64_t first = 0;
   std::size_t count = 0;
   std::uint16_t size_bytes = 0;
-  Bytes bytes;  // the records one after the other, oldest first, headers included
+  // Whole records, headers included, oldest first: those up to the seam, and those behind it; and
+  // the one between, where the seam cuts one.
+  ByteSpan older, newer;
+  Bytes cut;
 
   // Something else stood in the ring, and behind it nothing can be found: what it was.
   std::optional<RecordHeader> stranger;
 
   ByteSpan operator[](std::size_t i) const {
-    return ByteSpan(bytes).subspan(i * size_bytes, size_bytes);
+    if (std::size_t at = i * size_bytes; at < older.size()) return older.subspan(at, size_bytes);
+    std::size_t at = i * size_bytes - older.size();
+    if (at < cut.size()) return cut;
+    return newer.subspan(at - cut.size(), size_bytes);
   }
 };
 

@@ -1,5 +1,6 @@
-// What a snapshot of an overwritten buffer costs before anything is decoded: putting it in order
-// and copying it, against memcpy of as many bytes; and what a stop costs at which nobody asks.
+// What a snapshot of an overwritten buffer costs before anything is decoded, against memcpy of as
+// many bytes: putting an AUX area in order and copying it; looking at every sample of a data ring,
+// which is not copied. And what a stop costs at which nobody asks.
 //
 //   snapshot_bench [MAX_MIB]        sizes from 1 MiB on, times four, up to 1024 MiB
 //
@@ -77,7 +78,7 @@ void measure(std::size_t size) {
   const std::uint64_t written = size / kSample_bytes * kSample_bytes;
   const double samples = least_seconds([&] {
     auto records = read_fixed_records(ring, written, {kRecordSample, 0, kSample_bytes}, ~0ull);
-    use(records->bytes.data());
+    use(&*records);
   });
   fmt::print(
       "{:5} MiB  memcpy {:8.3f} ms  copy {:8.3f} ms  {:4.2f}x  |  view {:5.1f} ns  |  "

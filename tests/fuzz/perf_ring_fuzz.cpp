@@ -62,7 +62,7 @@ void fuzz_one(ByteSpan input) {
   if (auto list = read_forward_ring(ring, bits, head)) parse_all(*list, format, ring.size());
   RecordHeader like{kRecordSample, 0, static_cast<std::uint16_t>(bits)};
   if (auto fixed = read_fixed_records(ring, head, like, bits >> 40)) {
-    assert(fixed->count <= bits >> 40 && fixed->bytes.size() <= ring.size());
+    assert(fixed->count <= bits >> 40 && fixed->count * like.size_bytes <= ring.size());
     for (std::size_t i = 0; i < fixed->count; ++i)
       assert(load<RecordHeader>((*fixed)[i]).type == kRecordSample);
   }
