@@ -6,6 +6,7 @@ std::vector<Command> all_commands() {
   std::vector<Command> table;
   table.push_back(run_command());
   table.push_back(attach_command());
+  table.push_back(watch_command());
   table.push_back(serve_command());
   table.push_back(history_command());
   table.push_back(calls_command());

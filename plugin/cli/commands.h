@@ -24,6 +24,7 @@ Command run_command();
 Command save_command();
 Command serve_command();
 Command stats_command();
+Command watch_command();
 Command why_command();
 
 // In the order in which help lists them.

@@ -10,7 +10,9 @@
 #include <memory>
 #include <vector>
 
+#include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
+#include "plugin/cli/watch_place.h"
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/process_recording.h"
 #include "plugin/provider/trace_provider.h"
@@ -37,25 +39,34 @@ class Recorder {
   virtual bool has_to_be_fast() const { return false; }
   virtual Result<void> finish(KeptRecording&) { return {}; }
   virtual std::vector<Error> take_remarks() { return {}; }
+  virtual void report(std::FILE*) const {}
 };
 
 class ByThread final : public Recorder {
  public:
   ByThread(Hardware hardware, const perf::PerfConfig& config)
-      : limit_(config.records.ring_records), provider_(perf::real_kernel(), hardware, config) {}
+      : limit_(config.records.ring_records),
+        provider_(perf::real_kernel(), hardware, config),
+        report_(config.markers) {}
 
   Result<void> begins(ThreadId thread) override { return provider_.start(thread); }
   Result<void> ends(ThreadId thread, Address pc, KeptRecording& kept) override {
     auto taken = provider_.snapshot(thread, pc, limit_);
     if (!taken) return fail(std::move(taken.error()));
     kept.add(*taken);
+    report_.note_maps(thread.pid);
+    for (const auto& [watch, log] : provider_.engine()->last_logs()) report_.add(watch, log);
     return provider_.stop(thread);
   }
   std::vector<Error> take_remarks() override { return provider_.take_remarks(); }
+  void report(std::FILE* err) const override {
+    if (report_.watches() != 0) report_.print(err, {});
+  }
 
  private:
   std::uint64_t limit_;
   TraceProvider provider_;
+  HitReport report_;
 };
 
 class ByCpu final : public Recorder {
@@ -142,10 +153,31 @@ Hardware hardware_of(EngineChoice engine) {
   return engine == EngineChoice::kLbr ? Hardware::kLbr : Hardware::kPt;
 }
 
-std::unique_ptr<Recorder> recorder_of(const ServeOptions& options,
-                                      const HardwareRecording& recording, const std::string& keep) {
+// The program stands at its first instruction.
+Result<perf::PerfConfig> config_of(const ServeOptions& options, const HardwareRecording& recording,
+                                   std::int32_t pid) {
   perf::PerfConfig config;
   config.records.ring_records = options.ring_records;
+  config.kernel = recording.kernel;
+  auto watches = resolve_watches(recording.watches, pid, recording.reads);
+  if (!watches) return fail(std::move(watches.error()));
+  config.markers = std::move(*watches);
+  for (auto [text, address] : {std::pair{&recording.resume_at, &config.resume_at},
+                               {&recording.pause_at, &config.pause_at}}) {
+    if (text->empty()) continue;
+    auto place = resolve_watch(*text, pid, false);
+    if (!place) return fail(std::move(place.error()));
+    if (place->on != perf::BreakOn::kExecute)
+      return fail(ErrorCode::kUsage, "cannot go on or pause at " + *text, "it is a variable",
+                  "a function or *ADDRESS");
+    *address = place->address;
+  }
+  return config;
+}
+
+std::unique_ptr<Recorder> recorder_of(const ServeOptions& options,
+                                      const HardwareRecording& recording,
+                                      const perf::PerfConfig& config, const std::string& keep) {
   const Hardware hardware = hardware_of(options.engine);
   if (recording.by_cpu) return std::make_unique<ByCpu>(config, recording.children);
   if (recording.lossless) return std::make_unique<WithoutLoss>(hardware, config, keep);
@@ -164,6 +196,14 @@ Result<void> check(const HardwareRecording& recording, EngineChoice engine) {
     return misused("processes that it makes are recorded by CPU only", "--by-cpu");
   if (recording.lossless && recording.by_cpu)
     return misused("by CPU the newest part is kept, not everything", "--lossless without --by-cpu");
+  if (recording.any_breakpoints() && (recording.lossless || recording.by_cpu))
+    return misused("hardware breakpoints belong to recordings thread by thread",
+                   "--watch, --resume-at and --pause-at without --lossless and --by-cpu");
+  if (recording.kernel && (engine != EngineChoice::kPt || recording.lossless || recording.by_cpu))
+    return misused("the kernel's code is recorded with Intel PT, thread by thread",
+                   "--engine=pt without --lossless and --by-cpu");
+  if ((!recording.resume_at.empty() || !recording.pause_at.empty()) && engine != EngineChoice::kPt)
+    return misused("only Intel PT can be paused", "--engine=pt");
   if (recording.lossless && engine == EngineChoice::kLbr)
     return misused("last branch records are a short tail by nature", "--engine=pt or bts");
   return {};
@@ -185,7 +225,9 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   if (!kept) return fail(std::move(kept.error()));
   auto program = FollowedProgram::start(options.program.front(), options.program);
   if (!program) return fail(std::move(program.error()));
-  std::unique_ptr<Recorder> recorder = recorder_of(options, recording, keep);
+  auto config = config_of(options, recording, program->pid());
+  if (!config) return fail(std::move(config.error()));
+  std::unique_ptr<Recorder> recorder = recorder_of(options, recording, *config, keep);
   if (auto ok = recorder->begins({program->pid(), program->pid()}); !ok)
     return fail(std::move(ok.error()));
   LeaveSignalsToProgram signals;
@@ -196,6 +238,7 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   FollowedProgram::Watcher watcher;
   watcher.begins = [&](ThreadId thread) { note(recorder->begins(thread)); };
   watcher.ends = [&](ThreadId thread, Address pc) { note(recorder->ends(thread, pc, *kept)); };
+  watcher.drops_stray_traps = recording.any_breakpoints();
   if (recorder->has_to_be_fast()) watcher.meanwhile = [&] { note(recorder->meanwhile()); };
   auto status = program->follow(watcher);
   if (!status) return fail(std::move(status.error()));
@@ -203,6 +246,7 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   note(kept->finish());
   for (const Error& remark : recorder->take_remarks()) fmt::print(err, "{}\n", remark.to_string());
   if (trouble) fmt::print(err, "{}\n", trouble->to_string());
+  recorder->report(err);
   fmt::print(err, "recorded: tailtrace history {}\n", keep);
   return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "decoder/base/result.h"
 #include "plugin/server/serve.h"
@@ -15,6 +17,16 @@ struct HardwareRecording {
   bool by_cpu = false;    // a buffer for each CPU, not for each thread; Intel PT only
   bool children = false;  // processes that it makes, too; by CPU only
   bool lossless = false;  // everything, not the newest part; Intel PT and BTS only
+  // Hardware breakpoints, as resolve_watch() has them; thread by thread only. Hits of the first are
+  // put into the history; the others let the trace go on, and pause it (Intel PT, Linux 6.13).
+  std::vector<std::string> watches;
+  bool reads = false;
+  std::string resume_at, pause_at;
+  bool kernel = false;  // the kernel's code as well; Intel PT, thread by thread
+  bool any_breakpoints() const {
+    return !watches.empty() || !resume_at.empty() || !pause_at.empty();
+  }
+  bool any() const { return by_cpu || children || lossless || kernel || any_breakpoints(); }
 };
 
 // Whether the recorder can be had so. Errors: kUsage.

@@ -138,12 +138,14 @@ bool is_hardware(EngineChoice engine) {
 
 Result<int> run_without_debugger(ServeOptions serve, const HardwareRecording& wanted,
                                  std::FILE* err) {
-  const bool any = wanted.by_cpu || wanted.children || wanted.lossless;
-  if (any && serve.engine == EngineChoice::kAuto)
+  if (wanted.any() && serve.engine == EngineChoice::kAuto)
     serve.engine = wanted.by_cpu ? EngineChoice::kPt : best_hardware().value_or(EngineChoice::kPt);
-  if (any && !is_hardware(serve.engine))
-    return fail(ErrorCode::kUsage, "cannot record so",
-                "--by-cpu, --children and --lossless are the hardware engines'", "--engine=pt");
+  if (wanted.any() && !is_hardware(serve.engine))
+    return fail(
+        ErrorCode::kUsage, "cannot record so",
+        "--by-cpu, --children, --lossless, --kernel, --watch, --resume-at and --pause-at are the "
+        "hardware engines'",
+        "--engine=pt", wanted.watches.empty() ? "" : "tailtrace watch PLACE -- PROGRAM");
   if (!is_hardware(serve.engine)) return record_to_end(serve, err);
   if (auto ok = check(wanted, serve.engine); !ok) return fail(std::move(ok.error()));
   if (auto found = resolve_program(serve.program); !found) return fail(std::move(found.error()));
@@ -183,7 +185,7 @@ Result<int> run(const RunOptions& options, const Invocation& invocation) {
                 "what ends a recording is for one without it", "--on-crash=BUNDLE");
   if (!options.recorder.bundle.empty() && invocation.extras.empty())
     return run_until_crash(std::move(serve), options, invocation.err);
-  if (!options.no_debugger && (wanted.by_cpu || wanted.children || wanted.lossless))
+  if (!options.no_debugger && wanted.any())
     return fail(ErrorCode::kUsage, "cannot record so under a debugger",
                 "a debugger asks for the history of each thread", "--no-debugger");
   if (options.lldb) return run_under_lldb(std::move(serve), invocation);
@@ -226,6 +228,17 @@ Command run_command() {
                      "a buffer for each CPU, not for each thread (--no-debugger; pt)");
         app.add_flag("--children", options->hardware.children,
                      "processes that it makes, too (--by-cpu)");
+        app.add_flag("--kernel", options->hardware.kernel,
+                     "the kernel's code, too, where that is permitted (--no-debugger; pt)");
+        app.add_option("--watch", options->hardware.watches,
+                       "put hits of a hardware breakpoint into the history (--no-debugger)")
+            ->type_name("PLACE");
+        app.add_flag("--reads", options->hardware.reads, "reads of variables, too (--watch)");
+        app.add_option("--resume-at", options->hardware.resume_at,
+                       "record from there on (--no-debugger; pt)")
+            ->type_name("PLACE");
+        app.add_option("--pause-at", options->hardware.pause_at, "record until there (the same)")
+            ->type_name("PLACE");
         add_recorder_options(app, options->recorder);
         add_recording_options(app, options->recording);
         return [options](const Invocation& invocation) { return run(*options, invocation); };
@@ -237,7 +250,10 @@ Command run_command() {
           "The program has the terminal while it runs, as under the debugger alone. In LLDB, "
           "`thread trace dump instructions` and `thread trace dump function-calls` show the "
           "history. With --on-crash there is no debugger: `attach` says what becomes of the "
-          "recording, and of SIGUSR2; SIGTERM and SIGHUP are passed on to the program.",
+          "recording, and of SIGUSR2; SIGTERM and SIGHUP are passed on to the program. "
+          "A PLACE is one of `tailtrace watch`; `tailtrace find --kind=marker` shows what "
+          "was executed at its hits. With --resume-at and --pause-at the trace runs only between "
+          "them, however often; Linux 6.13 can do that.",
   };
 }
 

@@ -44,6 +44,12 @@ Address pc_of(pid_t tid) {
   return {registers.rip};
 }
 
+bool is_stray_trap(pid_t tid, int signal) {
+  siginfo_t info{};
+  return signal == SIGTRAP && ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 &&
+         info.si_code == TRAP_BRKPT;
+}
+
 }  // namespace
 
 Result<FollowedProgram> FollowedProgram::start(const std::string& path,
@@ -91,11 +97,12 @@ void FollowedProgram::take_stop(pid_t tid, int status, const Watcher& watcher) {
   const int event = status >> 16, signal = WSTOPSIG(status);
   if (threads_.insert(tid).second) watcher.begins({pid_, tid});
   if (event == PTRACE_EVENT_EXIT) watcher.ends({pid_, tid}, pc_of(tid));
+  const bool stray = watcher.drops_stray_traps && event == 0 && is_stray_trap(tid, signal);
   const bool is_job_control = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
   if (is_job_control)
     ::ptrace(PTRACE_LISTEN, tid, nullptr, nullptr);
   else
-    resume(tid, event == 0 ? signal : 0);
+    resume(tid, event == 0 && !stray ? signal : 0);
 }
 
 Result<int> FollowedProgram::follow(const Watcher& watcher) {

@@ -34,6 +34,9 @@ class FollowedProgram {
     std::function<void(ThreadId)> begins;         // a new thread, not the first one
     std::function<void(ThreadId, Address)> ends;  // stands there, with its memory
     std::function<void()> meanwhile;  // called again and again while it runs; empty: nothing to do
+    // Hardware breakpoints are set: a SIGTRAP of a debug register that the kernel could not tell
+    // the owner of (breakpoints.h) is left out.
+    bool drops_stray_traps = false;
   };
   // Lets it run to its end; signals are delivered, and it stops and goes on as without us.
   // Returns its wait status.

@@ -78,7 +78,7 @@ Result<Marker> Marker::open(Kernel& kernel, std::int32_t tid, const BreakpointSp
   if (!event) return fail(std::move(event.error()));
   if (auto ok = event->map_ring(ring_bytes, Event::WhenFull::kOverwrite); !ok)
     return fail(std::move(ok.error()));
-  return Marker(std::move(*event), *attr);
+  return Marker(std::move(*event), *attr, spec.name);
 }
 
 Result<MarkerLog> Marker::read(std::uint64_t limit) {
@@ -127,7 +127,7 @@ Result<Alarm> Alarm::open(Kernel& kernel, std::int32_t tid, const BreakpointSpec
   if (!event) return fail(std::move(event.error()));
   if (auto ok = event->map_ring(page_size(), Event::WhenFull::kStop); !ok)
     return fail(std::move(ok.error()));
-  return Alarm(std::move(*event), *attr);
+  return Alarm(std::move(*event), *attr, spec.name);
 }
 
 Result<std::vector<MarkerHit>> Alarm::wait(int timeout_ms) {

@@ -14,12 +14,14 @@
 
 #include "decoder/perf/events.h"
 #include "plugin/engines/perf/event.h"
+#include "plugin/engines/perf/slot_book.h"
 
 namespace tailtrace::perf {
 
 enum class BreakOn { kExecute, kWrite, kAccess };
 
 struct BreakpointSpec {
+  std::string name = "a marker";  // what messages call it
   Address address;
   BreakOn on = BreakOn::kExecute;
   std::uint8_t size_bytes = 8;  // of data: 1, 2, 4 or 8; the address is a multiple of it
@@ -30,6 +32,8 @@ struct BreakpointSpec {
   // Whoever resumes it leaves the signal out. Linux 5.13 and later; ends when the program executes
   // another one.
   bool stop = false;
+  // It needs its debug register; else it gives way where others do (MarkerSet).
+  bool pinned = true;
 };
 
 // One hit, as logged. Positions count from 0, the first hit ever.
@@ -68,10 +72,12 @@ class Marker {
   Result<void> only(std::uint32_t hits);
 
  private:
-  Marker(Event event, const perf_event_attr& attr) : event_(std::move(event)), attr_(attr) {}
+  Marker(Event event, const perf_event_attr& attr, const std::string& name)
+      : event_(std::move(event)), attr_(attr), hold_(event_.target().tid, name) {}
 
   Event event_;
   perf_event_attr attr_;
+  SlotHold hold_;
 };
 
 // An alarm tells of hits while the thread runs on: somebody waits for it. Each takes a debug
@@ -90,10 +96,12 @@ class Alarm {
   int fd() const { return event_.fd(); }
 
  private:
-  Alarm(Event event, const perf_event_attr& attr) : event_(std::move(event)), attr_(attr) {}
+  Alarm(Event event, const perf_event_attr& attr, const std::string& name)
+      : event_(std::move(event)), attr_(attr), hold_(event_.target().tid, name) {}
 
   Event event_;
   perf_event_attr attr_;
+  SlotHold hold_;
   std::uint64_t tail_ = 0;
 };
 

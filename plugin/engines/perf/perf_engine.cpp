@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "decoder/history/markers.h"
+#include "plugin/engines/perf/kernel_code.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -28,14 +29,10 @@ std::uint64_t marker_ring_bytes(const PerfConfig& config) {
   return std::bit_ceil(std::max<std::uint64_t>(config.marker_hits * kMostHit_bytes, page_size()));
 }
 
-Result<std::vector<Marker>> open_markers(Kernel& kernel, const PerfConfig& config,
-                                         ThreadId thread) {
-  std::vector<Marker> markers;
-  for (const BreakpointSpec& spec : config.markers) {
-    auto marker = Marker::open(kernel, thread.tid, spec, marker_ring_bytes(config));
-    if (!marker) return fail(std::move(marker.error()));
-    markers.push_back(std::move(*marker));
-  }
+Result<MarkerSet> open_markers(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
+  MarkerSet markers(kernel, thread.tid, marker_ring_bytes(config));
+  for (const BreakpointSpec& spec : config.markers)
+    if (auto ok = markers.add(spec); !ok) return fail(std::move(ok.error()));
   return markers;
 }
 
@@ -65,6 +62,9 @@ Recorders open_bts(Kernel& kernel, const PerfConfig& config, ThreadId thread,
 // `remarks` gets what turned out otherwise than asked.
 Recorders open_recorder(Kernel& kernel, Hardware hardware, const PerfConfig& config,
                         ThreadId thread, std::vector<Error>& remarks) {
+  if (config.kernel && hardware != Hardware::kPt)
+    return fail(ErrorCode::kUsage, "cannot record kernel code", "only Intel PT shows it",
+                "--engine=pt", "user code can be recorded without");
   switch (hardware) {
     case Hardware::kPt:
       return record_pt(kernel, config, thread);
@@ -106,11 +106,31 @@ std::string_view PerfEngine::name() const {
   return "lbr";
 }
 
+Result<std::unique_ptr<ProcessCode>> PerfEngine::new_code(ThreadId thread) {
+  auto code = std::make_unique<ProcessCode>(thread.pid, reader_of(config_, thread));
+  if (!config_.kernel) return code;
+  if (!kernel_code_) {
+    auto sections = read_kernel_code(kernel_.root());
+    if (!sections) return fail(std::move(sections.error()));
+    auto image = image_of(std::move(*sections));
+    if (!image) return fail(std::move(image.error()));
+    kernel_code_ = std::move(*image);
+  }
+  code->begin_with(*kernel_code_);
+  return code;
+}
+
 Result<void> PerfEngine::start(ThreadId thread) {
   if (is_recording(thread)) return {};
   Process& process = processes_[thread.pid];
-  if (!process.code)
-    process.code = std::make_unique<ProcessCode>(thread.pid, reader_of(config_, thread));
+  if (!process.code) {
+    auto code = new_code(thread);
+    if (!code) {
+      processes_.erase(thread.pid);
+      return fail(std::move(code.error()));
+    }
+    process.code = std::move(*code);
+  }
   Recorders recorder = open_recorder(kernel_, hardware_, config_, thread, remarks_);
   if (!recorder) {
     if (process.threads == 0) processes_.erase(thread.pid);
@@ -125,7 +145,8 @@ Result<void> PerfEngine::start(ThreadId thread) {
     if (process.threads == 0) processes_.erase(thread.pid);
     return fail(std::move(markers.error()));
   }
-  if (!markers->empty()) markers_.emplace(thread, std::move(*markers));
+  for (Error& remark : markers->take_remarks()) remarks_.push_back(std::move(remark));
+  if (markers->size() != 0) markers_.emplace(thread, std::move(*markers));
   ++process.threads;
   recorders_.emplace(thread, std::move(*recorder));
   watch_code(thread);
@@ -200,16 +221,19 @@ Result<ThreadSnapshot> PerfEngine::snapshot(ThreadId thread, const Stop& stop,
 
 Result<void> PerfEngine::merge_hits(ThreadId thread, ThreadSnapshot& snapshot) {
   hits_.clear();
+  logs_.clear();
   auto markers = markers_.find(thread);
   if (markers == markers_.end()) return {};
+  markers->second.retry();
   for (std::size_t slot = 0; slot < markers->second.size(); ++slot) {
-    auto log = markers->second[slot].read(config_.marker_hits);
+    auto log = markers->second.read(slot, config_.marker_hits);
     if (!log) return fail(std::move(log.error()));
-    for (MarkerHit& hit : log->hits) hits_.push_back({slot, std::move(hit), {}});
+    for (const MarkerHit& hit : log->hits) hits_.push_back({slot, hit, {}});
+    logs_.emplace(slot, std::move(*log));
   }
   std::stable_sort(hits_.begin(), hits_.end(),
                    [](const Hit& a, const Hit& b) { return a.hit.time_ns < b.hit.time_ns; });
-  auto clock = markers->second.front().time_conversion();
+  auto clock = markers->second.time_conversion();
   std::vector<MarkedMoment> moments;
   for (const Hit& hit : hits_)
     moments.push_back({hit.hit.ip, config_.markers[hit.marker].on == BreakOn::kExecute,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plugin/engines/engine.h"
+#include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/perf/sideband.h"
 #include "plugin/engines/perf/thread_recorder.h"
 
@@ -46,6 +47,8 @@ class PerfEngine final : public Engine {
     std::optional<Position> place;
   };
   const std::vector<Hit>& last_hits() const { return hits_; }
+  // The same as each marker logged it, by marker.
+  const std::map<std::size_t, MarkerLog>& last_logs() const { return logs_; }
 
   // The buffer of a thread, in bytes. Errors: kGone.
   Result<std::uint64_t> buffer_bytes(ThreadId thread) const;
@@ -64,14 +67,18 @@ class PerfEngine final : public Engine {
   Result<CodeInUse> code_now(ThreadId thread) const;
   Result<ThreadRecorder*> refreshed(ThreadId thread, CodeInUse& code) const;
 
+  Result<std::unique_ptr<ProcessCode>> new_code(ThreadId thread);
+
   Kernel& kernel_;
+  std::optional<CodeImage> kernel_code_;  // read once, where it is asked for
   Hardware hardware_;
   PerfConfig config_;
   Result<void> merge_hits(ThreadId thread, ThreadSnapshot& snapshot);
 
   std::map<ThreadId, std::unique_ptr<ThreadRecorder>> recorders_;
-  std::map<ThreadId, std::vector<Marker>> markers_;
+  std::map<ThreadId, MarkerSet> markers_;
   std::vector<Hit> hits_;
+  std::map<std::size_t, MarkerLog> logs_;
   mutable std::map<std::int32_t, Process> processes_;  // what is told is taken when it is asked for
   std::vector<Error> remarks_;
 };

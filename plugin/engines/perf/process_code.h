@@ -46,6 +46,10 @@ class ProcessCode {
   // replaced by what the file has.
   explicit ProcessCode(std::int32_t pid, Read read = {});
 
+  // Code that is there beside the process's own, from the beginning: the kernel's.
+  // REQUIRES: nothing was looked at yet.
+  void begin_with(const CodeImage& image) { image_ = std::make_shared<CodeImage>(image); }
+
   // Looks at the process at the time `now`, with what was told since the last look. Returns how
   // many epochs began.
   // Errors: kGone, kPermission: its memory map cannot be read, and nothing was told.

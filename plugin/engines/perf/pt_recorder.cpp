@@ -117,6 +117,8 @@ Result<std::vector<Marker>> open_triggers(Kernel& kernel, const PerfConfig& conf
     if (!address) continue;
     BreakpointSpec spec;
     spec.address = *address;
+    spec.name = action == AuxAction::kResume ? "the trigger that lets the trace go on"
+                                             : "the trigger that pauses the trace";
     spec.action = action;
     auto trigger = Marker::open(kernel, thread.tid, spec, page_size(), &leader);
     if (!trigger) return fail(std::move(trigger.error()));

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "decoder/base/file.h"
+#include "plugin/engines/perf/slot_book.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -156,12 +157,21 @@ Reason busy(const std::string& root) {
           "end the other tracer"};
 }
 
-Reason no_slot(const std::string& root) {
+// What this process holds is known; the rest is a debugger's, or others' perf events.
+Reason no_slot(const Refusal& refusal, const std::string& root) {
+  const std::vector<std::string> ours = slots_held(refusal.target.tid);
+  std::string who;
+  for (const std::string& name : ours) who += (who.empty() ? "" : ", ") + name;
+  if (ours.size() < kDebugRegisters)
+    who += fmt::format(
+        "{}{} by a debugger's hardware breakpoints and watchpoints or another "
+        "process; {}",
+        ours.empty() ? "" : "; ", kDebugRegisters - ours.size(), holders_text(root));
   return {ErrorCode::kSystem,
-          fmt::format("all four debug registers of the thread are taken: by a debugger's hardware "
-                      "breakpoints and watchpoints, or by perf events; {}",
-                      holders_text(root)),
-          "delete a hardware breakpoint or watchpoint", "software breakpoints"};
+          fmt::format("all four debug registers of the thread are taken: {}", who),
+          ours.empty() ? "delete a hardware breakpoint or watchpoint"
+                       : "do without one of those, or delete a hardware breakpoint or watchpoint",
+          "software breakpoints"};
 }
 
 Reason not_supported(const Refusal& refusal, const Machine& machine) {
@@ -220,7 +230,7 @@ Reason reason_of(Kernel& kernel, const Refusal& refusal, const Machine& machine)
     case EBUSY:
       return busy(kernel.root());
     case ENOSPC:
-      if (refusal.purpose == Purpose::kBreakpoint) return no_slot(kernel.root());
+      if (refusal.purpose == Purpose::kBreakpoint) return no_slot(refusal, kernel.root());
       break;
     case EOPNOTSUPP:
       return not_supported(refusal, machine);

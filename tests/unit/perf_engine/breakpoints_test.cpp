@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <thread>
 
+#include "plugin/engines/perf/marker_set.h"
 #include "tests/support/child.h"
 #include "tests/support/debug_registers.h"
 
@@ -207,14 +208,16 @@ TEST_F(Breakpoints, AThreadHasFourSlotsAndTheFifthIsRefusedByName) {
   EXPECT_EQ(*free, 4);
   std::vector<Marker> held;
   for (int i = 0; i < 4; ++i) {
-    held.push_back(must_open(child, at_marker(), 4096));
+    BreakpointSpec spec = at_marker();
+    spec.name = "marker " + std::to_string(i);
+    held.push_back(must_open(child, spec, 4096));
     EXPECT_EQ(*free_breakpoint_slots(real_kernel(), child.pid()), 3 - i);
   }
   auto fifth = Marker::open(real_kernel(), child.pid(), at_marker(), 4096);
   ASSERT_FALSE(fifth);
-  EXPECT_THAT(fifth.error().why, testing::HasSubstr("all four debug registers"));
-  EXPECT_THAT(fifth.error().why, testing::HasSubstr(std::to_string(::getpid())));
-  EXPECT_THAT(fifth.error().why, testing::HasSubstr("this process) has 4 perf events open"));
+  EXPECT_EQ(fifth.error().why,
+            "all four debug registers of the thread are taken: marker 0, marker 1, marker 2, "
+            "marker 3");
   held.clear();
   EXPECT_EQ(*free_breakpoint_slots(real_kernel(), child.pid()), 4);
 }
@@ -230,6 +233,86 @@ TEST_F(Breakpoints, ShareTheirSlotsWithTheDebuggersOwn) {
   ASSERT_EQ(poke(7, 1 | 0xdul << 16), 0);  // enabled, on writes, 4 bytes
   EXPECT_EQ(*free_breakpoint_slots(real_kernel(), child.pid()), 3);
   ASSERT_EQ(poke(7, 0), 0);
+}
+
+// Three registers as a debugger sets them.
+void take_registers(const Child& child, int count) {
+  unsigned long control = 0;
+  for (int i = 0; i < count; ++i) {
+    const auto place = offsetof(struct user, u_debugreg) + 8 * static_cast<std::size_t>(i);
+    ASSERT_EQ(
+        ::ptrace(PTRACE_POKEUSER, child.pid(), place, reinterpret_cast<std::uint64_t>(&watched[i])),
+        0);
+    control |= 1ul << 2 * i | 0xdul << (16 + 4 * i);  // enabled, on writes, 4 bytes
+  }
+  ASSERT_EQ(
+      ::ptrace(PTRACE_POKEUSER, child.pid(), offsetof(struct user, u_debugreg) + 8 * 7, control),
+      0);
+}
+
+TEST_F(Breakpoints, OfADebuggerAreToldAsWhatIsNotOurs) {
+  Child child({});
+  take_registers(child, 3);
+  BreakpointSpec spec = at_marker();
+  spec.name = "who comes here";
+  Marker first = must_open(child, spec, 4096);
+  auto second = Marker::open(real_kernel(), child.pid(), spec, 4096);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().why, testing::HasSubstr("are taken: who comes here; 3 by a debugger's "
+                                                     "hardware breakpoints and watchpoints"));
+}
+
+BreakpointSpec named(BreakpointSpec spec, const std::string& name, bool pinned) {
+  spec.name = name;
+  spec.pinned = pinned;
+  return spec;
+}
+
+TEST_F(Breakpoints, FlexibleOnesGiveWayToPinnedOnesAndKeepWhatTheyLogged) {
+  Child child({[] { hit(0, 5); }, [] { hit(5, 8); }, [] { hit(8, 10); }});
+  take_registers(child, 2);
+  MarkerSet set(real_kernel(), child.pid(), 4096);
+  ASSERT_TRUE(set.add(named(at_marker(), "first", false)));
+  ASSERT_TRUE(set.add(named(at_marker(), "second", false)));
+  ASSERT_TRUE(child.run());
+  ASSERT_TRUE(set.add(named(at_marker(), "pinned", true)));
+  EXPECT_FALSE(set.waits(0));
+  EXPECT_TRUE(set.waits(1));
+  auto remarks = set.take_remarks();
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_THAT(remarks[0].what, testing::StartsWith("second of thread"));
+  set.retry();
+  EXPECT_TRUE(set.waits(1)) << "nothing is free";
+  ASSERT_TRUE(child.run());
+  EXPECT_EQ(set.read(0, 100)->count, 8u);
+  EXPECT_EQ(set.read(1, 100)->count, 5u);
+  EXPECT_EQ(set.read(2, 100)->count, 3u);
+  EXPECT_TRUE(set.give_way()) << "a debugger asks";
+  set.retry();
+  EXPECT_FALSE(set.waits(0)) << "it did not take it";
+  ASSERT_TRUE(child.run());
+  auto log = set.read(0, 100);
+  ASSERT_EQ(log->hits.size(), 10u);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(log->hits[i].number, i);
+    EXPECT_EQ(log->hits[i].registers, std::vector<std::uint64_t>{i});
+  }
+}
+
+TEST_F(Breakpoints, OneThatIsPinnedIsRefusedAndOneThatIsNotWaits) {
+  Child child({});
+  take_registers(child, 4);
+  MarkerSet set(real_kernel(), child.pid(), 4096);
+  auto refused = set.add(named(at_marker(), "pinned", true));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().why, testing::HasSubstr("4 by a debugger's"));
+  EXPECT_EQ(set.size(), 0u);
+  ASSERT_TRUE(set.add(named(at_marker(), "flexible", false)));
+  EXPECT_TRUE(set.waits(0));
+  ASSERT_EQ(set.take_remarks().size(), 1u);
+  take_registers(child, 0);
+  set.retry();
+  EXPECT_FALSE(set.waits(0));
 }
 
 TEST_F(Breakpoints, RefuseWhatNoDebugRegisterCanWatch) {

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <map>
+#include <memory>
+
+#include "plugin/cli/commands.h"
+#include "plugin/cli/hit_report.h"
+#include "plugin/cli/record_only.h"
+#include "plugin/cli/watch_place.h"
+#include "plugin/engines/perf/marker_set.h"
+#include "plugin/engines/qemu/program_check.h"
+
+namespace tailtrace {
+namespace {
+
+// A hit takes 56 bytes, with all registers about 200. Users may lock half a megabyte or so for each
+// processor.
+constexpr std::uint64_t kRing_bytes = 1u << 16;
+
+struct Options {
+  std::vector<std::string> places;
+  bool reads = false;
+  HitReport::Form form;
+  std::string file;
+  std::shared_ptr<OutputOptions> output;
+};
+
+// The markers of all threads; what one logged is taken when it ends, or the program does.
+class Watching {
+ public:
+  explicit Watching(std::vector<perf::BreakpointSpec> specs) : specs_(specs), report_(specs) {}
+
+  Result<void> begins(ThreadId thread) {
+    perf::MarkerSet set(perf::real_kernel(), thread.tid, kRing_bytes);
+    for (const perf::BreakpointSpec& spec : specs_)
+      if (auto ok = set.add(spec); !ok) return ok;
+    sets_.insert_or_assign(thread, std::move(set));
+    return {};
+  }
+  Result<void> ends(ThreadId thread) {
+    auto set = sets_.find(thread);
+    if (set == sets_.end()) return {};
+    report_.note_maps(thread.pid);
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      auto log = set->second.read(i, ~0ull);
+      if (!log) return fail(std::move(log.error()));
+      report_.add(i, std::move(*log));
+    }
+    sets_.erase(set);
+    return {};
+  }
+  const HitReport& report() const { return report_; }
+
+ private:
+  std::vector<perf::BreakpointSpec> specs_;
+  std::map<ThreadId, perf::MarkerSet> sets_;
+  HitReport report_;
+};
+
+Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err) {
+  std::optional<Error> trouble;
+  auto note = [&](Result<void> done) {
+    if (!done && !trouble) trouble = std::move(done.error());
+  };
+  FollowedProgram::Watcher watcher;
+  watcher.begins = [&](ThreadId thread) { note(watching.begins(thread)); };
+  watcher.ends = [&](ThreadId thread, Address) { note(watching.ends(thread)); };
+  watcher.drops_stray_traps = true;
+  auto status = program.follow(watcher);
+  if (trouble) fmt::print(err, "{}\n", trouble->to_string());
+  return status;
+}
+
+Result<void> print(const HitReport& report, const Options& options, std::FILE* err) {
+  std::FILE* out = err;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(nullptr, &std::fclose);
+  if (!options.file.empty()) {
+    file.reset(std::fopen(options.file.c_str(), "we"));
+    if (!file) return fail(system_error("cannot write " + options.file));
+    out = file.get();
+  }
+  if (options.output->json == JsonForm::kNone)
+    report.print(out, options.form);
+  else
+    report.print_json(out, options.form, options.output->json);
+  if (std::fflush(out) != 0) return fail(system_error("cannot write " + options.file));
+  return {};
+}
+
+Result<int> watch(const Options& options, const Invocation& invocation) {
+  std::vector<std::string> words = invocation.program;
+  if (words.empty())
+    return fail(ErrorCode::kUsage, "cannot run a program", "there is none behind `--`",
+                "tailtrace watch PLACE -- PROGRAM [ARG...]");
+  if (auto runnable = find_program(words); !runnable) return fail(std::move(runnable.error()));
+  auto path = find_in_path(words.front());
+  if (!path) return fail(std::move(path.error()));
+  words.front() = *path;
+  auto program = FollowedProgram::start(*path, words);
+  if (!program) return fail(std::move(program.error()));
+  auto specs = resolve_watches(options.places, program->pid(), options.reads);
+  if (!specs) return fail(std::move(specs.error()));
+  if (options.form.registers)
+    for (perf::BreakpointSpec& spec : *specs) spec.registers = all_registers();
+  Watching watching(std::move(*specs));
+  if (auto ok = watching.begins({program->pid(), program->pid()}); !ok)
+    return fail(std::move(ok.error()));
+  LeaveSignalsToProgram signals;
+  auto status = follow(*program, watching, invocation.err);
+  if (!status) return status;
+  if (auto ok = print(watching.report(), options, invocation.err); !ok)
+    return fail(std::move(ok.error()));
+  return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+}
+
+}  // namespace
+
+Command watch_command() {
+  return {
+      .name = "watch",
+      .summary = "Tell who touches a variable, or comes to a place, without stopping the program",
+      .usage = "[OPTIONS] PLACE... -- PROGRAM [ARG...]",
+      .examples =
+          {
+              {"tailtrace watch counter -- ./program", "every write of a variable"},
+              {"tailtrace watch --registers Queue::pop -- ./program", "calls, with all registers"},
+              {"tailtrace watch --reads table+16:8 -- ./program", "eight bytes, reads as well"},
+              {"tailtrace watch --json --output=hits.json '*0x404028:4' -- ./program",
+               "for a script"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        app.add_option("PLACE", options->places,
+                       "VARIABLE, FUNCTION, *ADDRESS; NAME+OFFSET:SIZE for a part; four at most")
+            ->required();
+        app.add_flag("--reads", options->reads, "reads of variables, not writes only");
+        app.add_flag("--registers", options->form.registers, "with all general registers");
+        app.add_option("--limit", options->form.limit, "show the newest N")->type_name("N");
+        app.add_option("--output", options->file, "write into a file, not on standard error")
+            ->type_name("FILE");
+        options->output = add_output_options(app);
+        return [options](const Invocation& invocation) { return watch(*options, invocation); };
+      },
+      .take_program = take_behind_dashes,
+      .details =
+          "The processor's debug registers do it, four for each thread, on any machine where perf "
+          "events are permitted; no tracing hardware is needed, and the program does not stop. "
+          "Hits are counted exactly; the newest of each thread and place are kept, a thousand or "
+          "so, "
+          "three hundred with registers. Processes that the program makes are not watched. "
+          "An access is told with the address behind its instruction. Names are those of the "
+          "program's own file. The exit status is the program's. To have hits in a history, see "
+          "`--watch` of `tailtrace run`.",
+  };
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,195 @@
+#include "plugin/cli/watch_place.h"
+
+#include <fmt/format.h>
+#include <gelf.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "decoder/base/bytes.h"
+#include "decoder/base/file.h"
+#include "decoder/symbols/demangle.h"
+#include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/mapping.h"
+#include "decoder/symbols/module_symbols.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+
+struct Words {
+  std::string name;  // or
+  std::optional<std::uint64_t> address;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> size_bytes;
+};
+
+struct Symbol {
+  std::uint64_t value = 0, size_bytes = 0;
+  bool is_data = false;
+};
+
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  if (text.starts_with("0x")) return parse_hex(text.substr(2));
+  std::uint64_t value = 0;
+  auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || read.ec != std::errc() || read.ptr != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+tl::unexpected<Error> unusable(const std::string& text, std::string why, std::string fix = {}) {
+  return fail(ErrorCode::kUsage, "cannot watch " + text, std::move(why), std::move(fix));
+}
+
+// A C++ name may have colons and plus signs of its own: what follows the last one is a number.
+Result<Words> words_of(const std::string& text) {
+  Words words;
+  std::string_view rest = text;
+  if (std::size_t colon = rest.rfind(':'); colon != std::string_view::npos)
+    if (auto size = number_in(rest.substr(colon + 1)); size && rest[colon - (colon != 0)] != ':') {
+      words.size_bytes = size;
+      rest = rest.substr(0, colon);
+    }
+  if (rest.starts_with('*')) {
+    words.address = number_in(rest.substr(1));
+    if (!words.address) return unusable(text, "there is no address behind the *", "*0x401136");
+    return words;
+  }
+  if (std::size_t plus = rest.rfind('+'); plus != std::string_view::npos)
+    if (auto offset = number_in(rest.substr(plus + 1))) {
+      words.offset = *offset;
+      rest = rest.substr(0, plus);
+    }
+  words.name = rest;
+  if (words.name.empty()) return unusable(text, "there is no name", "NAME, NAME:SIZE, *ADDRESS");
+  return words;
+}
+
+bool is_named(const std::string& symbol, const std::string& name) {
+  if (symbol == name) return true;
+  if (!symbol.starts_with("_Z")) return false;
+  const std::string shown = demangle(symbol);
+  return shown == name || shown.substr(0, shown.find('(')) == name;
+}
+
+std::optional<Symbol> find_in(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
+                              const std::string& name) {
+  Elf_Data* data = elf_getdata(section, nullptr);
+  if (data == nullptr || header.sh_entsize == 0) return std::nullopt;
+  const auto count = static_cast<int>(
+      std::min<std::uint64_t>(header.sh_size / header.sh_entsize, ElfFile::kMaxSymbols));
+  for (int i = 0; i < count; ++i) {
+    GElf_Sym symbol;
+    if (gelf_getsym(data, i, &symbol) == nullptr || symbol.st_shndx == SHN_UNDEF) continue;
+    const int type = GELF_ST_TYPE(symbol.st_info);
+    if (type != STT_OBJECT && type != STT_FUNC && type != STT_NOTYPE) continue;
+    const char* found = elf_strptr(elf, header.sh_link, symbol.st_name);
+    if (found != nullptr && is_named(found, name))
+      return Symbol{symbol.st_value, symbol.st_size, type == STT_OBJECT};
+  }
+  return std::nullopt;
+}
+
+// Of the full symbol table, else of the one for the dynamic linker.
+std::optional<Symbol> find_symbol(const std::string& path, const std::string& name) {
+  auto file = ElfFile::open(path);
+  if (!file) return std::nullopt;
+  for (Elf64_Word wanted : {SHT_SYMTAB, SHT_DYNSYM})
+    for (Elf_Scn* section = nullptr; (section = elf_nextscn(file->elf(), section)) != nullptr;) {
+      GElf_Shdr header;
+      if (gelf_getshdr(section, &header) == nullptr || header.sh_type != wanted) continue;
+      if (auto symbol = find_in(file->elf(), section, header, name)) return symbol;
+    }
+  return std::nullopt;
+}
+
+struct Loaded {
+  std::string path;
+  std::uint64_t bias = 0;
+};
+
+Result<Loaded> program_of(std::int32_t pid) {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
+  auto module = ModuleSymbols::open(path.string());
+  if (error || !maps || !module)
+    return fail(ErrorCode::kGone, "cannot look up names in the program", "it cannot be read");
+  for (const Mapping& mapping : parse_maps(as_text(*maps))) {
+    if (mapping.path != path) continue;
+    if (auto bias = (*module)->bias(mapping.begin, mapping.file_offset_bytes))
+      return Loaded{path.string(), *bias};
+  }
+  return fail(ErrorCode::kGone, "cannot look up names in the program", "it is not mapped");
+}
+
+Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words,
+                                     const Loaded& program, bool& is_data, std::uint64_t& size) {
+  auto symbol = find_symbol(program.path, words.name);
+  if (!symbol)
+    return unusable(text, fmt::format("{} has no symbol of that name", program.path),
+                    "a variable or function of the program itself, or *ADDRESS");
+  if (words.offset > symbol->size_bytes)
+    return unusable(text, fmt::format("{} has {} bytes only", words.name, symbol->size_bytes));
+  is_data = symbol->is_data;
+  size = symbol->size_bytes - words.offset;
+  perf::BreakpointSpec spec;
+  spec.address = {symbol->value + words.offset + program.bias};
+  return spec;
+}
+
+bool can_be_watched(std::uint64_t size_bytes, Address address) {
+  const bool fits = size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
+  return fits && address.value % size_bytes == 0;
+}
+
+}  // namespace
+
+Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t pid, bool reads) {
+  auto words = words_of(text);
+  if (!words) return fail(std::move(words.error()));
+  bool is_data = false;
+  std::uint64_t size = 0;
+  perf::BreakpointSpec spec;
+  if (words->address) {
+    spec.address = {*words->address};
+  } else {
+    auto program = program_of(pid);
+    if (!program) return fail(std::move(program.error()));
+    auto found = look_up(text, *words, *program, is_data, size);
+    if (!found) return found;
+    spec = *found;
+  }
+  spec.name = text;
+  if (!is_data && !words->size_bytes) return spec;
+  size = words->size_bytes.value_or(size);
+  if (!can_be_watched(size, spec.address))
+    return unusable(text,
+                    fmt::format("it is {} bytes at {:#x}, and a debug register watches 1, 2, 4 or "
+                                "8 at a multiple of that",
+                                size, spec.address.value),
+                    "a part of it: " + text.substr(0, text.rfind(':')) + ":8");
+  spec.on = reads ? perf::BreakOn::kAccess : perf::BreakOn::kWrite;
+  spec.size_bytes = static_cast<std::uint8_t>(size);
+  return spec;
+}
+
+Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,
+                                                          std::int32_t pid, bool reads) {
+  if (texts.size() > perf::kDebugRegisters)
+    return fail(ErrorCode::kUsage, fmt::format("cannot watch {} places", texts.size()),
+                "a processor has four debug registers", "four at most");
+  std::vector<perf::BreakpointSpec> specs;
+  for (const std::string& text : texts) {
+    auto spec = resolve_watch(text, pid, reads);
+    if (!spec) return fail(std::move(spec.error()));
+    specs.push_back(std::move(*spec));
+  }
+  return specs;
+}
+
+}  // namespace tailtrace

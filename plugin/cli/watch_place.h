@@ -1,0 +1,27 @@
+// What a hardware breakpoint is to watch, as the user names it: a variable, a function, an address
+// of the program that is started.
+//
+// Threading: functions; they read files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decoder/base/result.h"
+#include "plugin/engines/perf/breakpoints.h"
+
+namespace tailtrace {
+
+// Understood are NAME, NAME+OFFSET and *ADDRESS, each alone or with :SIZE behind it. A function,
+// and an address alone, is watched for being executed; a variable, and whatever has a size, for
+// being written, or with `reads` for being read or written. A variable has the size that the symbol
+// table says. Names are those of the program's own file, C++ names with or without their
+// parameters. The process `pid` stands at its first instruction.
+// Errors: kUsage: there is no such name, or no debug register can watch so much.
+Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t pid, bool reads);
+
+// All of them, and no more than a thread has registers.
+Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,
+                                                          std::int32_t pid, bool reads);
+
+}  // namespace tailtrace

@@ -1,0 +1,86 @@
+"""`tailtrace watch`: hits of hardware breakpoints, on any machine that has them."""
+
+import json
+import os
+import tempfile
+
+import cases
+
+COUNTER = os.path.join(cases.BINARY_DIR, "tests/programs/counter")
+
+
+class Watch(cases.CommandCase):
+    def watch(self, *words):
+        return cases.tailtrace("watch", *words, "--", COUNTER)
+
+    def hits(self, *words):
+        with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+            outcome = self.watch("--json", "--output=" + file.name, *words)
+            if outcome.returncode in (3, 4):
+                self.skipTest(outcome.stderr.replace("\n", " "))
+            self.assertEqual(outcome.returncode, 7, outcome.stderr)  # the program's own
+            self.assertEqual(outcome.stderr, "")
+            return json.load(file)
+
+    def test_writes_of_a_variable_in_all_threads(self):
+        told = self.hits("counter")
+        self.assertEqual(told["schema"], "tailtrace.watch/1")
+        self.assertEqual([(one["what"], one["on"], one["count"]) for one in told["watches"]],
+                         [("counter", "written", 8)])
+        self.assertEqual([hit["function"] for hit in told["hits"]], ["add"] * 5 + ["set"] * 3)
+        self.assertEqual(len({hit["tid"] for hit in told["hits"]}), 2)
+        times = [hit["time_ns"] for hit in told["hits"]]
+        self.assertEqual(times, sorted(times))
+
+    def test_calls_with_their_registers(self):
+        told = self.hits("--registers", "add", "set")
+        self.assertEqual([one["count"] for one in told["watches"]], [5, 3])
+        self.assertEqual([(hit["what"], int(hit["registers"]["rdi"], 16)) for hit in told["hits"]],
+                         [("add", n) for n in range(5)] + [("set", n) for n in range(3)])
+        for hit in told["hits"]:
+            self.assertEqual(hit["registers"]["rip"], hit["address"])
+
+    def test_reads_count_when_they_are_asked_for(self):
+        reads = self.hits("--reads", "counter:8")["watches"][0]
+        self.assertEqual(reads["on"], "accessed")
+        self.assertEqual(reads["count"], 5 * 2 + 3)
+
+    def test_a_part_of_a_variable_and_the_newest_hits(self):
+        told = self.hits("letters+8:1", "counter", "--limit=1")
+        self.assertEqual([one["count"] for one in told["watches"]], [1, 8])
+        self.assertEqual([hit["what"] for hit in told["hits"]], ["letters+8:1"])
+
+    def test_lines_for_people(self):
+        outcome = self.watch("counter")
+        if outcome.returncode in (3, 4):
+            self.skipTest(outcome.stderr.replace("\n", " "))
+        lines = outcome.stderr.splitlines()
+        self.assertEqual(len(lines), 9)
+        self.assertRegex(lines[0], r"^ +0\.000 us  \d+  counter written  at 0x[0-9a-f]+  add\+0x")
+        self.assertEqual(lines[-1], "counter: written 8 times")
+
+    def test_what_cannot_be_watched_is_named(self):
+        for words, why in ((["nobody"], "has no symbol of that name"),
+                           (["letters"], "it is 32 bytes at"),
+                           (["counter+4:8"], "1, 2, 4 or 8 at a multiple of that"),
+                           (["counter+9"], "counter has 8 bytes only"),
+                           (["*counter"], "no address behind the *"),
+                           (["add"] * 5, "four debug registers")):
+            with self.subTest(words):
+                self.assert_error(self.watch(*words), 2, "cannot watch", why)
+        self.assert_error(cases.tailtrace("watch", "counter"), 2, "cannot run a program")
+
+    def test_recordings_that_cannot_have_it_say_so(self):
+        run = ("run", "--no-debugger", "--watch=counter")
+        self.assert_error(cases.tailtrace(*run, "--engine=qemu", "--", COUNTER), 2,
+                          "cannot record so", "the hardware engines'")
+        self.assert_error(cases.tailtrace(*run, "--engine=pt", "--lossless", "--", COUNTER), 2,
+                          "cannot record so", "thread by thread")
+        self.assert_error(cases.tailtrace("run", "--no-debugger", "--engine=bts", "--pause-at=add",
+                                          "--", COUNTER), 2, "cannot record so", "Intel PT")
+        self.assert_error(cases.tailtrace("run", "--watch=counter", "--", COUNTER), 2,
+                          "under a debugger", "history of each thread")
+
+
+if __name__ == "__main__":
+    cases.main()
