@@ -65,7 +65,8 @@ Result<void> CodeImage::put(Address address, std::uint64_t size_bytes, const std
 
 Epoch CodeImage::append(const CodeImage& other) {
   const Epoch base{pieces_.empty() ? newest_.value : newest_.value + 1};
-  for (auto& [address, piece] : pieces_) piece.versions.push_back({base, nullptr});
+  for (auto& [address, piece] : pieces_)
+    if (piece.versions.back().data != nullptr) piece.versions.push_back({base, nullptr});
   newest_ = base;
   struct Section {
     Address begin, end;

@@ -34,6 +34,17 @@ struct CpuSlots {
   std::uint64_t forget_before_first_switch();
 };
 
+// Finds the slots of one CPU among its records, which come in the order of time.
+class CpuSlotFinder {
+ public:
+  void add(const ParsedRecord& record);
+  CpuSlots take() { return std::move(found_); }
+
+ private:
+  CpuSlots found_;
+  bool open_ = false;  // the newest slot has not ended
+};
+
 // `records` are in the order of time. Errors: kBadInput for a record that cannot be read.
 Result<CpuSlots> find_cpu_slots(const RecordList& records, const RecordFormat& format);
 

@@ -101,6 +101,12 @@ void read_branch_stack(FieldReader& fields, const RecordFormat& format, Sample& 
   if (format.branch_sample_type & kBranchCounters) fields.skip(8 * count);
 }
 
+void skip_callchain(FieldReader& fields) {
+  const std::uint64_t count = fields.u64();
+  if (count > kMaxBranchEntries) return fields.refuse();
+  fields.skip(8 * count);
+}
+
 void read_registers(FieldReader& fields, const RecordFormat& format, Sample& sample) {
   if (fields.u64() == 0) return;  // no user registers: a kernel thread
   for (int n = std::popcount(format.sample_regs_user); n > 0; --n)
@@ -120,6 +126,7 @@ Sample read_sample(FieldReader& fields, const RecordFormat& format) {
   if (type & kSampleCpu) sample.cpu = static_cast<std::uint32_t>(fields.u64());
   if (type & kSamplePeriod) sample.period = fields.u64();
   if (type & kSampleRead) sample.count = fields.u64();
+  if (type & kSampleCallchain) skip_callchain(fields);
   if (type & kSampleRaw) fields.take(fields.u32());
   if (type & kSampleBranchStack) read_branch_stack(fields, format, sample);
   if (type & kSampleRegsUser) read_registers(fields, format, sample);
@@ -170,10 +177,10 @@ tl::unexpected<Error> unreadable(RecordHeader header, std::string why) {
               std::move(why));
 }
 
-constexpr std::uint64_t kReadableSampleBits = kSampleIp | kSampleTid | kSampleTime | kSampleAddr |
-                                              kSampleRead | kSampleId | kSampleCpu | kSamplePeriod |
-                                              kSampleStreamId | kSampleRaw | kSampleBranchStack |
-                                              kSampleRegsUser | kSampleIdentifier;
+constexpr std::uint64_t kReadableSampleBits =
+    kSampleIp | kSampleTid | kSampleTime | kSampleAddr | kSampleRead | kSampleCallchain |
+    kSampleId | kSampleCpu | kSamplePeriod | kSampleStreamId | kSampleRaw | kSampleBranchStack |
+    kSampleRegsUser | kSampleIdentifier;
 
 }  // namespace
 

@@ -22,15 +22,15 @@ std::vector<CodeChange> slot_changes(const JoinedCode& joined, const ProgramCode
     const std::uint64_t end = slot.end_ns == ~0ull ? ~0ull : clock.to_tsc(slot.end_ns + 1);
     const std::int32_t pid = programs.contains(slot.thread.pid) ? slot.thread.pid : first;
     const Epoch base = joined.bases.at(pid);
+    const std::span<const EpochBegin> begins = programs.at(pid).begins;
+    auto later = std::upper_bound(
+        begins.begin(), begins.end(), begin,
+        [](std::uint64_t time, const EpochBegin& began) { return time < began.time; });
     Epoch epoch = base;
-    std::vector<CodeChange> inside;
-    for (const EpochBegin& began : programs.at(pid).begins) {
-      const Epoch from{base.value + began.epoch.value};
-      if (began.time <= begin) epoch = from;
-      if (began.time > begin && began.time < end) inside.push_back({0, began.time, from});
-    }
+    if (later != begins.begin()) epoch.value += std::prev(later)->epoch.value;
     if (changes.empty() || changes.back().epoch != epoch) changes.push_back({0, begin, epoch});
-    changes.insert(changes.end(), inside.begin(), inside.end());
+    for (; later != begins.end() && later->time < end; ++later)
+      changes.push_back({0, later->time, {base.value + later->epoch.value}});
     begin = end;
   }
   return changes;
@@ -46,8 +46,14 @@ std::map<ThreadId, std::vector<CpuPiece>> pieces_by_thread(std::span<const CpuTr
       if (time_ns == 0 || time_ns < cpu.begin_ns) continue;  // told as lost
       if (const perf::CpuSlot* slot = cpu.slots.at(time_ns)) by_slot[slot].push_back(stretch);
     }
-    for (const perf::CpuSlot& slot : cpu.slots.slots)
-      if (slot.thread.tid > 0) all[slot.thread].push_back({&cpu, slot, std::move(by_slot[&slot])});
+    for (const perf::CpuSlot& slot : cpu.slots.slots) {
+      auto traced = by_slot.find(&slot);
+      if (slot.thread.tid <= 0) continue;
+      if (traced != by_slot.end())
+        all[slot.thread].push_back({&cpu, slot, std::move(traced->second)});
+      else if (slot.begin_ns < cpu.begin_ns)
+        all[slot.thread].push_back({&cpu, slot, {}});
+    }
   }
   for (auto& [thread, pieces] : all)
     std::stable_sort(pieces.begin(), pieces.end(), [](const CpuPiece& a, const CpuPiece& b) {

@@ -20,7 +20,7 @@ namespace tailtrace::pt {
 // The code of a process, and where its epochs but the first begin. Both must outlive this.
 struct ProgramCode {
   const CodeImage* image = nullptr;
-  std::span<const EpochBegin> begins;
+  std::span<const EpochBegin> begins;  // by time
 };
 using ProgramCodes = std::map<std::int32_t, ProgramCode>;  // by pid
 
@@ -50,7 +50,7 @@ struct CpuPiece {
   std::vector<StretchLog::Stretch> stretches;
 };
 
-// Of every thread, by time: the slots that it had, each with what was traced in it.
+// Of every thread, by time: the slots in which something was traced, or was lost.
 std::map<ThreadId, std::vector<CpuPiece>> pieces_by_thread(std::span<const CpuTrace> cpus,
                                                            const perf::TimeConversion& clock);
 

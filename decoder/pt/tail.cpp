@@ -37,7 +37,8 @@ bool is_between_packets(ByteSpan trace, std::size_t offset) {
 
 GapCause cause_of_hole(std::uint64_t aux_flags) {
   if ((aux_flags & perf::kAuxTruncated) != 0) return GapCause::kTruncated;
-  return (aux_flags & perf::kAuxPartial) != 0 ? GapCause::kPartial : GapCause::kCollision;
+  if ((aux_flags & perf::kAuxPartial) != 0) return GapCause::kPartial;
+  return (aux_flags & perf::kAuxCollision) != 0 ? GapCause::kCollision : GapCause::kOverwritten;
 }
 
 Bytes with_holes(ByteSpan trace, std::span<const perf::AuxHole> holes) {
@@ -60,6 +61,13 @@ Bytes with_holes(ByteSpan trace, std::span<const perf::AuxHole> holes) {
   }
   take_until(trace.size());
   return marked;
+}
+
+Event hole_event(std::uint64_t aux_flags) {
+  Event event;
+  event.kind = EventKind::kMnt;
+  event.payload = kHolePayload | aux_flags;
+  return event;
 }
 
 std::vector<CodeChange> code_changes(std::span<const EpochBegin> begins) {

@@ -20,7 +20,8 @@ struct EpochBegin {
   Epoch epoch;
 };
 
-// What stands for a hole that the kernel told of, by the flags of its record.
+// What stands for a hole that the kernel told of, by the flags of its record; kAuxOverwrite alone:
+// it was overwritten before it was read.
 GapCause cause_of_hole(std::uint64_t aux_flags);
 
 class Tail final : public Sink {
@@ -72,6 +73,9 @@ class Tail final : public Sink {
   std::size_t begun_ = 0;  // of those
   Epoch first_epoch_;
 };
+
+// What a decoder tells where with_holes() put one in.
+Event hole_event(std::uint64_t aux_flags);
 
 // For the decoder: the same changes, all of the trace.
 std::vector<CodeChange> code_changes(std::span<const EpochBegin> begins);

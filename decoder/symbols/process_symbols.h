@@ -27,6 +27,8 @@ class ProcessSymbols : public Symbolizer {
   std::optional<std::uint64_t> address_in_file(Address address) override;
   const std::vector<SourceLine>* lines_of_unit(Address address) override;
 
+  const std::vector<Mapping>& mappings() const { return mappings_; }
+
   // Why files gave no names, so far.
   const std::vector<Error>& problems() const { return problems_; }
 

@@ -8,6 +8,7 @@ std::vector<Command> all_commands() {
   table.push_back(attach_command());
   table.push_back(watch_command());
   table.push_back(serve_command());
+  table.push_back(open_command());
   table.push_back(history_command());
   table.push_back(calls_command());
   table.push_back(last_command());
@@ -23,6 +24,7 @@ std::vector<Command> all_commands() {
   table.push_back(decode_command());
   table.push_back(packets_command());
   table.push_back(doctor_command());
+  table.push_back(version_command());
   return table;
 }
 

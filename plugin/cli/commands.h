@@ -19,11 +19,13 @@ Command history_command();
 Command hits_command();
 Command info_command();
 Command last_command();
+Command open_command();
 Command packets_command();
 Command run_command();
 Command save_command();
 Command serve_command();
 Command stats_command();
+Command version_command();
 Command watch_command();
 Command why_command();
 

@@ -7,6 +7,7 @@
 #include "decoder/export/folded_stacks.h"
 #include "decoder/export/html_page.h"
 #include "decoder/export/perfetto_trace.h"
+#include "decoder/perf_data/export.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/question.h"
@@ -14,7 +15,7 @@
 namespace tailtrace {
 namespace {
 
-const std::vector<std::string> kFormats = {"folded", "chrome", "perfetto", "html"};
+const std::vector<std::string> kFormats = {"folded", "chrome", "perfetto", "html", "perf-data"};
 
 struct Options {
   QuestionOptions question;
@@ -78,15 +79,29 @@ class Exporter {
  public:
   virtual ~Exporter() = default;
   virtual void begin() {}
-  // Calls of that stretch of the history.
-  virtual void add(HistoryView& view, const CallHistory& calls, Range range) = 0;
+  // That stretch of the history. REQUIRES: it is not empty.
+  virtual Result<void> add(HistoryView& view, Range range) = 0;
   virtual void end() {}
 };
 
-class FoldedExporter final : public Exporter {
+// Of calls.
+class CallExporter : public Exporter {
+ public:
+  Result<void> add(HistoryView& view, Range range) final {
+    Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, range);
+    if (!calls) return fail(std::move(calls.error()));
+    add_calls(view, *calls, range);
+    return {};
+  }
+
+ protected:
+  virtual void add_calls(HistoryView& view, const CallHistory& calls, Range range) = 0;
+};
+
+class FoldedExporter final : public CallExporter {
  public:
   explicit FoldedExporter(TextSink sink) : sink_(std::move(sink)) {}
-  void add(HistoryView&, const CallHistory& calls, Range) override {
+  void add_calls(HistoryView&, const CallHistory& calls, Range) override {
     list_folded_stacks(calls, sink_);
   }
 
@@ -94,11 +109,11 @@ class FoldedExporter final : public Exporter {
   TextSink sink_;
 };
 
-class ChromeExporter final : public Exporter {
+class ChromeExporter final : public CallExporter {
  public:
   explicit ChromeExporter(TextSink sink) : sink_(std::move(sink)) {}
   void begin() override { begin_chrome_trace(sink_); }
-  void add(HistoryView& view, const CallHistory& calls, Range) override {
+  void add_calls(HistoryView& view, const CallHistory& calls, Range) override {
     list_chrome_trace(calls, view.thread.thread, sink_);
   }
   void end() override { end_chrome_trace(sink_); }
@@ -107,11 +122,11 @@ class ChromeExporter final : public Exporter {
   TextSink sink_;
 };
 
-class PerfettoExporter final : public Exporter {
+class PerfettoExporter final : public CallExporter {
  public:
   explicit PerfettoExporter(PerfettoTrace::Sink sink) : trace_(std::move(sink)) {}
   void begin() override { trace_.begin(); }
-  void add(HistoryView& view, const CallHistory& calls, Range) override {
+  void add_calls(HistoryView& view, const CallHistory& calls, Range) override {
     trace_.add(calls, view.thread.thread);
   }
 
@@ -119,12 +134,12 @@ class PerfettoExporter final : public Exporter {
   PerfettoTrace trace_;
 };
 
-class HtmlExporter final : public Exporter {
+class HtmlExporter final : public CallExporter {
  public:
   HtmlExporter(TextSink sink, const std::string& source)
       : page_(std::move(sink)), source_(source) {}
   void begin() override { page_.begin(source_); }
-  void add(HistoryView& view, const CallHistory& calls, Range range) override {
+  void add_calls(HistoryView& view, const CallHistory& calls, Range range) override {
     page_.add(*view.history, calls, find_loops(*view.history, range), *view.symbols);
   }
   void end() override { page_.end(); }
@@ -134,11 +149,31 @@ class HtmlExporter final : public Exporter {
   std::string source_;
 };
 
+class PerfExporter final : public Exporter {
+ public:
+  explicit PerfExporter(PerfettoTrace::Sink sink) : sink_(std::move(sink)) {}
+  // Of the newest items, as perf has no other way to say where a trace begins.
+  Result<void> add(HistoryView& view, Range range) override {
+    if (range.last != view.history->newest())
+      return fail(ErrorCode::kUsage, "cannot write those items as perf.data",
+                  "only a range that ends with the newest item can be", "--range=-N,-1");
+    const bool is_all = range.first == view.history->oldest();
+    return data_.add(*view.history, view.symbols->mappings(), is_all ? ~0ull : range.size());
+  }
+  void end() override { (void)sink_(as_text(data_.finish())); }
+
+ private:
+  perf::PerfDataExport data_;
+  PerfettoTrace::Sink sink_;
+};
+
 std::unique_ptr<Exporter> exporter_of(const Options& options, Destination& destination) {
   if (options.format == "folded") return std::make_unique<FoldedExporter>(destination.sink());
   if (options.format == "chrome") return std::make_unique<ChromeExporter>(destination.sink());
   if (options.format == "html")
     return std::make_unique<HtmlExporter>(destination.sink(), options.question.shared.path);
+  if (options.format == "perf-data")
+    return std::make_unique<PerfExporter>(destination.bytes_sink());
   return std::make_unique<PerfettoExporter>(destination.bytes_sink());
 }
 
@@ -147,19 +182,16 @@ Result<void> export_thread(const Options& options, HistoryView& view, Exporter& 
   if (!range) return fail(std::move(range.error()));
   if (options.format == "html" && options.question.shared.range.empty())
     range->first += range->size() - std::min(range->size(), kPageItems);
-  if (range->size() == 0) return {};
-  Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, *range);
-  if (!calls) return fail(std::move(calls.error()));
-  exporter.add(view, *calls, *range);
-  return {};
+  return range->size() != 0 ? exporter.add(view, *range) : Result<void>();
 }
 
 Result<int> run_export(const Options& options, const Invocation& invocation) {
   Result<Destination> destination = Destination::open(options.output, invocation.out);
   if (!destination) return fail(std::move(destination.error()));
-  if (options.format == "perfetto" && destination->is_terminal())
-    return fail(ErrorCode::kUsage, "cannot write a Perfetto trace to a terminal", "it is no text",
-                "-o FILE");
+  bool is_text = options.format != "perfetto" && options.format != "perf-data";
+  if (!is_text && destination->is_terminal())
+    return fail(ErrorCode::kUsage, fmt::format("cannot write {} to a terminal", options.format),
+                "it is no text", "-o FILE");
   std::unique_ptr<Exporter> exporter = exporter_of(options, *destination);
   exporter->begin();
   Result<std::uint64_t> gaps =
@@ -192,6 +224,8 @@ Command export_command() {
                "the same in Perfetto's own form, smaller"},
               {"tailtrace export --format=html -o calls.html SESSION",
                "a timeline to zoom and search, in one page for any browser"},
+              {"tailtrace export --format=perf-data -o perf.data SESSION",
+               "for `perf script --itrace=i1i` and what else reads Intel PT of perf's"},
               {"tailtrace export --format=chrome --range=-100000,-1 SESSION", "of the newest part"},
           },
       .define = [](CLI::App& app) -> RunCommand {
@@ -221,10 +255,10 @@ Command export_command() {
           "chrome: the calls of each thread as slices of a timeline whose clock is the count of "
           "executed instructions, one for a microsecond. perfetto: the same as a stream of track "
           "events. html: a page that needs no network, with the calls and loops of the newest "
-          "1000000 "
-          "instructions of each thread, unless --range says otherwise, and 200000 calls at most. "
-          "All "
-          "hold 500 levels of calls at most. "
+          "1000000 instructions of each thread, unless --range says otherwise, and 200000 calls at "
+          "most. These hold 500 levels of calls at most. "
+          "perf-data: what was executed as Intel PT in a file of perf's; perf reads the code from "
+          "the files that the program had mapped, so what ran elsewhere is a break there. "
           "`tailtrace coverage --lcov` and `tailtrace history --json` are exports as well.",
   };
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "decoder/bundle/bundle.h"
+#include "decoder/perf_data/recording.h"
 #include "decoder/record/stream_format.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
@@ -49,9 +50,19 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& t
                        killed ? "killed" : std::string(state_text(thread.state)),
                        thread.thread,
                        false,
+                       {},
                        {}});
   }
   return {};
+}
+
+Result<std::vector<ThreadSource>> threads_of_perf_data(const std::string& path) {
+  auto recording = perf::PerfRecording::open(path);
+  if (!recording) return fail(std::move(recording.error()));
+  std::vector<ThreadSource> threads;
+  for (const perf::PerfRecording::Thread& thread : (*recording)->threads())
+    threads.push_back({path, "saved", thread.thread, false, {}, *recording});
+  return threads;
 }
 
 Result<std::vector<ThreadSource>> threads_of_stream(const std::string& path) {
@@ -62,10 +73,11 @@ Result<std::vector<ThreadSource>> threads_of_stream(const std::string& path) {
     return fail(ErrorCode::kUsage, "cannot show the ring " + path + " by itself",
                 "the code that was executed is kept beside it",
                 "name its folder: " + std::filesystem::path(path).parent_path().string());
+  if (perf::is_perf_data(head)) return threads_of_perf_data(path);
   // Only the header is looked at here: nothing of the rest is unpacked.
   Result<RecordStream> stream = parse_record_stream(head, path, 0);
   if (!stream) return fail(std::move(stream.error()));
-  return std::vector<ThreadSource>{{path, "", stream->header.thread, true, {}}};
+  return std::vector<ThreadSource>{{path, "", stream->header.thread, true, {}, {}}};
 }
 
 Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
@@ -73,7 +85,7 @@ Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
   if (!bundle) return fail(std::move(bundle.error()));
   std::vector<ThreadSource> threads;
   for (const BundleThread& thread : bundle->threads)
-    threads.push_back({path, "saved", thread.thread, false, {}});
+    threads.push_back({path, "saved", thread.thread, false, {}, {}});
   return threads;
 }
 
@@ -104,7 +116,7 @@ Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path
   if (!recording) return fail(std::move(recording.error()));
   std::vector<ThreadSource> threads;
   for (ThreadId thread : (*recording)->threads())
-    threads.push_back({path, "saved", thread, false, *recording});
+    threads.push_back({path, "saved", thread, false, *recording, {}});
   if (threads.empty())
     return fail(ErrorCode::kBadInput, "there is no recording in " + path,
                 "the bundle has no thread");
@@ -188,6 +200,7 @@ Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t lim
     if (!loaded) return fail(std::move(loaded.error()));
     return opened_thread(std::move(*loaded), limit_records);
   }
+  if (thread.perf_data) return thread.perf_data->open_thread(thread.thread, limit_records);
   if (is_bundle(thread.path)) return open_in_bundle(thread, limit_records);
   if (thread.lldb) return thread.lldb->open_thread(thread.thread);
   Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);

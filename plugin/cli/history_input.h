@@ -1,7 +1,7 @@
 // What `history`, `calls` and the like read: recordings of threads, wherever they are kept.
 //
-// A path is a record stream, a bundle, ours or LLDB's, the folder of a recorded process, or the
-// folder of a session with any number of them; processes may be alive.
+// A path is a record stream, a bundle, ours or LLDB's, a perf.data file, the folder of a recorded
+// process, or the folder of a session with any number of them; processes may be alive.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -15,13 +15,18 @@
 
 namespace tailtrace {
 
+namespace perf {
+class PerfRecording;
+}
+
 // A thread that can be opened.
 struct ThreadSource {
   std::string path;   // the record stream, the bundle, or the process's folder
   std::string state;  // "running", "exited", ...; empty: not known
   ThreadId thread;
   bool is_stream = false;
-  std::shared_ptr<const LldbRecording> lldb;  // the bundle, when it is LLDB's
+  std::shared_ptr<const LldbRecording> lldb;             // the bundle, when it is LLDB's
+  std::shared_ptr<const perf::PerfRecording> perf_data;  // the file, when it is perf's
 };
 
 // Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.

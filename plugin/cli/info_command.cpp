@@ -5,7 +5,7 @@
 #include <set>
 
 #include "plugin/cli/commands.h"
-#include "plugin/cli/history_view.h"
+#include "plugin/cli/info.h"
 
 namespace tailtrace {
 namespace {
@@ -73,6 +73,8 @@ void print_facts(const ThreadFacts& facts, std::FILE* out) {
   if (facts.stop) fmt::print(out, "  next at       {:#x}\n", facts.stop->value);
 }
 
+}  // namespace
+
 Result<int> show_info(const HistoryOptions& options, const Invocation& invocation) {
   Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);
   if (!threads) return fail(std::move(threads.error()));
@@ -102,7 +104,12 @@ Result<int> show_info(const HistoryOptions& options, const Invocation& invocatio
   return fail(ErrorCode::kGaps, "the histories are not whole", fmt::format("{} gap(s)", gaps));
 }
 
-}  // namespace
+void add_info_options(CLI::App& app, HistoryOptions& options) {
+  add_path(app, options.path);
+  app.add_option("--thread", options.thread, "this one only")->type_name("[PID.]TID");
+  app.add_flag("--strict", options.strict, "exit with status 6 when there are gaps");
+  options.output = add_output_options(app);
+}
 
 Command info_command() {
   return {
@@ -117,12 +124,7 @@ Command info_command() {
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<HistoryOptions>();
-        app.add_option("PATH", options->path,
-                       "a record stream, or the folder of a session or process")
-            ->required();
-        app.add_option("--thread", options->thread, "this one only")->type_name("[PID.]TID");
-        app.add_flag("--strict", options->strict, "exit with status 6 when there are gaps");
-        options->output = add_output_options(app);
+        add_info_options(app, *options);
         return [options](const Invocation& invocation) { return show_info(*options, invocation); };
       },
       .take_program = {},

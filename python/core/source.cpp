@@ -8,6 +8,7 @@
 
 #include "decoder/bundle/bundle.h"
 #include "decoder/history/snapshot_file.h"
+#include "decoder/perf_data/recording.h"
 #include "decoder/record/stream_format.h"
 
 namespace tailtrace::python {
@@ -51,6 +52,22 @@ Result<std::vector<ThreadSource>> open_folder(const std::string& path) {
   return ::access(lldbs.c_str(), F_OK) == 0 ? open_lldb_bundle(lldbs) : open_session(path);
 }
 
+Result<std::vector<ThreadSource>> open_perf_data(const std::string& path) {
+  auto recording = perf::PerfRecording::open(path);
+  if (!recording) return fail(std::move(recording.error()));
+  std::vector<ThreadSource> sources;
+  for (const perf::PerfRecording::Thread& thread : (*recording)->threads()) {
+    ThreadSource source;
+    source.thread = thread.thread;
+    source.engine = thread.engine;
+    source.content = [recording = *recording, id = thread.thread] {
+      return recording->open_thread(id);
+    };
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
 }  // namespace
 
 Result<std::vector<ThreadSource>> open_bundle(const std::string& path) {
@@ -74,10 +91,12 @@ Result<std::vector<ThreadSource>> open_sources(const std::string& path, const Gi
   if (S_ISDIR(info.st_mode)) return open_folder(path);
   if (begins_with(path, kRingMagic, sizeof kRingMagic)) return open_ring(path, code);
   if (begins_with(path, kStreamMagic, sizeof kStreamMagic)) return open_stream(path);
+  if (begins_with(path, perf::kPerfDataMagic.data(), perf::kPerfDataMagic.size()))
+    return open_perf_data(path);
   if (begins_with(path, "{", 1)) return open_lldb_bundle(path);
   return fail(ErrorCode::kBadInput, "cannot open " + path,
               "it does not begin as anything that tailtrace writes",
-              "give it a session's folder, a bundle, a saved history or a ring");
+              "give it a session's folder, a bundle, a saved history, a ring or a perf.data");
 }
 
 }  // namespace tailtrace::python

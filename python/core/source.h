@@ -29,8 +29,8 @@ struct ThreadSource {
 // Code that a file without any is to be read with: bytes, each at its address.
 using GivenCode = std::vector<std::pair<Address, Bytes>>;
 
-// A session's folder, a process's folder in one, a bundle, LLDB's or ours, a record stream or a
-// ring file. Errors: kBadInput for what is none of these, kSystem, kPermission.
+// A session's folder, a process's folder in one, a bundle, LLDB's or ours, a record stream, a
+// ring file or a perf.data file. Errors: kBadInput for what is none of these, kSystem, kPermission.
 Result<std::vector<ThreadSource>> open_sources(const std::string& path, const GivenCode& code);
 
 // The kinds of it. A process's folder is one of a session's.

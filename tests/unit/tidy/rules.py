@@ -23,6 +23,7 @@ LAYERS = [
     ["decoder/pt", "decoder/bts"],
     ["decoder/history"],
     ["decoder/bundle", "decoder/symbols", "decoder/export"],
+    ["decoder/perf_data"],
     ["plugin/provider", "plugin/engines"],
     ["plugin/server", "plugin/recorder", "plugin/lldb", "plugin/cli", "plugin/include", "python"],
 ]
