@@ -58,6 +58,16 @@ class KernelCode : public testing::Test {
     EXPECT_THAT(read.error().now, HasSubstr("user code"));
     return read.error();
   }
+  void put_pt() {
+    kernel_.put_pmu("intel_pt", 8);
+    for (auto [name, field] : {std::pair{"pt", "config:0"},
+                               {"branch", "config:13"},
+                               {"tsc", "config:10"},
+                               {"psb_period", "config:24-27"}})
+      kernel_.put_file(std::string("/sys/bus/event_source/devices/intel_pt/format/") + name,
+                       std::string(field) + "\n");
+    kernel_.put_file("/sys/bus/event_source/devices/intel_pt/caps/psb_periods", "3f\n");
+  }
   FakeKernel kernel_;
 };
 
@@ -95,7 +105,7 @@ TEST_F(KernelCode, IsRefusedByNameWhereItCannotBeRead) {
 }
 
 TEST_F(KernelCode, ComesWithEventsThatDoNotLeaveTheKernelOut) {
-  kernel_.put_pmu("intel_pt", 8);
+  put_pt();
   PerfConfig config;
   config.kernel = true;
   PerfEngine engine(kernel_, Hardware::kPt, config);
@@ -115,7 +125,7 @@ TEST_F(KernelCode, ComesWithEventsThatDoNotLeaveTheKernelOut) {
 }
 
 TEST_F(KernelCode, ThatOneMayNotRecordIsToldWithTheLevel) {
-  kernel_.put_pmu("intel_pt", 8);
+  put_pt();
   kernel_.put_file("/proc/sys/kernel/perf_event_paranoid", "2\n");
   kernel_.put_file("/proc/self/status", "CapEff:\t0000000000000000\n");
   kernel_.on_open = [](const perf_event_attr& attr, Target) {
