@@ -17,7 +17,8 @@ import gdb
 def load():
     """The package beside this file, whatever else Python's path has."""
     # Not __file__: where another script sources this one, that is the other's.
-    place = pathlib.Path(load.__code__.co_filename).resolve().parent / "tailtrace_gdb" / "__init__.py"
+    own = pathlib.Path(load.__code__.co_filename).resolve()
+    place = own.parent / "tailtrace_gdb" / "__init__.py"
     if not place.exists():
         return importlib.import_module("tailtrace_gdb")
     for name in [name for name in sys.modules if name.partition(".")[0] == "tailtrace_gdb"]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How fast histories are as data, beside what the debuggers' own interfaces take for the same, GDB's
-gdb.Record and LLDB's SBTraceCursor: all in one run.
+"""How fast histories are as data, beside what the debuggers' own interfaces take for the same:
+GDB's gdb.Record and LLDB's SBTraceCursor, all in one run.
 
     tests/bench/python_bench.py [BUILD_FOLDER]
 
