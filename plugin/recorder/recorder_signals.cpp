@@ -1,18 +1,16 @@
 #include "plugin/recorder/recorder_signals.h"
 
-#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 namespace tailtrace {
 
 RecorderSignals::RecorderSignals(bool interrupt) : too_large_before_(::signal(SIGXFSZ, SIG_IGN)) {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (int signal : {SIGUSR2, SIGCHLD, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
-  if (interrupt) ::sigaddset(&set, SIGINT);
-  ::sigprocmask(SIG_BLOCK, &set, &before_);
-  fd_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  ::sigemptyset(&waited_for_);
+  for (int signal : {SIGUSR2, SIGCHLD, SIGTERM, SIGHUP}) ::sigaddset(&waited_for_, signal);
+  if (interrupt) ::sigaddset(&waited_for_, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &waited_for_, &before_);
+  fd_ = UniqueFd(::signalfd(-1, &waited_for_, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 RecorderSignals::~RecorderSignals() {
@@ -27,11 +25,8 @@ std::optional<int> RecorderSignals::take() {
 }
 
 int RecorderSignals::wait() {
-  for (;;) {
-    if (auto signal = take()) return *signal;
-    pollfd polled{fd_.get(), POLLIN, 0};
-    ::poll(&polled, 1, -1);
-  }
+  for (;;)
+    if (int signal = ::sigwaitinfo(&waited_for_, nullptr); signal > 0) return signal;
 }
 
 }  // namespace tailtrace

@@ -28,7 +28,7 @@ class RecorderSignals {
   int wait();
 
  private:
-  sigset_t before_;
+  sigset_t before_, waited_for_;
   void (*too_large_before_)(int);
   UniqueFd fd_;
 };
