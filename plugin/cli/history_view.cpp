@@ -20,7 +20,8 @@ void say(std::FILE* err, const std::string& text) { fmt::print(err, "{}\n", text
 }  // namespace
 
 void add_path(CLI::App& app, std::string& path) {
-  app.add_option("PATH", path, "a session's or process's folder, a bundle, a record stream, a perf.data file")
+  app.add_option("PATH", path,
+                 "a session's or process's folder, a bundle, a record stream, a perf.data file")
       ->required();
 }
 

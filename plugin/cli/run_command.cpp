@@ -210,7 +210,7 @@ Command run_command() {
               {"tailtrace run -ex 'break abort' -ex continue -- ./program", "GDB's own options"},
               {"tailtrace run --lldb -- ./program", "LLDB instead"},
               {"tailtrace run --no-debugger --keep=DIR -- ./program", "only record it"},
-              {"tailtrace run --no-debugger --engine=pt --lossless -- ./program",
+              {"tailtrace run --no-debugger --lossless -- ./program",
                "all of it, by the processor"},
               {"tailtrace run --on-crash=DIR -- ./server", "always on; DIR has the end of a crash"},
           },
@@ -220,18 +220,18 @@ Command run_command() {
         auto* gdb = app.add_flag("--gdb", options->gdb, "under GDB (default)");
         auto* lldb = app.add_flag("--lldb", options->lldb, "under LLDB");
         auto* none = app.add_flag("--no-debugger", options->no_debugger,
-                                  "only record, to the end, and keep the recording (--keep=DIR)");
+                                  "only record, to the end, and keep it (--keep=DIR)");
         lldb->excludes(gdb, none);
         app.add_flag("--lossless", options->hardware.lossless,
-                     "everything, not the newest part (--no-debugger; pt, bts)");
+                     "all, not the newest part (--no-debugger; pt, bts)");
         app.add_flag("--by-cpu", options->hardware.by_cpu,
-                     "a buffer for each CPU, not for each thread (--no-debugger; pt)");
+                     "a buffer for each CPU, not thread (--no-debugger; pt)");
         app.add_flag("--children", options->hardware.children,
                      "processes that it makes, too (--by-cpu)");
         app.add_flag("--kernel", options->hardware.kernel,
-                     "the kernel's code, too, where that is permitted (--no-debugger; pt)");
+                     "the kernel's code, too (--no-debugger; pt)");
         app.add_option("--watch", options->hardware.watches,
-                       "put hits of a hardware breakpoint into the history (--no-debugger)")
+                       "hits of a debug register as well (--no-debugger)")
             ->type_name("PLACE");
         app.add_flag("--reads", options->hardware.reads, "reads of variables, too (--watch)");
         app.add_option("--resume-at", options->hardware.resume_at,
