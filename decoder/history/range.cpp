@@ -13,6 +13,8 @@ namespace {
 
 // Large enough to be beyond any history, small enough that sums of a few do not overflow.
 constexpr std::int64_t kFar = std::int64_t{1} << 60;
+// Histories whose numbers begin at the newest have as many.
+constexpr std::int64_t kMostItems = std::int64_t{1} << 62;
 
 // A number with an optional sign, all of the text; at most kFar.
 struct Number {
@@ -70,7 +72,7 @@ Result<Range> parse_range(std::string_view text, const RangeContext& context) {
   if (text.empty() || text == "-") return page_without_numbers(text, c);
   if (text == "all" && c.size != 0) return Range{1, c.size};
   if (text == "all") return nothing_there(text, c.size);
-  const auto size = static_cast<std::int64_t>(std::min<std::uint64_t>(c.size, kFar));
+  const auto size = static_cast<std::int64_t>(std::min<std::uint64_t>(c.size, kMostItems));
   std::size_t comma = text.find(',');
   std::optional<Number> begin = parse_number(trim(text.substr(0, comma)));
   if (!begin || begin->sign == '+') return unreadable(text);

@@ -47,6 +47,14 @@ TEST(Range, CountsBackFromTheNewest) {
   expect_error("-1000,+5", ErrorCode::kNegative);
 }
 
+TEST(Range, CountsBackFromTheNewestOfAHistoryThatNobodyCounted) {
+  constexpr std::uint64_t kNewest = std::uint64_t{1} << 62;
+  const RangeContext uncounted{kNewest, 10, {}};
+  expect_range("-5,-1", kNewest - 4, kNewest, uncounted);
+  expect_range("-5", kNewest - 4, kNewest, uncounted);
+  expect_range("-20,+5", kNewest - 19, kNewest - 15, uncounted);
+}
+
 TEST(Range, TurnsPages) {
   expect_range("", 91, 100);
   expect_range("-", 91, 100);
