@@ -108,7 +108,7 @@ std::string_view PerfEngine::name() const {
 
 Result<std::unique_ptr<ProcessCode>> PerfEngine::new_code(ThreadId thread) {
   auto code = std::make_unique<ProcessCode>(thread.pid, reader_of(config_, thread));
-  if (!config_.kernel) return code;
+  if (!config_.kernel || hardware_ != Hardware::kPt) return code;
   if (!kernel_code_) {
     auto sections = read_kernel_code(kernel_.root());
     if (!sections) return fail(std::move(sections.error()));

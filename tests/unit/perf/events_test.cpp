@@ -175,7 +175,9 @@ TEST(Events, AStackLongerThanItsRecordIsAnError) {
   EXPECT_FALSE(parse_record(Builder(kRecordSample).u64(3).u64(1).u64(2).u64(0).done(), format));
   EXPECT_FALSE(parse_record(Builder(kRecordSample).u64(~0ull).done(), format));
   format.sample_type |= kSampleCallchain;
-  EXPECT_FALSE(parse_record(Builder(kRecordSample).u64(0).u64(0).done(), format));
+  EXPECT_TRUE(parse_record(Builder(kRecordSample).u64(1).u64(2).u64(0).done(), format));
+  EXPECT_FALSE(parse_record(Builder(kRecordSample).u64(4).u64(2).u64(0).done(), format));
+  EXPECT_FALSE(parse_record(Builder(kRecordSample).u64(~0ull).u64(0).done(), format));
 }
 
 TEST(Events, UnknownTypesAreNoErrors) {
