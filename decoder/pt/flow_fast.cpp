@@ -379,9 +379,14 @@ struct FastFlow::Loop {
     std::uint64_t on_ip = ip_of(on, on_code, silent ? last_ip : off_ip);
     std::uint64_t off_row = row_of(state, off_ip, silent ? IpKind::kOffSilent : IpKind::kOff);
     if (off_row == 0) return false;
+    if ((off_row & RowBits::kDeferred) != 0) [[unlikely]] {
+      apply(off_row, std::exchange(target_first, 0));
+      state = RowBits::next(off_row);
+      return true;  // the same packet again
+    }
     std::uint64_t on_row = row_of(RowBits::next(off_row), on_ip, IpKind::kOn);
     if (on_row == 0) return false;
-    apply(off_row, kPathFirst);
+    apply(off_row, std::exchange(target_first, kPathFirst));
     sum_when_on = sum & Counts::kInsnMask;
     enabled = true;
     apply(on_row, kPathFirst);
@@ -457,7 +462,8 @@ struct FastFlow::Loop {
         continue;
       }
       if (at >= end) return false;
-      if (out >= full) return true;
+      // Not in the middle of a packet.
+      if (out >= full && target_first != 0) return true;
       std::uint8_t head = *at;
       if ((head & 1) != 0) {
         unsigned kind = head & 0x1f;

@@ -66,6 +66,7 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
   Node node;
   for (std::uint32_t steps = 0; steps < kMaxNodeInsns; ++steps) {
     std::optional<Instruction> insn = code.at({ip});
+    node.lacks_code = !insn;
     if (!insn) return node;
     ++node.tail_insns;
     switch (insn->kind) {
@@ -270,41 +271,57 @@ std::uint64_t RowFiller::put_target(StateKey state, std::uint64_t target, IpKind
 // --- Off and on ------------------------------------------------------------------------------
 
 // Up to the branch that the packet is bound to, that included; its record is made when it is known
-// where the flow goes on. No value: the complete decoder has to look at it.
-std::optional<Rows::State> RowFiller::run_off(Run& run, const Node& node, std::uint64_t to,
-                                              IpKind kind) {
-  if (!node.usable || node.has_paging) return std::nullopt;
+// where the flow goes on. kStopped: at a call that has no place left; kNone: the complete decoder
+// has to look at it.
+RowFiller::Step RowFiller::run_off(Run& run, const Node& node, std::uint64_t to, IpKind kind,
+                                   Rows::State& off) {
+  if ((!node.usable && !node.lacks_code) || node.has_paging) return Step::kNone;
   bool silent = kind == IpKind::kOffSilent;
-  if (silent && (skl014_ || !is_far(branch_kind(node.end.kind)))) return std::nullopt;
+  if (silent && (!node.usable || skl014_ || !is_far(branch_kind(node.end.kind))))
+    return Step::kNone;
   for (const Node::Direct& direct : node.directs) {
-    run.insns += direct.insns;
-    run.tail += direct.insns;
-    ++run.branches;
-    if (!silent && direct.to == to)
-      return Rows::State{direct.from, CodeMode::k64, true, direct.kind, direct.behind, to};
-    if (direct.kind == RecordKind::kCall && direct.to != direct.behind) {
-      if (run.call_count == kMaxPush) return std::nullopt;
-      run.calls[run.call_count++] = direct.behind;
+    bool leaves = !silent && direct.to == to;
+    bool returns = direct.kind == RecordKind::kCall && direct.to != direct.behind;
+    bool stops = !leaves && returns && run.call_count == kMaxPush;
+    run.insns += direct.insns - stops;
+    run.tail += direct.insns - stops;
+    if (stops) {
+      run.ip = direct.from;
+      return Step::kStopped;
     }
+    ++run.branches;
+    if (leaves) {
+      off = {direct.from, CodeMode::k64, true, direct.kind, direct.behind, to};
+      return Step::kEnd;
+    }
+    if (returns) run.calls[run.call_count++] = direct.behind;
     record(run, direct.from, direct.to, direct.kind);
   }
+  if (!node.usable) return Step::kNone;
   run.insns += node.tail_insns;
   run.tail += node.tail_insns;
   run.branches += node.end.is_branch();
-  return Rows::State{node.end.address.value,     CodeMode::k64,         true,
-                     branch_kind(node.end.kind), node.end.next().value, to};
+  off = {node.end.address.value,     CodeMode::k64,         true,
+         branch_kind(node.end.kind), node.end.next().value, to};
+  return Step::kEnd;
 }
 
 std::uint64_t RowFiller::fill_off(StateKey state, std::uint64_t to, IpKind kind) {
   CodeMode mode = rows_.state(state).mode;
   Run run = begin(state);
-  std::optional<Rows::State> off = run_off(run, node_at(run.ip, mode), to, kind);
-  if (!off || too_large(run)) return abandon(run);
-  off->mode = mode;
-  decide(run);
+  Rows::State off;
+  Step step = run_off(run, node_at(run.ip, mode), to, kind, off);
+  if (step == Step::kNone || too_large(run)) return abandon(run);
   Transition t;
-  t.next = rows_.add_state(*off);
   t.growth = static_cast<int>(run.call_count);
+  if (step == Step::kStopped) {
+    // More calls than one row can push: the packet is for the next one.
+    t.deferred = true;
+    return put_target(state, to, kind, t, run);
+  }
+  off.mode = mode;
+  decide(run);
+  t.next = rows_.add_state(off);
   return put_target(state, to, kind, t, run);
 }
 

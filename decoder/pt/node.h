@@ -26,6 +26,7 @@ struct Node {
   std::uint32_t tail_insns = 0;  // since the last direct, the end included
   bool has_paging = false;       // a MOV to CR3 is on the way
   bool usable = false;           // false: code is missing, or it goes on for too long
+  bool lacks_code = false;       // the former: behind the last direct, or at once
 };
 
 // Runs code with the outcomes of one packet, and writes down what it did.
@@ -84,7 +85,7 @@ class RowFiller {
   std::uint64_t fill_target(StateKey state, std::uint64_t target);
   std::uint64_t fill_off(StateKey state, std::uint64_t to, IpKind kind);
   std::uint64_t fill_on(StateKey state, std::uint64_t ip);
-  std::optional<Rows::State> run_off(Run& run, const Node& node, std::uint64_t to, IpKind kind);
+  Step run_off(Run& run, const Node& node, std::uint64_t to, IpKind kind, Rows::State& off);
   std::uint64_t put_target(StateKey state, std::uint64_t target, IpKind kind, Transition transition,
                            const Run& run);
   std::uint32_t close(const Run& run, CodeMode mode, bool returns);

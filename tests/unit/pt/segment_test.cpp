@@ -152,6 +152,52 @@ TEST(Segments, APsbBehindACycThatWasCutOffIsFoundOnEitherPath) {
   expect_same(segment_records(input, input.trace.size(), 1), complete);
 }
 
+// A conditional, six calls, one inside the other, then a jump to code that is not traced, and back:
+// again and again.
+PtInput calls_out_of_a_filter(unsigned rounds) {
+  constexpr std::uint64_t kBegin = 0x1000, kCalls = 6;
+  Bytes bytes{0x75, 0x00};  // jne
+  for (std::uint64_t i = 0; i < kCalls; ++i)
+    bytes.insert(bytes.end(), {0x90, 0xe8, 1, 0, 0, 0, 0xc3});  // nop; call behind the ret; ret
+  bytes.insert(bytes.end(), {0xe9, 0, 0x20, 0, 0});             // jmp
+  auto code = std::make_shared<CodeImage>();
+  PtInput input;
+  Address outside = Address{kBegin} + bytes.size() + 0x2000;
+  EXPECT_TRUE(code->add({kBegin}, std::move(bytes)));
+  input.code = code;
+  input.config.timing = {1, 64, 3, 32};
+  PacketWriter out;
+  out.psb();
+  out.tsc(100000);
+  out.cbr(32);
+  out.mode_exec(CodeMode::k64);
+  out.fup({kBegin});
+  out.psbend();
+  for (unsigned i = 0; i < rounds; ++i) {
+    if (i % 3 == 0) out.cyc(i % 50 + 1);
+    out.tnt(i % 7 == 0);
+    out.tip_pgd(outside);
+    out.tip_pge({kBegin});
+  }
+  for (int i = 0; i < 32; ++i) out.pad();
+  input.trace = out.take();
+  return input;
+}
+
+TEST(Segments, ManyCallsBeforeAnExitOfTheFilterStayOnTheFastPath) {
+  constexpr unsigned kRounds = 2000;
+  PtInput input = calls_out_of_a_filter(kRounds);
+  std::vector<BranchRecord> complete = complete_records(input);
+  EXPECT_GT(complete.size(), kRounds * 6);
+  expect_same(decoder_records(input), complete);
+  expect_same(segment_records(input, input.trace.size(), 1), complete);
+  std::vector<Segment> segments = find_segments(input.trace, input.trace.size());
+  ASSERT_EQ(segments.size(), 1u);
+  SegmentDecoder decoder(input.trace, *input.code, input.config);
+  // Records of the complete path would be kept as they are.
+  EXPECT_LT(decoder.decode(segments.front()).size_bytes(), kRounds * sizeof(BranchRecord));
+}
+
 TEST(Segments, TimeNeverGoesBack) {
   for (const PtInput& input : inputs()) {
     std::uint64_t before = 0;
