@@ -20,7 +20,8 @@ std::string_view value_of(std::string_view text, std::string_view key) {
   return text.substr(0, text.find('\n'));
 }
 
-// Takes away those that were registered for another position.
+}  // namespace
+
 void remove_frames(Session& session) {
   auto list = session.command("target frame-provider list");
   if (!list) return;
@@ -34,10 +35,7 @@ void remove_frames(Session& session) {
   }
 }
 
-}  // namespace
-
-void update_frames(Session& session) {
-  remove_frames(session);
+void show_frames(Session& session) {
   auto pcs = session.packet("qTailtraceFrames");
   if (!pcs || pcs->find(';') == std::string::npos) return;  // none but its own
   std::ranges::replace(*pcs, ';', ':');

@@ -9,7 +9,9 @@
 
 namespace tailtrace::lldb_plugin {
 
-// Shows the selected thread's call stack as it was where it stands, its own in the present.
-void update_frames(Session& session);
+// Shows the selected thread's call stack as it was where it stands; in the present, its own.
+void show_frames(Session& session);
+// Its own again. Before any thread moves.
+void remove_frames(Session& session);
 
 }  // namespace tailtrace::lldb_plugin
