@@ -88,9 +88,10 @@ FollowedProgram::FollowedProgram(FollowedProgram&& other) noexcept
 FollowedProgram::~FollowedProgram() {
   if (threads_.empty()) return;
   ::kill(pid_, SIGKILL);
+  // Even so, its threads may stop once more, at their ends.
   int status = 0;
-  while (::waitpid(-1, &status, __WALL) > 0 || errno == EINTR)
-    ;
+  for (pid_t tid; (tid = ::waitpid(-1, &status, __WALL)) > 0 || errno == EINTR;)
+    if (tid > 0 && WIFSTOPPED(status)) resume(tid, 0);
 }
 
 void FollowedProgram::take_stop(pid_t tid, int status, const Watcher& watcher) {
