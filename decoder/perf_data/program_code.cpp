@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "decoder/code/known_code.h"
 #include "decoder/symbols/elf_file.h"
 
 namespace tailtrace::perf {
@@ -23,36 +24,6 @@ std::string build_id_of(const std::string& path) {
 }
 
 std::string shorten(const std::string& id) { return id.empty() ? "none" : id.substr(0, 12); }
-
-enum class Known { kNothing, kSame, kOther };
-
-// What an image shows at its newest, beside bytes at an address.
-Known compare(const CodeImage& image, Address begin, ByteSpan bytes) {
-  bool all = true, any = false;
-  for (std::uint64_t at = 0; at < bytes.size();) {
-    ByteSpan known = image.at(begin + at, bytes.size() - at, image.newest());
-    if (known.empty()) {
-      all = false;
-      at += kPage_bytes - (begin.value + at) % kPage_bytes;
-      continue;
-    }
-    any = true;
-    if (known.data() != bytes.data() + at &&
-        !std::equal(known.begin(), known.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at)))
-      return Known::kOther;
-    at += known.size();
-  }
-  return all && any ? Known::kSame : Known::kNothing;
-}
-
-bool shows_anything(const CodeImage& image, Address begin, Address end) {
-  // A hostile mapping may be the whole address space; what is known is little.
-  constexpr std::uint64_t kMostPages = 1 << 20;
-  if ((end - begin) / kPage_bytes > kMostPages) return !image.empty();
-  for (Address at = begin; at < end; at = at + (kPage_bytes - at.value % kPage_bytes))
-    if (!image.at(at, 1, image.newest()).empty()) return true;
-  return false;
-}
 
 }  // namespace
 
@@ -140,16 +111,16 @@ void RecordedPrograms::mapped(std::uint64_t time, const MmapEvent& map) {
   if (code.empty()) {
     if (program->unknown.size() == kMaxUnknown) program->unknown.erase(program->unknown.begin());
     program->unknown.push_back({begin, end});
-    if (shows_anything(image, begin, end))
+    if (shows_any_code(image, begin, end))
       (void)image.forget(begin, map.size_bytes, new_epoch(*program, time)).has_value();
     return;
   }
-  const Known known = compare(image, begin, code);
-  if (known == Known::kSame) return;
+  const KnownCode known = compare_code(image, begin, code);
+  if (known == KnownCode::kSame) return;
   const bool was_unknown = std::erase_if(program->unknown, [&](const auto& range) {
                              return range.first < end && begin < range.second;
                            }) != 0;
-  const bool replaces = known == Known::kOther || was_unknown;
+  const bool replaces = known == KnownCode::kOther || was_unknown;
   // Nothing that lies in a file is too long for the address space, but for its place.
   (void)image.add(begin, code, found.file, replaces ? new_epoch(*program, time) : image.newest())
       .has_value();

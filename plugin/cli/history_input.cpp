@@ -194,6 +194,16 @@ Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
   return fail(ErrorCode::kUsage, "there is no thread " + wanted, "the threads are " + known);
 }
 
+Result<std::vector<ThreadSource>> asked_threads(const std::string& path,
+                                                const std::string& wanted) {
+  Result<std::vector<ThreadSource>> threads = recorded_threads(path);
+  if (!threads || wanted.empty()) return threads;
+  Result<ThreadSource> one = pick_thread(*threads, wanted);
+  if (!one) return fail(std::move(one.error()));
+  threads->assign(1, std::move(*one));
+  return threads;
+}
+
 Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t limit_records) {
   if (thread.is_stream) {
     Result<LoadedSnapshot> loaded = load_snapshot(thread.path);

@@ -37,6 +37,9 @@ Result<std::vector<ThreadSource>> recorded_threads(const std::string& path);
 Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
                                  const std::string& wanted);
 
+// All, or the one that `wanted` picks. Errors: as both.
+Result<std::vector<ThreadSource>> asked_threads(const std::string& path, const std::string& wanted);
+
 // The newest `limit_records` of a thread; of a trace that is still to be decoded, all. Errors: as
 // load_snapshot and QemuEngine.
 Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t limit_records);

@@ -76,13 +76,8 @@ void print_facts(const ThreadFacts& facts, std::FILE* out) {
 }  // namespace
 
 Result<int> show_info(const HistoryOptions& options, const Invocation& invocation) {
-  Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);
+  Result<std::vector<ThreadSource>> threads = asked_threads(options.path, options.thread);
   if (!threads) return fail(std::move(threads.error()));
-  if (!options.thread.empty()) {
-    Result<ThreadSource> one = pick_thread(*threads, options.thread);
-    if (!one) return fail(std::move(one.error()));
-    threads->assign(1, std::move(*one));
-  }
   Json list = Json::array();
   std::uint64_t gaps = 0;
   std::set<std::string> said;  // what concerns a whole process is said once

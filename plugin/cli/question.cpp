@@ -99,13 +99,9 @@ LineSink AnswerPrinter::object_sink() {
 
 Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err,
                                   const std::function<Result<void>(HistoryView&, bool)>& ask) {
-  Result<std::vector<ThreadSource>> threads = recorded_threads(options.shared.path);
+  Result<std::vector<ThreadSource>> threads =
+      asked_threads(options.shared.path, options.shared.thread);
   if (!threads) return fail(std::move(threads.error()));
-  if (!options.shared.thread.empty()) {
-    Result<ThreadSource> one = pick_thread(*threads, options.shared.thread);
-    if (!one) return fail(std::move(one.error()));
-    threads->assign(1, std::move(*one));
-  }
   std::uint64_t gaps = 0;
   std::set<std::string> said;  // what concerns a whole process is said once
   for (const ThreadSource& thread : *threads) {

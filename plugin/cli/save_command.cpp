@@ -15,13 +15,8 @@ struct Options {
 };
 
 Result<int> run_save(const Options& options, const Invocation& invocation) {
-  Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);
+  Result<std::vector<ThreadSource>> threads = asked_threads(options.path, options.thread);
   if (!threads) return fail(std::move(threads.error()));
-  if (!options.thread.empty()) {
-    Result<ThreadSource> one = pick_thread(*threads, options.thread);
-    if (!one) return fail(std::move(one.error()));
-    threads->assign(1, std::move(*one));
-  }
   Result<BundleWriter> writer = BundleWriter::create(options.folder);
   if (!writer) return fail(std::move(writer.error()));
   std::set<std::string> said;  // what concerns a whole process is said once

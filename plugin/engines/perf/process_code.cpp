@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decoder/base/file.h"
+#include "decoder/code/known_code.h"
 #include "plugin/engines/perf/mapped_code.h"
 
 namespace tailtrace::perf {
@@ -58,33 +59,6 @@ std::vector<Range> without(Range range, const std::vector<Range>& others) {
     left = std::move(rest);
   }
   return left;
-}
-
-constexpr std::uint64_t kPage_bytes = 4096;
-
-bool shows_anything(const CodeImage& image, Range range) {
-  for (Address at = range.begin; at < range.end; at = at + (kPage_bytes - at.value % kPage_bytes))
-    if (!image.at(at, 1, image.newest()).empty()) return true;
-  return false;
-}
-
-enum class Known { kNothing, kSame, kOther };
-
-// What an image shows at its newest, beside bytes at an address. Mappings begin at pages.
-Known compare(const CodeImage& image, Address begin, ByteSpan bytes) {
-  bool all = true;
-  for (std::uint64_t at = 0; at < bytes.size();) {
-    ByteSpan known = image.at(begin + at, bytes.size() - at, image.newest());
-    if (known.empty()) {
-      all = false;
-      at += kPage_bytes - (begin.value + at) % kPage_bytes;
-      continue;
-    }
-    if (!std::equal(known.begin(), known.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at)))
-      return Known::kOther;
-    at += known.size();
-  }
-  return all ? Known::kSame : Known::kNothing;
 }
 
 // Only the process itself can change it, by a system call that the map shows.
@@ -190,7 +164,7 @@ void ProcessCode::find_untold(const MemoryMap& map, const std::vector<MapChange>
 Result<bool> ProcessCode::put_unknown(CodeImage& image, const Found& found, Epoch before) {
   unknown_.push_back(found.range);
   if (unknown_.size() > kMostUnknown) unknown_.erase(unknown_.begin());
-  if (!shows_anything(image, found.range)) return false;
+  if (!shows_any_code(image, found.range.begin, found.range.end)) return false;
   auto forgotten = image.forget(found.range.begin, found.range.size_bytes(),
                                 epoch_from(image, found.time, before));
   if (!forgotten) return fail(std::move(forgotten.error()));
@@ -200,12 +174,13 @@ Result<bool> ProcessCode::put_unknown(CodeImage& image, const Found& found, Epoc
 // Returns whether anything is new.
 Result<bool> ProcessCode::put(CodeImage& image, Found found, Epoch before) {
   if (found.bytes.empty()) return put_unknown(image, found, before);
-  const Known known = compare(image, found.range.begin, found.bytes);
-  if (known == Known::kSame || found.bytes.size() > kMaxImage_bytes - size_bytes_) return false;
+  const KnownCode known = compare_code(image, found.range.begin, found.bytes);
+  if (known == KnownCode::kSame || found.bytes.size() > kMaxImage_bytes - size_bytes_) return false;
   const bool was_unknown =
       std::erase_if(unknown_, [&](Range range) { return range.overlaps(found.range); }) != 0;
-  const Epoch epoch = known == Known::kOther || was_unknown ? epoch_from(image, found.time, before)
-                                                            : image.newest();
+  const Epoch epoch = known == KnownCode::kOther || was_unknown
+                          ? epoch_from(image, found.time, before)
+                          : image.newest();
   size_bytes_ += found.bytes.size();
   auto added = image.add(found.range.begin, std::move(found.bytes), epoch);
   if (!added) return fail(std::move(added.error()));
