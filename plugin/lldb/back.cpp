@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "plugin/lldb/frames.h"
-
 namespace tailtrace::lldb_plugin {
 namespace {
 
@@ -37,8 +35,6 @@ Result<Moved> move(Session& session, const std::string& step) {
   if (*answer != "OK")
     return fail(ErrorCode::kNegative, "cannot step back", "the thread is not recorded",
                 "tailtrace start");
-  // LLDB may wait for itself for ever when a thread stops that has a provider of frames.
-  remove_frames(session);
   auto shown = session.command("thread step-inst");
   if (!shown) return fail(std::move(shown.error()));
   return Moved{true, std::move(*shown)};
@@ -98,9 +94,7 @@ Result<void> back_out(Session& session) { return move_and_show(session, "out"); 
 Result<void> back_to_breakpoint(Session& session) { return move_and_show(session, "breakpoint"); }
 
 Result<void> go_to(Session& session, std::uint64_t number) {
-  auto moved = move_and_show(session, fmt::format("goto;{}", number));
-  if (moved) show_frames(session);
-  return moved;
+  return move_and_show(session, fmt::format("goto;{}", number));
 }
 
 Result<void> back_line(Session& session, bool into) {

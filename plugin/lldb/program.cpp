@@ -25,10 +25,14 @@ constexpr std::size_t kMaxOutput_bytes = 256 << 20;
 
 // Beside this plugin, as it was built or installed; else whatever PATH has.
 std::string program_path() {
-  for (const char* from_here : {"../tailtrace", "../../bin/tailtrace"})
-    if (std::string path = plugin_folder() + "/" + from_here;
-        std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0)
-      return path;
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<void*>(&program_path), &here) != 0 && here.dli_fname != nullptr) {
+    std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path();
+    for (const char* from_here : {"../tailtrace", "../../bin/tailtrace"})
+      if (std::string path = folder / from_here;
+          std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0)
+        return path;
+  }
   return "tailtrace";
 }
 
@@ -120,13 +124,6 @@ int Child::wait() {
 }
 
 }  // namespace
-
-std::string plugin_folder() {
-  Dl_info here{};
-  if (::dladdr(reinterpret_cast<void*>(&plugin_folder), &here) == 0 || here.dli_fname == nullptr)
-    return ".";
-  return std::filesystem::path(here.dli_fname).parent_path();
-}
 
 Result<Answer> run_tailtrace(lldb::SBDebugger& debugger, const std::vector<std::string>& args) {
   lldb::SBProgress progress("tailtrace", args.empty() ? "" : args.front().c_str(), debugger);

@@ -13,9 +13,6 @@
 
 namespace tailtrace::lldb_plugin {
 
-// Where this plugin is.
-std::string plugin_folder();
-
 struct Answer {
   int status = 0;  // of the program, as its manual has it
   std::string out, err;

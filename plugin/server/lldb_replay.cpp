@@ -9,7 +9,7 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::string_view kRefused = "E01", kPresent = "none";
+constexpr std::string_view kRefused = "E01";
 constexpr std::uint64_t kRip = 16;
 constexpr std::size_t kMaxRegisters = 1024;
 constexpr std::size_t kMaxBreakpoints = 1 << 16;
@@ -64,8 +64,6 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
   static constexpr std::string_view kBack = "QTailtraceBack:";
   if (packet.starts_with(kBack)) {
     answer = plan_back(packet.substr(kBack.size()));
-  } else if (packet == "qTailtraceFrames") {
-    answer = *in_past ? frames() : std::string(kPresent);
   } else if (planned_ != 0 && packet.starts_with("vCont;")) {
     answer = take_planned();
   } else if (packet == "bc") {
@@ -128,7 +126,7 @@ Result<bool> LldbReplay::enter() {
   if (recorded == nullptr || !recorded->enabled) return false;
   auto snapshot = recorder_.visible(*recorded);
   if (!snapshot) return fail(std::move(snapshot.error()));
-  Past past{**thread, nullptr, nullptr, nullptr};
+  Past past{**thread, nullptr, nullptr};
   past.history = std::make_unique<const History>(
       std::make_shared<const ThreadSnapshot>(of_this_program(std::move(*snapshot))));
   past.at = std::make_unique<HistoryCursor>(*past.history);

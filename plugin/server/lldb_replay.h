@@ -16,9 +16,7 @@
 //   breakpoint         to the breakpoint before, else to where the history begins
 //   goto;NUMBER        to the item with that number; one more than there are is the present
 //
-// A breakpoint on the way ends a step, but for `goto`. `qTailtraceFrames` is answered with the
-// program counters of the calls that were open where the thread stands in the past, `PC;PC;...`,
-// innermost first: each of the others is that of its call. In the present with `none`.
+// A breakpoint on the way ends a step, but for `goto`.
 //
 // Past the newest point the program is where it really stands, and runs with the next request.
 //
@@ -33,7 +31,6 @@
 #include <vector>
 
 #include "decoder/history/history.h"
-#include "decoder/history/symbolizer.h"
 #include "plugin/server/below.h"
 #include "plugin/server/recorder.h"
 #include "plugin/server/rsp/feature_list.h"
@@ -67,8 +64,7 @@ class LldbReplay {
   struct Past {
     ThreadId thread;
     std::unique_ptr<const History> history;
-    std::unique_ptr<HistoryCursor> at;    // the instruction to be executed next
-    std::unique_ptr<Symbolizer> symbols;  // made when they are needed
+    std::unique_ptr<HistoryCursor> at;  // the instruction to be executed next
   };
   enum class Until { kOneInstruction, kBreakpoint };
   // A step back as `QTailtraceBack` names it.
@@ -83,7 +79,6 @@ class LldbReplay {
   std::string plan(std::uint64_t number);
   std::uint64_t target_of(const BackStep& step, std::uint64_t from);
   std::string take_planned();
-  std::string frames();
   Result<std::optional<std::string>> forward(std::string_view packet);
   Result<bool> enter();
   std::string stop_reply(ThreadId thread, std::string_view edge) const;
