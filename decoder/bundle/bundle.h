@@ -39,7 +39,7 @@ struct Bundle {
 bool is_bundle(const std::string& path);
 
 // Errors: kSystem or kPermission when it cannot be read; kBadInput when it is none or of another
-// version.
+// version, or has a symbolic link in the place of a file.
 Result<Bundle> read_bundle(const std::string& path);
 
 // The same for the text of a bundle.json in the folder `path`.
@@ -51,7 +51,7 @@ struct BundleRecords {
   std::span<const BranchRecord> records;
 };
 
-// Errors: kBadInput when the file is not as long as it should be; it cannot be read.
+// Errors: kBadInput when the file is not as long as it should be, or a link; it cannot be read.
 Result<BundleRecords> map_records(const BundleThread& thread);
 
 // The position of the first record. Errors: as load_snapshot.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "decoder/base/bytes.h"
+#include "decoder/base/own_file.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
 
@@ -38,16 +39,7 @@ std::vector<Json> objects_of(const Json& object, const char* name, std::size_t l
 }
 
 // A file of the bundle's own: a bundle may come from anywhere, and must not lead anywhere.
-std::string own_file(std::string name) {
-  bool leads_out = name.starts_with('/') || name.find('\0') != std::string::npos;
-  std::string_view rest = name;
-  while (!rest.empty() && !leads_out) {
-    std::size_t end = std::min(rest.find('/'), rest.size());
-    leads_out = rest.substr(0, end) == "..";
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return leads_out ? std::string() : name;
-}
+std::string own_file(std::string name) { return stays_inside(name) ? name : std::string(); }
 
 std::uint64_t hex_of(const Json& value) {
   if (!value.is_string()) return 0;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "decoder/base/file.h"
+#include "decoder/base/own_file.h"
 #include "decoder/bundle/bundle.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
@@ -18,6 +19,18 @@ using Json = nlohmann::json;
 
 tl::unexpected<Error> bad(const std::string& path, std::string why) {
   return fail(ErrorCode::kBadInput, "cannot read the bundle " + path, std::move(why));
+}
+
+// A file that lies in the bundle's folder itself is no link. Errors: kBadInput.
+Result<void> check_named_file(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return check_own_file(path.substr(0, slash), std::string_view(path).substr(slash + 1));
+}
+
+Result<void> check_links(const Bundle& bundle) {
+  for (const BundleModule& module : bundle.about->modules)
+    if (auto ok = check_own_file(bundle.path, module.copy); !ok) return ok;
+  return check_own_file(bundle.path, bundle.about->core);
 }
 
 // A number of an object, within limits; false when it is none.
@@ -60,9 +73,13 @@ bool is_bundle(const std::string& path) {
 }
 
 Result<Bundle> read_bundle(const std::string& path) {
+  if (auto ok = check_own_file(path, kBundleName); !ok) return fail(std::move(ok.error()));
   Result<Bytes> text = read_file(path + "/" + kBundleName, kBundleMaxJson_bytes);
   if (!text) return fail(std::move(text.error()));
-  return parse_bundle(as_text(*text), path);
+  Result<Bundle> bundle = parse_bundle(as_text(*text), path);
+  if (!bundle) return bundle;
+  if (auto ok = check_links(*bundle); !ok) return fail(std::move(ok.error()));
+  return bundle;
 }
 
 Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
@@ -100,6 +117,7 @@ Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
 }
 
 Result<BundleRecords> map_records(const BundleThread& thread) {
+  if (auto ok = check_named_file(thread.records_path); !ok) return fail(std::move(ok.error()));
   std::uint64_t wanted_bytes = thread.records * sizeof(BranchRecord);
   struct stat info;
   if (::stat(thread.records_path.c_str(), &info) != 0)
@@ -118,8 +136,17 @@ Result<BundleRecords> map_records(const BundleThread& thread) {
   return BundleRecords{file, {first, thread.records}};
 }
 
+namespace {
+
+Result<RecordStream> read_own_stream(const BundleThread& thread) {
+  if (auto ok = check_named_file(thread.stream_path); !ok) return fail(std::move(ok.error()));
+  return read_record_stream(thread.stream_path);
+}
+
+}  // namespace
+
 Result<Position> first_position(const BundleThread& thread) {
-  Result<RecordStream> stream = read_record_stream(thread.stream_path);
+  Result<RecordStream> stream = read_own_stream(thread);
   if (!stream) return fail(std::move(stream.error()));
   return stream->header.first;
 }
@@ -128,7 +155,7 @@ namespace {
 
 // Everything of a thread but its records.
 Result<LoadedSnapshot> load_frame(const BundleThread& thread) {
-  Result<RecordStream> stream = read_record_stream(thread.stream_path);
+  Result<RecordStream> stream = read_own_stream(thread);
   if (!stream) return fail(std::move(stream.error()));
   if (stream->header.thread != thread.thread)
     return fail(ErrorCode::kBadInput, "cannot read " + thread.stream_path,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/base/file.h"
+#include "decoder/base/own_file.h"
 
 namespace tailtrace {
 namespace {
@@ -109,8 +110,14 @@ std::string BundleReader::text(const json& value, const std::string& where) {
 }
 
 std::string BundleReader::file(const json& value, const std::string& where) {
-  std::filesystem::path path = text(value, where);
-  return path.is_absolute() ? path.string() : (std::filesystem::path(folder_) / path).string();
+  const std::string name = text(value, where);
+  if (!stays_inside(name)) {
+    wrong(where, "leads out of the bundle's folder");
+    return {};
+  }
+  if (!check_own_file(folder_, name))
+    wrong(where, "is a symbolic link, which may lead out of the bundle's folder");
+  return (std::filesystem::path(folder_) / name).string();
 }
 
 LldbThread BundleReader::thread(const json& value, std::int32_t pid, const std::string& where) {

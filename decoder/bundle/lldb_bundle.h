@@ -21,7 +21,7 @@ constexpr char kLldbBundleName[] = "trace.json";
 constexpr Address kLldbKernelAddress{0xffffffff81000000};
 
 struct LldbModule {
-  std::string path;         // of the file to read: absolute, or made so from the bundle's folder
+  std::string path;         // of the file to read: in the bundle's folder, else system_path
   std::string system_path;  // where it was on the machine that recorded
   Address load_address;     // of its first segment
   std::string uuid;         // as LLDB writes it; empty: not known
@@ -54,8 +54,8 @@ struct LldbBundle {
 };
 
 // Errors: kSystem or kPermission when the file cannot be read; kBadInput when it is no JSON or
-// lacks what a bundle must have, or has what does not go together, with the place in `why`. The
-// files it names are not opened.
+// lacks what a bundle must have, has what does not go together, or names a file that is not in the
+// bundle's folder or is a symbolic link, with the place in `why`. The files are not opened.
 Result<LldbBundle> read_lldb_bundle(const std::string& path);
 
 // The same for the text of a trace.json that lies in `folder`.

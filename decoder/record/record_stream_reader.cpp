@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "decoder/record/record_stream.h"
 #include "decoder/record/stream_format.h"
@@ -14,6 +15,30 @@ constexpr std::size_t kRecordSize = sizeof(BranchRecord);
 constexpr std::size_t kMaxProblems = 100;
 // Missing records between others are filled in up to here; a file may claim any position.
 constexpr std::uint64_t kMaxHole_records = 1 << 24;
+// What is missing was in chunks that are damaged, each of which held this many times its bytes at
+// most: records that all are alike pack that well.
+constexpr std::uint64_t kMaxPacking = 1024;
+
+// The size is a claim: memory is taken as it proves true. Nothing when it does not.
+std::optional<Bytes> unpack_zstd(ByteSpan stored, std::uint64_t plain_bytes) {
+  constexpr std::uint64_t kStep_bytes = 64 << 10;
+  const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(),
+                                                                     &ZSTD_freeDCtx);
+  Bytes plain;
+  ZSTD_inBuffer in{stored.data(), stored.size(), 0};
+  for (std::size_t left = 1; left != 0;) {
+    const std::size_t begin = plain.size();
+    const std::uint64_t step = std::max<std::uint64_t>(begin, kStep_bytes);
+    plain.resize(static_cast<std::size_t>(std::min(plain_bytes, begin + step)));
+    ZSTD_outBuffer out{plain.data() + begin, plain.size() - begin, 0};
+    left = ZSTD_decompressStream(context.get(), &out, &in);
+    const bool is_stuck = left != 0 && out.pos == 0 && (in.pos == in.size || out.size == 0);
+    if (ZSTD_isError(left) != 0 || is_stuck) return std::nullopt;
+    plain.resize(begin + out.pos);
+  }
+  if (plain.size() != plain_bytes || in.pos != in.size) return std::nullopt;
+  return plain;
+}
 
 class Parser {
  public:
@@ -47,7 +72,8 @@ class Parser {
 
   ByteSpan bytes_;
   const std::string& name_;
-  std::uint64_t left_bytes_;  // that may be unpacked yet
+  std::uint64_t left_bytes_;      // that may be unpacked yet
+  std::uint64_t lost_bytes_ = 0;  // that damaged chunks can have held
   std::size_t at_ = 0;
   bool ended_ = false;
   RecordStream stream_;
@@ -95,10 +121,12 @@ bool Parser::parse_chunk() {
   if (header.stored_bytes > bytes_.size() - begin) return false;
   std::optional<Bytes> payload =
       unpack(header, bytes_.subspan(begin, static_cast<std::size_t>(header.stored_bytes)));
-  if (payload)
+  if (payload) {
     take(header.kind, *payload);
-  else
+  } else {
+    lost_bytes_ += std::min(header.plain_bytes, header.stored_bytes * kMaxPacking);
     problem(fmt::format("its chunk at byte {} is damaged or too large", at_));
+  }
   std::uint64_t end = begin + header.stored_bytes + stream_padding_bytes(header.stored_bytes);
   at_ = static_cast<std::size_t>(std::min<std::uint64_t>(end, bytes_.size()));
   return true;
@@ -113,10 +141,7 @@ std::optional<Bytes> Parser::unpack(const StreamChunkHeader& header, ByteSpan st
     if (header.plain_bytes != stored.size()) return std::nullopt;
     return Bytes(stored.begin(), stored.end());
   }
-  Bytes plain(static_cast<std::size_t>(header.plain_bytes));
-  std::size_t size = ZSTD_decompress(plain.data(), plain.size(), stored.data(), stored.size());
-  if (ZSTD_isError(size) != 0 || size != plain.size()) return std::nullopt;
-  return plain;
+  return unpack_zstd(stored, header.plain_bytes);
 }
 
 void Parser::take(std::uint32_t kind, const Bytes& payload) {
@@ -133,10 +158,12 @@ void Parser::take_records(const Bytes& payload) {
   auto position = load<std::uint64_t>(payload);
   std::uint64_t next = stream_.header.first.value + held();
   std::uint64_t hole = position - next;
-  if (position < next || hole > kMaxHole_records || hole * kRecordSize > left_bytes_)
+  const bool is_accounted_for = hole <= kMaxHole_records && hole * kRecordSize <= lost_bytes_;
+  if (position < next || !is_accounted_for || hole * kRecordSize > left_bytes_)
     return problem(fmt::format("the records at byte {} claim position {}, which cannot follow {}",
                                at_, position, next));
   left_bytes_ -= hole * kRecordSize;
+  lost_bytes_ -= hole * kRecordSize;
   BranchRecord missing;
   missing.kind = RecordKind::kGap;
   missing.flags = kFlagSynthetic;

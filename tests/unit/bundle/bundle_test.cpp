@@ -90,6 +90,50 @@ TEST(Bundle, IsForItsUserAlone) {
   EXPECT_EQ(files, 8);
 }
 
+// Each file in turn is a link to what it was, then its folder is.
+TEST(Bundle, DoesNotFollowLinksOutOfItsFolder) {
+  TempFolder folder;
+  const std::string path = save_two(folder);
+  auto read_whole = [&]() -> Result<void> {
+    auto bundle = read_bundle(path);
+    if (!bundle) return fail(bundle.error());
+    for (const BundleThread& thread : bundle->threads)
+      if (auto opened = open_thread(thread); !opened) return fail(opened.error());
+    return {};
+  };
+  for (const char* name : {"bundle.json", "1.records", "2.stream"}) {
+    ASSERT_TRUE(read_whole());
+    fs::rename(path + "/" + name, folder.file(name));
+    fs::create_symlink(folder.file(name), path + "/" + name);
+    auto read = read_whole();
+    ASSERT_FALSE(read) << name;
+    EXPECT_EQ(read.error().code, ErrorCode::kBadInput);
+    EXPECT_NE(read.error().what.find(name), std::string::npos) << read.error().what;
+    EXPECT_NE(read.error().why.find("symbolic link"), std::string::npos) << read.error().why;
+    EXPECT_FALSE(first_position(BundleThread{{}, "", 0, "", path + "/2.stream"}) &&
+                 std::string(name) == "2.stream");
+    fs::rename(folder.file(name), path + "/" + name);
+  }
+}
+
+TEST(Bundle, HasNoCopiesOfModulesBehindLinks) {
+  TempFolder folder;
+  const std::string path = folder.file("run.tt");
+  auto writer = BundleWriter::create(path);
+  ASSERT_TRUE(writer && writer->add(*toy_run(40).snapshot, "the maps"));
+  BundleAbout about;
+  about.modules = {{"/bin/x", "", "modules/1/x"}};
+  about.core = "core";
+  writer->describe(about);
+  ASSERT_TRUE(writer->finish());
+  EXPECT_TRUE(read_bundle(path));
+  fs::create_symlink("/usr", path + "/modules");
+  EXPECT_FALSE(read_bundle(path));
+  fs::remove(path + "/modules");
+  fs::create_symlink("/proc/self/mem", path + "/core");
+  EXPECT_FALSE(read_bundle(path));
+}
+
 TEST(Bundle, DoesNotTouchWhatIsThere) {
   TempFolder folder;
   std::string path = save_two(folder);

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "tests/support/temp_folder.h"
 
 namespace tailtrace {
 namespace {
@@ -26,7 +29,7 @@ json by_thread() {
 json by_cpu() {
   json bundle = by_thread();
   bundle["cpus"] = json::parse(
-      R"([{"id": 45, "iptTrace": "cpus/45.trace", "contextSwitchTrace": "/cpus/45.switches"}])");
+      R"([{"id": 45, "iptTrace": "cpus/45.trace", "contextSwitchTrace": "cpus/45.switches"}])");
   bundle["tscPerfZeroConversion"] =
       json::parse(R"({"timeMult": 3, "timeShift": 31, "timeZero": "18433473881008870804"})");
   bundle["kernel"] = nullptr;
@@ -67,7 +70,7 @@ TEST(LldbBundle, ByProcessorHasTheClockOfItsSwitches) {
   ASSERT_TRUE(bundle) << bundle.error().to_string();
   EXPECT_EQ(bundle->cpus.at(0).id, 45u);
   EXPECT_EQ(bundle->cpus.at(0).trace_path, "/folder/cpus/45.trace");
-  EXPECT_EQ(bundle->cpus.at(0).context_switch_path, "/cpus/45.switches");
+  EXPECT_EQ(bundle->cpus.at(0).context_switch_path, "/folder/cpus/45.switches");
   EXPECT_EQ(bundle->clock, (perf::TimeConversion{18433473881008870804u, 3, 31}));
 }
 
@@ -129,6 +132,27 @@ TEST(LldbBundle, WhatIsOfAnotherKindIsSaid) {
   EXPECT_THAT(why(both), HasSubstr("processes is not empty"));
   EXPECT_FALSE(parse_lldb_bundle("[", ""));
   EXPECT_FALSE(parse_lldb_bundle("[]", ""));
+}
+
+TEST(LldbBundle, NamesFilesOfItsFolderOnly) {
+  for (const char* pointer : {"/processes/0/threads/0/iptTrace", "/processes/0/modules/0/file",
+                              "/cpus/0/iptTrace", "/cpus/0/contextSwitchTrace"})
+    for (const char* name : {"/etc/passwd", "../trace", "cpus/../../trace"}) {
+      json bundle = by_cpu();
+      bundle[json::json_pointer(pointer)] = name;
+      EXPECT_THAT(why(bundle), HasSubstr("leads out of the bundle's folder")) << pointer;
+    }
+  json kernel = of_kernel();
+  kernel["kernel"]["file"] = "/boot/vmlinux";
+  EXPECT_THAT(why(kernel), HasSubstr("kernel.file leads out"));
+}
+
+TEST(LldbBundle, FollowsNoLinks) {
+  TempFolder folder;
+  std::filesystem::create_symlink("/etc", folder.file("cpus"));
+  auto parsed = parse_lldb_bundle(by_cpu().dump(), folder.path());
+  ASSERT_FALSE(parsed);
+  EXPECT_THAT(parsed.error().why, HasSubstr("cpus[0].iptTrace is a symbolic link"));
 }
 
 }  // namespace

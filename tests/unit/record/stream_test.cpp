@@ -133,6 +133,25 @@ TEST_P(StreamTest, WhoseNewestChunkIsDamagedSaysHowManyRecordsThereWere) {
   EXPECT_NE(stream->problems[1].why.find("20000"), std::string::npos);
 }
 
+// A chunk that is whole and claims to be of much later records, with no damage that would account
+// for the rest.
+TEST_P(StreamTest, DoesNotFillInRecordsThatNoDamageCanHaveTaken) {
+  if (GetParam() != Packing::kNone) return;  // what is packed cannot be changed so
+  Bytes all = whole();
+  std::uint8_t* chunk = all.data() + chunk_at(all, 1);
+  StreamChunkHeader header;
+  std::memcpy(&header, chunk, sizeof header);
+  const std::uint64_t claimed = 1000 + (1 << 20);
+  std::memcpy(chunk + sizeof header, &claimed, sizeof claimed);
+  header.check = stream_check({chunk + sizeof header, header.stored_bytes});
+  std::memcpy(chunk, &header, sizeof header);
+  auto stream = parse(all);
+  ASSERT_TRUE(stream);
+  EXPECT_EQ(stream->records.size(), 8192u);
+  ASSERT_FALSE(stream->problems.empty());
+  EXPECT_NE(stream->problems[0].why.find("cannot follow"), std::string::npos);
+}
+
 TEST_P(StreamTest, NeverUnpacksMoreThanItsLimit) {
   auto stream = parse(whole(), 300000);
   ASSERT_TRUE(stream);
