@@ -38,7 +38,7 @@ std::vector<BranchRecord> events_before(const History& history, const HistoryIte
 class TextLister {
  public:
   TextLister(const History& history, Symbolizer& symbols, const ListingOptions& options,
-             const LineSink& sink)
+             const ItemLineSink& sink)
       : history_(history), symbols_(symbols), options_(options), sink_(sink) {}
 
   void list(std::span<const std::uint64_t> numbers) {
@@ -59,6 +59,7 @@ class TextLister {
     cursor.seek(range.first);
     while (more_ && cursor.valid() && cursor.item().number <= range.last) {
       if (loop != loops.end() && loop->items.first == cursor.item().number) {
+        item_ = loop->items.first;
         put(loop_line(*loop));
         function_ = nullptr;
         cursor.seek(loop++->items.last);
@@ -91,10 +92,11 @@ class TextLister {
                        position_number(loop.items.first), position_number(loop.items.last));
   }
 
-  void put(const std::string& line) { more_ = more_ && sink_(line); }
+  void put(const std::string& line) { more_ = more_ && sink_(item_, line); }
 
   void show(HistoryCursor& cursor) {
     const HistoryItem& item = cursor.item();
+    item_ = item.number;
     for (const BranchRecord& event : events_before(history_, item)) put(event_line(event));
     if (item.is_gap) {
       put(fmt::format("  -- gap {}: {} --", position(item.number), gap_text(item.gap)));
@@ -162,12 +164,17 @@ class TextLister {
   const History& history_;
   Symbolizer& symbols_;
   const ListingOptions& options_;
-  const LineSink& sink_;
+  const ItemLineSink& sink_;
   std::size_t width_ = 0;
   bool more_ = true;
+  std::uint64_t item_ = 0;              // that is being shown
   const Function* function_ = nullptr;  // of the last header
   std::string where_;
 };
+
+ItemLineSink without_items(const LineSink& sink) {
+  return [&sink](std::uint64_t, std::string_view line) { return sink(line); };
+}
 
 std::string hex(Address address) { return fmt::format("{:#x}", address.value); }
 
@@ -242,12 +249,17 @@ std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer&
 
 void list_instructions(const History& history, Symbolizer& symbols, Range range,
                        const ListingOptions& options, const LineSink& sink) {
+  list_item_lines(history, symbols, range, options, without_items(sink));
+}
+
+void list_item_lines(const History& history, Symbolizer& symbols, Range range,
+                     const ListingOptions& options, const ItemLineSink& sink) {
   TextLister(history, symbols, options, sink).list(range);
 }
 
 void list_items(const History& history, Symbolizer& symbols, std::span<const std::uint64_t> numbers,
                 const ListingOptions& options, const LineSink& sink) {
-  TextLister(history, symbols, options, sink).list(numbers);
+  TextLister(history, symbols, options, without_items(sink)).list(numbers);
 }
 
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,

@@ -41,6 +41,14 @@ struct ListingOptions {
 void list_instructions(const History& history, Symbolizer& symbols, Range range,
                        const ListingOptions& options, const LineSink& sink);
 
+// Takes a line and the number of the item it is about: of headers and events the one that follows,
+// of folded loops the first.
+using ItemLineSink = std::function<bool(std::uint64_t item, std::string_view line)>;
+
+// The same, with the items.
+void list_item_lines(const History& history, Symbolizer& symbols, Range range,
+                     const ListingOptions& options, const ItemLineSink& sink);
+
 // The same for single items, by their numbers. REQUIRES: numbers of the history's items.
 void list_items(const History& history, Symbolizer& symbols, std::span<const std::uint64_t> numbers,
                 const ListingOptions& options, const LineSink& sink);

@@ -1,3 +1,4 @@
+#include "plugin/cli/browser/browse.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/info.h"
 
@@ -6,7 +7,7 @@ namespace tailtrace {
 Command open_command() {
   return {
       .name = "open",
-      .summary = "Open a recording of any kind, and show what it holds",
+      .summary = "Look through a recording of any kind, at a terminal; else say what it holds",
       .usage = "[OPTIONS] PATH",
       .examples =
           {
@@ -17,10 +18,18 @@ Command open_command() {
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<HistoryOptions>();
         add_info_options(app, *options);
-        return [options](const Invocation& invocation) { return show_info(*options, invocation); };
+        return [options](const Invocation& invocation) {
+          return can_browse(*options, invocation) ? browse(*options)
+                                                  : show_info(*options, invocation);
+        };
       },
       .take_program = {},
-      .details = "",
+      .details =
+          "At a terminal the newest instruction, its source line and the calls that were open are "
+          "shown, and keys walk from there: up and down by instruction, left and right by line, u "
+          "to the caller, g to a position, / back to a LOCATION, t to the next thread; ? names "
+          "all of them. With --json, --strict or where the output is no terminal it is `tailtrace "
+          "info`.",
   };
 }
 

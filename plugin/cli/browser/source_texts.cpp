@@ -1,0 +1,45 @@
+#include "plugin/cli/browser/source_texts.h"
+
+#include "decoder/base/bytes.h"
+#include "decoder/base/file.h"
+#include "decoder/base/text.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kTab_columns = 8;
+
+std::string without_tabs(std::string_view line) {
+  std::string text;
+  for (char c : line) {
+    text.push_back(c == '\t' ? ' ' : c);
+    while (c == '\t' && text.size() % kTab_columns != 0) text.push_back(' ');
+  }
+  return printable(text);
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  std::vector<std::string> lines;
+  Result<Bytes> read = read_file(path, SourceTexts::kMaxFile_bytes);
+  if (!read) return lines;
+  std::string_view rest = as_text(*read);
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(without_tabs(line));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+const std::vector<std::string>& SourceTexts::lines(const std::string& path) {
+  auto known = files_.find(path);
+  if (known != files_.end()) return known->second;
+  if (files_.size() == kMaxFiles) files_.clear();
+  return files_[path] = read_lines(path);
+}
+
+}  // namespace tailtrace
