@@ -40,6 +40,10 @@ class MappedFile {
   // Errors: the file cannot be opened, or is empty, or is not a regular file.
   static Result<MappedFile> open(const std::string& path);
 
+  // The same for a file that nobody writes any longer: large holes of it, which read as zeros, take
+  // no memory however much of them is read.
+  static Result<MappedFile> open_finished(const std::string& path);
+
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -53,6 +57,8 @@ class MappedFile {
   ByteSpan bytes() const { return {data_, size_}; }
 
  private:
+  static Result<MappedFile> map(const std::string& path, bool finished);
+
   const std::uint8_t* data_ = nullptr;
   std::size_t size_ = 0;
 };

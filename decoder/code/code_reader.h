@@ -6,12 +6,14 @@
 // Threading: one thread at a time; make one per thread. The image must outlive it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "decoder/code/code_image.h"
 #include "decoder/code/instruction.h"
+#include "decoder/code/instruction_forms.h"
 
 namespace tailtrace {
 
@@ -34,16 +36,27 @@ class CodeReader {
   Bytes bytes_of(const Instruction& instruction) const;
 
  private:
-  // A direct-mapped memory: bounded, and a collision only costs decoding again.
-  static constexpr std::size_t kSlots = 1 << 15;
+  // Direct-mapped memories: bounded, and a collision only costs decoding or looking up again.
+  static constexpr std::size_t kSlots = 1 << 13;
   static std::size_t slot_of(Address address) {
-    return (address.value ^ (address.value >> 15)) & (kSlots - 1);
+    return (address.value ^ (address.value >> 13)) & (kSlots - 1);
   }
+  static constexpr unsigned kPageBits = 12;
+  static constexpr std::size_t kPages = 64;
+
+  // The bytes that are known without a break from the page's begin on, and somewhat behind it.
+  struct Page {
+    Address begin;
+    ByteSpan bytes;
+  };
+
+  std::optional<Instruction> decode(Address address);
 
   const CodeImage& image_;
-  CodeMode mode_;
+  InstructionForms forms_;
   Epoch epoch_;
   std::vector<Instruction> slots_;  // size_bytes 0: empty
+  std::array<Page, kPages> pages_{};
 };
 
 }  // namespace tailtrace

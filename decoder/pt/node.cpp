@@ -44,12 +44,14 @@ void RowFiller::set_epoch(Epoch epoch) {
 
 // --- Nodes -----------------------------------------------------------------------------------
 
-const Node& RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
-  auto& nodes = nodes_[static_cast<std::size_t>(mode)];
-  auto found = nodes.find(ip);
-  if (found != nodes.end()) return found->second;
-  if (nodes.size() >= kMaxNodes) nodes.clear();
-  return nodes.emplace(ip, walk(ip, mode)).first->second;
+Node RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
+  AddressTable& numbers = node_numbers_[static_cast<std::size_t>(mode)];
+  std::uint32_t number = numbers.find(ip);
+  if (number != AddressTable::kNone) return nodes_[number];
+  if (nodes_.size() >= kMaxNodes || directs_.size() >= kMaxDirects) drop();
+  numbers.put(ip, static_cast<std::uint32_t>(nodes_.size()));
+  nodes_.push_back(walk(ip, mode));
+  return nodes_.back();
 }
 
 CodeReader& RowFiller::reader(CodeMode mode) {
@@ -64,6 +66,7 @@ CodeReader& RowFiller::reader(CodeMode mode) {
 Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
   CodeReader& code = reader(mode);
   Node node;
+  node.first_direct = static_cast<std::uint32_t>(directs_.size());
   for (std::uint32_t steps = 0; steps < kMaxNodeInsns; ++steps) {
     std::optional<Instruction> insn = code.at({ip});
     node.lacks_code = !insn;
@@ -80,8 +83,9 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
         break;
       case InstructionClass::kJump:
       case InstructionClass::kCall:
-        if (node.directs.size() == kMaxNodeDirects) return node;
-        node.directs.push_back(
+        if (node.direct_count == kMaxNodeDirects) return node;
+        ++node.direct_count;
+        directs_.push_back(
             {ip, insn->target.value, insn->next().value, node.tail_insns,
              insn->kind == InstructionClass::kJump ? RecordKind::kJump : RecordKind::kCall});
         node.tail_insns = 0;
@@ -120,7 +124,7 @@ void RowFiller::record(Run& run, std::uint64_t from, std::uint64_t to, RecordKin
 // Up to the node's end, which is not executed. kStopped: at a call that has no place left.
 RowFiller::Step RowFiller::run_node(Run& run, const Node& node, std::size_t max_calls) {
   if (!node.usable) return Step::kNone;
-  for (const Node::Direct& direct : node.directs) {
+  for (const Node::Direct& direct : directs_of(node)) {
     bool returns = direct.kind == RecordKind::kCall && direct.to != direct.behind;
     if (returns && run.call_count >= max_calls) {
       run.insns += direct.insns - 1;
@@ -186,7 +190,7 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
   Transition t;
   bool pops = false;
   while (count != 0 && !pops && !t.deferred) {
-    const Node& node = node_at(run.ip, mode);
+    Node node = node_at(run.ip, mode);
     Step step = run_node(run, node, kMaxPush);
     // A run that needs more room goes on in another row.
     if (step == Step::kStopped && run.ip != run.effect_start) break;
@@ -236,7 +240,7 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
 std::uint64_t RowFiller::fill_target(StateKey state, std::uint64_t target) {
   CodeMode mode = rows_.state(state).mode;
   Run run = begin(state);
-  const Node& node = node_at(run.ip, mode);
+  Node node = node_at(run.ip, mode);
   Step step = run_node(run, node, kMaxPush - 1);
   if (step == Step::kNone || too_large(run)) return abandon(run);
   Transition t;
@@ -279,7 +283,7 @@ RowFiller::Step RowFiller::run_off(Run& run, const Node& node, std::uint64_t to,
   bool silent = kind == IpKind::kOffSilent;
   if (silent && (!node.usable || skl014_ || !is_far(branch_kind(node.end.kind))))
     return Step::kNone;
-  for (const Node::Direct& direct : node.directs) {
+  for (const Node::Direct& direct : directs_of(node)) {
     bool leaves = !silent && direct.to == to;
     bool returns = direct.kind == RecordKind::kCall && direct.to != direct.behind;
     bool stops = !leaves && returns && run.call_count == kMaxPush;

@@ -6,7 +6,7 @@
 
 #include <array>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "decoder/code/code_reader.h"
@@ -21,7 +21,7 @@ struct Node {
     std::uint32_t insns = 0;
     RecordKind kind = RecordKind::kJump;
   };
-  std::vector<Direct> directs;
+  std::uint32_t first_direct = 0, direct_count = 0;
   Instruction end;               // the branch that ends it
   std::uint32_t tail_insns = 0;  // since the last direct, the end included
   bool has_paging = false;       // a MOV to CR3 is on the way
@@ -49,12 +49,15 @@ class RowFiller {
 
   // Forgets its nodes, as when the rows are dropped.
   void drop() {
-    for (auto& nodes : nodes_) nodes.clear();
+    for (AddressTable& numbers : node_numbers_) numbers.clear();
+    nodes_.clear();
+    directs_.clear();
   }
 
  private:
   static constexpr std::uint32_t kMaxNodeInsns = 4096;
   static constexpr std::size_t kMaxNodes = 1u << 18;
+  static constexpr std::size_t kMaxDirects = 1u << 20;
   static constexpr std::size_t kMaxPush = std::size(Side{}.push);
   static constexpr std::size_t kMaxNodeDirects = 64;
 
@@ -71,7 +74,10 @@ class RowFiller {
   };
   enum class Step : std::uint8_t { kEnd, kStopped, kNone };
 
-  const Node& node_at(std::uint64_t ip, CodeMode mode);
+  Node node_at(std::uint64_t ip, CodeMode mode);
+  std::span<const Node::Direct> directs_of(const Node& node) const {
+    return std::span(directs_).subspan(node.first_direct, node.direct_count);
+  }
   Node walk(std::uint64_t ip, CodeMode mode);
   Run begin(StateKey state);
   Step run_node(Run& run, const Node& node, std::size_t max_calls);
@@ -95,7 +101,9 @@ class RowFiller {
   Epoch epoch_;
   bool skl014_ = false;
   std::array<std::optional<CodeReader>, 3> readers_;
-  std::unordered_map<std::uint64_t, Node> nodes_[3];
+  AddressTable node_numbers_[3];  // by CodeMode
+  std::vector<Node> nodes_;
+  std::vector<Node::Direct> directs_;
 };
 
 }  // namespace tailtrace::pt

@@ -15,15 +15,15 @@ std::size_t mapped_size(std::size_t bytes) {
 
 }  // namespace
 
-// Untouched pages cost nothing; without the system's help they are small ones.
 template <class T>
-LargeArray<T>::LargeArray(std::size_t count) : count_(count) {
+LargeArray<T>::LargeArray(std::size_t count, PageSize pages) : count_(count) {
   std::size_t size = mapped_size(count * sizeof(T));
   void* map = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   mapped_ = map != MAP_FAILED;
   data_ = mapped_ ? static_cast<T*>(map) : new T[count]();
-  if (mapped_ && count * sizeof(T) >= kLargePage_bytes) ::madvise(map, size, MADV_HUGEPAGE);
+  bool large = pages == PageSize::kLarge && count * sizeof(T) >= kLargePage_bytes;
+  if (mapped_ && large) ::madvise(map, size, MADV_HUGEPAGE);
 }
 
 template <class T>
@@ -41,7 +41,7 @@ template class LargeArray<Side>;
 
 Rows::Rows()
     : outcomes_(kMaxSlots),
-      owners_(kMaxSlots),
+      owners_(kMaxSlots, PageSize::kSmall),
       targets_(kLeastTargets),
       sides_(RowBits::kMaxEffects),
       book_(std::make_shared<EffectBook>()) {}
@@ -60,9 +60,11 @@ void Rows::drop() { *this = Rows(); }
 // --- States ----------------------------------------------------------------------------------
 
 StateKey Rows::key_of(std::uint64_t ip, CodeMode mode) {
-  auto& numbers = numbers_[static_cast<std::size_t>(mode)];
-  auto [found, is_new] = numbers.try_emplace(ip, static_cast<StateNumber>(states_.size()));
-  return is_new ? add_state({ip, mode}) : keys_[found->second];
+  AddressTable& numbers = numbers_[static_cast<std::size_t>(mode)];
+  StateNumber number = numbers.find(ip);
+  if (number != AddressTable::kNone) return keys_[number];
+  numbers.put(ip, static_cast<StateNumber>(states_.size()));
+  return add_state({ip, mode});
 }
 
 StateKey Rows::add_state(const State& state) {
@@ -157,7 +159,7 @@ std::uint64_t Rows::renamed(std::uint64_t row, StateNumber next) const {
 // Opens all windows anew, in the order in which the states were met.
 void Rows::lay_out() {
   std::ranges::stable_sort(symbols_, {}, &Symbol::state);
-  outcomes_ = LargeArray<std::uint64_t>(kMaxSlots);
+  std::fill_n(outcomes_.data(), slot_count_, 0);
   displaced_.clear();
   slot_count_ = 1;
   std::span<const Symbol> rest(symbols_);
@@ -205,7 +207,7 @@ std::vector<Rows::MovingTarget> Rows::take_targets() {
     all.push_back({number_of(row.state()), number_of(RowBits::next(row.row)), row.kind(), row.ip(),
                    row.row & ~RowBits::kTagMask});
   }
-  targets_ = LargeArray<TargetRow>(targets_.size());
+  std::fill_n(targets_.data(), targets_.size(), TargetRow{});
   target_count_ = 0;
   return all;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "decoder/code/instruction.h"
+#include "decoder/pt/address_table.h"
 #include "decoder/record/branch_record.h"
 
 namespace tailtrace::pt {
@@ -139,11 +140,14 @@ struct EffectBook {
 constexpr std::uint32_t kPathFirst = 1u << 31;
 constexpr std::uint32_t kPathEffect = kPathFirst - 1;
 
-// Zeroed memory in large pages where the system has them.
+// Zeroed memory, of which only what is touched takes any. Large pages, where the system has them,
+// are for what the fast path looks at: clearing them costs.
+enum class PageSize : std::uint8_t { kSmall, kLarge };
+
 template <class T>
 class LargeArray {
  public:
-  explicit LargeArray(std::size_t count);
+  explicit LargeArray(std::size_t count, PageSize pages = PageSize::kLarge);
   ~LargeArray();
   LargeArray(LargeArray&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
@@ -269,8 +273,8 @@ class Rows {
   void grow_targets();
 
   std::vector<State> states_;
-  std::vector<StateKey> keys_;                                 // by state
-  std::unordered_map<std::uint64_t, StateNumber> numbers_[3];  // by CodeMode
+  std::vector<StateKey> keys_;  // by state
+  AddressTable numbers_[3];     // of states, by CodeMode
   LargeArray<std::uint64_t> outcomes_;
   LargeArray<StateNumber> owners_;  // of each window's first slot
   std::size_t slot_count_ = 1;

@@ -1,13 +1,12 @@
 #include "plugin/cli/decode_input.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
 
 #include "decoder/bundle/lldb_bundle.h"
+#include "decoder/bundle/trace_file.h"
 #include "decoder/code/elf_code.h"
 
 namespace tailtrace {
@@ -20,14 +19,6 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
   if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-// Like MappedFile::open, but an empty file is an empty trace.
-Result<MappedFile> open_trace(const std::string& path) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0)
-    return MappedFile();
-  return MappedFile::open(path);
 }
 
 bool looks_like_json(ByteSpan bytes) {

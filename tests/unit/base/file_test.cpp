@@ -44,6 +44,43 @@ TEST(MappedFile, ShowsTheFileAndWhatOthersWriteIntoIt) {
   EXPECT_EQ(as_text(moved.bytes()), "Jello");
 }
 
+// Kilobytes of the process that are in memory, of files or not.
+long resident_kb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmRSS:") {
+      long size_kb = -1;
+      status >> size_kb;
+      return size_kb;
+    }
+  return -1;
+}
+
+TEST(MappedFile, TakesNoMemoryForLargeHoles) {
+  constexpr std::size_t kSize_bytes = 1u << 30, kMiddle = (kSize_bytes >> 1) + 12345;
+  TempFolder folder;
+  {
+    UniqueFd fd(::open(folder.file("f").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(::ftruncate(fd.get(), kSize_bytes), 0);
+    ASSERT_EQ(::pwrite(fd.get(), "abc", 3, 0), 3);
+    ASSERT_EQ(::pwrite(fd.get(), "def", 3, kMiddle), 3);
+    ASSERT_EQ(::pwrite(fd.get(), "g", 1, kSize_bytes - 1), 1);
+  }
+  auto file = MappedFile::open_finished(folder.file("f"));
+  ASSERT_TRUE(file);
+  ASSERT_EQ(file->bytes().size(), kSize_bytes);
+  const long before_kb = resident_kb();
+  ASSERT_GT(before_kb, 0);
+  unsigned sum = 0;
+  for (std::size_t at = 0; at < kSize_bytes; at += 1024) sum += file->bytes()[at];
+  EXPECT_EQ(sum, unsigned{'a'});
+  EXPECT_LT(resident_kb() - before_kb, 128 * 1024);
+  EXPECT_EQ(as_text(file->bytes().first(3)), "abc");
+  EXPECT_EQ(as_text(file->bytes().subspan(kMiddle, 3)), "def");
+  EXPECT_EQ(file->bytes()[kMiddle + 3], 0);
+  EXPECT_EQ(file->bytes().back(), 'g');
+}
+
 TEST(MappedFile, RefusesWhatCannotBeMapped) {
   TempFolder folder;
   std::ofstream(folder.file("empty"));

@@ -1,0 +1,137 @@
+#include "decoder/code/instruction_forms.h"
+
+#include <cstring>
+
+namespace tailtrace {
+namespace {
+
+// Enough for the longest key: prefix, REX, 0F, opcode, ModRM, SIB.
+constexpr std::size_t kKey_bytes = 6;
+
+// Opcodes of map 0 that certainly have no ModRM byte. One that is missing here has more forms than
+// it needs; that is all.
+constexpr bool lacks_modrm(std::uint8_t opcode) {
+  bool arithmetic_of_rax = opcode < 0x40 && ((opcode & 7) == 4 || (opcode & 7) == 5);
+  return arithmetic_of_rax || (opcode >= 0x50 && opcode < 0x60) || opcode == 0x68 ||
+         opcode == 0x6a || (opcode >= 0x70 && opcode < 0x80) ||
+         (opcode >= 0x90 && opcode < 0xa0 && opcode != 0x9a) || opcode == 0xa8 || opcode == 0xa9 ||
+         (opcode >= 0xb0 && opcode < 0xc0) || opcode == 0xc3 || opcode == 0xc9 || opcode == 0xcc ||
+         opcode == 0xe8 || opcode == 0xe9 || opcode == 0xeb;
+}
+
+// The same in map 0F: Jcc, SYSCALL, BSWAP.
+constexpr bool lacks_modrm_0f(std::uint8_t opcode) {
+  return (opcode & 0xf0) == 0x80 || opcode == 0x05 || (opcode >= 0xc8 && opcode < 0xd0);
+}
+
+// Prefixes that are not part of a key, escapes to other maps, and 3DNow, whose last byte counts.
+constexpr bool is_uncommon(std::uint8_t opcode, CodeMode mode) {
+  switch (opcode) {
+    case 0x26:
+    case 0x2e:
+    case 0x36:
+    case 0x3e:
+    case 0x64:
+    case 0x65:
+    case 0x66:
+    case 0x67:
+    case 0xf0:
+    case 0xf2:
+    case 0xf3:
+    case 0x62:  // EVEX, or BOUND
+    case 0xc4:  // VEX, or LES and LDS
+    case 0xc5:
+    case 0x8f:  // XOP, or POP
+      return true;
+    default:
+      return mode == CodeMode::k64 && (opcode & 0xf0) == 0x40;
+  }
+}
+
+constexpr bool is_uncommon_0f(std::uint8_t opcode) {
+  return opcode == 0x0f || opcode == 0x38 || opcode == 0x3a;
+}
+
+// What instructions of the same form have in common; 0: uncommon. REQUIRES: kKey_bytes.
+std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
+  constexpr std::uint32_t kUsed = 1u << 31, kMap0f = 1u << 30, kDisplacement = 1u << 29;
+  std::uint32_t key = kUsed;
+  std::uint8_t first = *bytes;
+  if (first == 0x66 || first == 0xf2 || first == 0xf3) {
+    key |= (first == 0x66 ? 1u : first - 0xf0u) << 27;
+    ++bytes;
+  }
+  if (mode == CodeMode::k64 && (*bytes & 0xf0) == 0x40) key |= ((*bytes++ & 0x0fu) | 0x10u) << 16;
+  std::uint8_t opcode = *bytes++;
+  bool lacks = false;
+  if (opcode == 0x0f) {
+    key |= kMap0f;
+    opcode = *bytes++;
+    if (is_uncommon_0f(opcode)) return 0;
+    lacks = lacks_modrm_0f(opcode);
+  } else {
+    if (is_uncommon(opcode, mode)) return 0;
+    lacks = lacks_modrm(opcode);
+  }
+  key |= std::uint32_t{opcode} << 8;
+  if (lacks) return key;
+  std::uint8_t modrm = bytes[0];
+  key |= modrm;
+  if ((modrm & 0xc7) == 0x04 && (bytes[1] & 7) == 5) key |= kDisplacement;
+  return key;
+}
+
+bool has_target(InstructionClass kind) {
+  return kind == InstructionClass::kConditional || kind == InstructionClass::kJump ||
+         kind == InstructionClass::kCall;
+}
+
+std::uint64_t distance_at(const std::uint8_t* bytes, std::size_t size_bytes) {
+  if (size_bytes == 1)
+    return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(*bytes)});
+  std::int32_t distance = 0;
+  std::memcpy(&distance, bytes, sizeof distance);
+  return static_cast<std::uint64_t>(std::int64_t{distance});
+}
+
+}  // namespace
+
+std::optional<Instruction> InstructionForms::decode(ByteSpan bytes, Address address) {
+  std::uint32_t key = bytes.size() < kKey_bytes ? 0 : key_of(bytes.data(), mode_);
+  if (key == 0) return decode_instruction(bytes, address, mode_);
+  Form& form = (*forms_)[key * 0x9e3779b1u >> (32 - kSlotBits)];
+  if (form.key != key) return learn(form, key, bytes, address);
+  if (form.size_bytes > bytes.size()) return std::nullopt;
+  Instruction insn{address, {}, form.size_bytes, form.kind};
+  if (form.distance_bytes != 0)
+    insn.target = insn.next() + distance_at(bytes.data() + form.size_bytes - form.distance_bytes,
+                                            form.distance_bytes);
+  return insn;
+}
+
+// What is no instruction is not remembered, nor what is cut to the width of a mode.
+std::optional<Instruction> InstructionForms::learn(Form& form, std::uint32_t key, ByteSpan bytes,
+                                                   Address address) {
+  std::optional<Instruction> insn = decode_instruction(bytes, address, mode_);
+  if (!insn) return insn;
+  if (!has_target(insn->kind)) {
+    form = {key, insn->size_bytes, 0, insn->kind};
+    return insn;
+  }
+  if (mode_ != CodeMode::k64) return insn;
+  for (std::uint8_t size : {std::uint8_t{1}, std::uint8_t{4}}) {
+    bool fits =
+        insn->size_bytes > size &&
+        insn->next() + distance_at(bytes.data() + insn->size_bytes - size, size) == insn->target;
+    // A short distance could look like a long one's last byte, but for the opcode.
+    bool is_short =
+        (key >> 8 & 0xf0) == 0x70 || (key >> 8 & 0xff) == 0xeb || (key >> 8 & 0xfc) == 0xe0;
+    if (fits && is_short == (size == 1)) {
+      form = {key, insn->size_bytes, size, insn->kind};
+      break;
+    }
+  }
+  return insn;
+}
+
+}  // namespace tailtrace

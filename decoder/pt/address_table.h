@@ -1,0 +1,70 @@
+// AddressTable: finds a number by an address. What the fast path remembers is found through it.
+//
+// Slots follow each other where two addresses have the same; it doubles when it is half full, and
+// never forgets one address alone.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tailtrace::pt {
+
+class AddressTable {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  std::size_t size() const { return size_; }
+
+  // kNone when nothing was put there.
+  std::uint32_t find(std::uint64_t address) const {
+    if (slots_.empty()) return kNone;
+    for (std::size_t at = home(address);; at = (at + 1) & (slots_.size() - 1)) {
+      const Slot& slot = slots_[at];
+      if (slot.number == kNone || slot.address == address) return slot.number;
+    }
+  }
+
+  // REQUIRES: the address is not there; a number other than kNone.
+  void put(std::uint64_t address, std::uint32_t number) {
+    if (2 * ++size_ > slots_.size()) grow();
+    place({address, number});
+  }
+
+  void clear() {
+    slots_.clear();
+    size_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kLeastSlots = 1u << 10;
+
+  struct Slot {
+    std::uint64_t address = 0;
+    std::uint32_t number = kNone;
+  };
+
+  std::size_t home(std::uint64_t address) const {
+    return (address * 0x9e3779b97f4a7c15ull >> 32) & (slots_.size() - 1);
+  }
+
+  void place(const Slot& slot) {
+    std::size_t at = home(slot.address);
+    while (slots_[at].number != kNone) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = slot;
+  }
+
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? kLeastSlots : 2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old)
+      if (slot.number != kNone) place(slot);
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace tailtrace::pt
