@@ -48,7 +48,7 @@ class CallsAsGdbHasThem(unittest.TestCase):
     def lists(self, program, form, end="_exit"):
         """(number, level, name, first, last) of every segment: GDB's list, then ours."""
         path = os.path.join(cases.BINARY_DIR, "tests", "programs", program)
-        server = f"{cases.TAILTRACE} serve --engine=step --handover=10000000 --ring=2097152"
+        server = f"{cases.TAILTRACE} serve --engine=qemu --handover=10000000 --ring=2097152"
         script = SCRIPT.format(format=form, end=end, page=PAGE)
         arguments = ["gdb", "-nx", "-batch", "-ex", "set sysroot /", "-ex",
                      f"target remote | {server} - {path}"]

@@ -4,9 +4,9 @@
     TAILTRACE=PROGRAM lldb_truth_test.py --programs FOLDER --engine step|qemu|debug-server NAME...
 
 With `debug-server` LLDB starts tailtrace-lldb-server for the trace and its own server for the
-steps. Else both are held by the same server, so that program and libraries take the same path;
-where it is single-stepped nothing is recorded, and gdbserver or qemu's own stub does the steps,
-without LLDB, which takes its time for each.
+steps. With `step` both are held by the same server, so that program and libraries take the same
+path; where it is single-stepped nothing is recorded, and gdbserver does the steps, without LLDB,
+which takes its time for each. Under qemu its own log says what was executed.
 """
 
 import argparse
@@ -32,10 +32,12 @@ def serve(engine, program):
 
 
 def steps(engine, program):
-    """The program counters that stepping with our server finds."""
+    """The program counters that single-stepping finds."""
+    if engine == "qemu":
+        return [f"{pc:#x}" for pc in stepped_pcs.under_qemu(program)]
     server = serve(engine, program)
     try:
-        return [f"{pc:#x}" for pc in stepped_pcs.pcs(program, server.port)]
+        return [f"{pc:#x}" for pc in stepped_pcs.under_gdbserver(program, server.port)]
     finally:
         server.close()
 

@@ -1,19 +1,25 @@
-"""The program counters of `main` as a debugger's server steps through it, without a debugger."""
+"""The program counters of `main` as single-stepping finds them, without a debugger: by a debugger's
+server for the processor, by qemu's own log of what it is about to execute for qemu.
+"""
 
 import pathlib
 import re
 import struct
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 import rsp  # noqa: E402
 
 AT_NULL, AT_ENTRY = 0, 9
 PC_SIZE_BYTES = 8
+PAGE_BYTES = 4096
 # In the answer to `g`: rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 to r15, rip.
 SP, PC = 7, 16
-SYSCALL = b"\x0f\x05"
+STOPPED_AT = re.compile(f";{PC:x}:([0-9a-f]{{{2 * PC_SIZE_BYTES}}});")  # within an answer to a step
+LONGEST_CALL_BYTES = 7
+LOGGED = re.compile(r"^Trace \d+: \S+ \[[0-9a-f]+/([0-9a-f]+)/", re.M)
 
 
 def addresses(program):
@@ -47,7 +53,9 @@ class Stepper:
         return bytes.fromhex(self.server.ask(f"m{address:x},{size:x}"))
 
     def step(self):
-        self.server.ask(f"vCont;s:{self.thread}")
+        """Where the program stands then."""
+        answer = self.server.ask(f"vCont;s:{self.thread}")
+        return struct.unpack("<Q", bytes.fromhex(STOPPED_AT.search(answer)[1]))[0]
 
     def run_to(self, address):
         self.server.ask(f"Z0,{address:x},1")
@@ -55,23 +63,38 @@ class Stepper:
         self.server.ask(f"z0,{address:x},1")
 
 
-def pcs(program, port):
-    """What main executes, from its first instruction to its return."""
+def once_each(pcs):
+    """Each round of a string instruction is a step."""
+    return [pc for number, pc in enumerate(pcs) if not number or pc != pcs[number - 1]]
+
+
+def under_gdbserver(program, port):
+    """What main executes, from its first instruction to its return; a server of ours is at the port."""
     stepper = Stepper(int(port))
     entry, main = addresses(program)
-    stepper.run_to(stepper.auxiliary(AT_ENTRY) - entry + main)
+    pc = stepper.auxiliary(AT_ENTRY) - entry + main
+    stepper.run_to(pc)
     end, = struct.unpack("<Q", stepper.memory(stepper.registers()[SP], PC_SIZE_BYTES))
-    code = {}
     found = []
-    behind_call = None  # where a system call goes on that was stepped last
-    while (pc := stepper.registers()[PC]) != end:
-        if behind_call not in (None, pc):
-            found.append(behind_call)  # qemu's stub stops only behind the next instruction
-        if found[-1:] != [pc]:  # each round of a string instruction is a step
-            found.append(pc)
-        if pc not in code:
-            code[pc] = stepper.memory(pc, len(SYSCALL))
-        behind_call = pc + len(SYSCALL) if code[pc] == SYSCALL else None
-        stepper.step()
+    while pc != end:
+        found.append(pc)
+        pc = stepper.step()
     stepper.server.send("k")
-    return found
+    return once_each(found)
+
+
+def under_qemu(program):
+    """The same of the program under qemu-user, which translates each instruction alone then."""
+    with tempfile.NamedTemporaryFile(prefix="tailtrace-steps-") as log:
+        subprocess.run(["qemu-x86_64", "-singlestep", "-d", "exec,nochain", "-D", log.name, program],
+                       stdout=subprocess.DEVNULL, check=False)
+        steps = [int(pc, 16) for pc in LOGGED.findall(log.read().decode())]
+    entry, main = addresses(program)
+    executed = set(steps)
+    # qemu maps the program below its libraries, of which one may have looked like it.
+    start = steps.index(min(pc for pc in executed
+                            if (pc - main) % PAGE_BYTES == 0 and pc - main + entry in executed))
+    call = steps[start - 1]
+    end = next(number for number, pc in enumerate(steps)
+               if number > start and 0 < pc - call <= LONGEST_CALL_BYTES)
+    return once_each(steps[start:end])
