@@ -24,7 +24,7 @@ Command doctor_command() {
         return [output](const Invocation& invocation) -> Result<int> {
           Machine machine = read_machine("");
           if (std::string name = hypervisor_signature(); !name.empty()) machine.hypervisor = name;
-          Trials trials = try_machine(machine);
+          Trials trials = try_machine();
           Diagnosis diagnosis = diagnose(std::move(machine), std::move(trials));
           if (output->json != JsonForm::kNone)
             print_json(invocation.out, "tailtrace.doctor/1", doctor_json(diagnosis), output->json);

@@ -1,6 +1,7 @@
 // The C interface of libtailtrace over the provider. Nothing of C++ passes through it: exceptions
 // of the standard library become errors.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -10,6 +11,7 @@
 
 #include "decoder/history/history.h"
 #include "plugin/engines/perf/lossless.h"
+#include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/perf/process_recording.h"
 #include "plugin/include/tailtrace/tailtrace.h"
 #include "plugin/provider/trace_provider.h"
@@ -44,6 +46,17 @@ struct tt_lossless {
   ThreadId thread;
 };
 
+struct tt_watch {
+  perf::MarkerSet markers;
+  perf::MarkerLog last = {};
+  std::deque<Error> remarks = {};
+};
+
+struct tt_alarm {
+  perf::Alarm alarm;
+  std::vector<perf::MarkerHit> last = {};
+};
+
 static_assert(sizeof(tt_record) == sizeof(BranchRecord));
 static_assert(offsetof(tt_record, insns) == offsetof(BranchRecord, insns));
 static_assert(offsetof(tt_record, extra) == offsetof(BranchRecord, extra));
@@ -72,17 +85,67 @@ int answer(Result<void> result, tt_error** error) {
 }
 
 // What the caller knows of a structure, the rest as it is by default.
-tt_options known_part(const tt_options* options) {
-  tt_options known{};
-  if (options != nullptr) std::memcpy(&known, options, std::min(sizeof known, options->size_bytes));
+template <class Structure>
+Structure known_part(const Structure* given) {
+  Structure known{};
+  if (given != nullptr) std::memcpy(&known, given, std::min(sizeof known, given->size_bytes));
   return known;
 }
 
-perf::PerfConfig config_of(const tt_options& options) {
+Result<perf::BreakpointSpec> spec_of(const tt_place& given) {
+  const tt_place place = known_part(&given);
+  const bool is_known = place.on >= TT_EXECUTE && place.on <= TT_ACCESS &&
+                        (place.action == TT_LOG || place.action == TT_STOP);
+  const bool fits = place.on == TT_EXECUTE || (place.width >= 1 && place.width <= 8);
+  if (!is_known || !fits)
+    return fail(ErrorCode::kUsage, "cannot watch a place",
+                "its `on`, `action` or `width` is none of those that there are");
+  perf::BreakpointSpec spec;
+  spec.address = {place.address};
+  spec.on = static_cast<perf::BreakOn>(place.on);
+  if (place.on != TT_EXECUTE) spec.size_bytes = static_cast<std::uint8_t>(place.width);
+  spec.stop = place.action == TT_STOP;
+  spec.pinned = place.flexible == 0;
+  spec.registers = place.registers;
+  if (place.name != nullptr) spec.name = place.name;
+  return spec;
+}
+static_assert(static_cast<int>(perf::BreakOn::kWrite) == TT_WRITE &&
+              static_cast<int>(perf::BreakOn::kAccess) == TT_ACCESS);
+
+Result<perf::PerfConfig> config_of(const tt_options& options) {
   perf::PerfConfig config;
   config.buffer_bytes = options.buffer_bytes;
   if (options.records != 0) config.records.ring_records = options.records;
+  if (options.resume_at != 0) config.resume_at = Address{options.resume_at};
+  if (options.pause_at != 0) config.pause_at = Address{options.pause_at};
+  for (std::size_t i = 0; i < options.place_count; ++i) {
+    auto spec = spec_of(options.places[i]);
+    if (!spec) return fail(std::move(spec.error()));
+    config.markers.push_back(std::move(*spec));
+  }
   return config;
+}
+
+int fill_in(const std::vector<perf::MarkerHit>& hits, size_t index, tt_hit* hit) {
+  if (index >= hits.size()) return -1;
+  const perf::MarkerHit& found = hits[index];
+  const tt_hit filled{std::min(hit->size_bytes, sizeof(tt_hit)),
+                      found.number,
+                      found.ip.value,
+                      found.time_ns,
+                      found.registers.data(),
+                      found.registers.size()};
+  std::memcpy(hit, &filled, filled.size_bytes);
+  return 0;
+}
+
+// The first of them, taken; null when there is none.
+tt_error* next_of(std::deque<Error>& remarks) {
+  if (remarks.empty()) return nullptr;
+  auto* next = new tt_error{std::move(remarks.front())};
+  remarks.pop_front();
+  return next;
 }
 
 std::uint64_t limit_of(std::uint64_t limit) { return limit == 0 ? ~0ull : limit; }
@@ -106,7 +169,12 @@ tt_provider* tt_provider_new(const tt_options* options, tt_error** error) {
       store(error, std::move(hardware.error()));
       return nullptr;
     }
-    return new tt_provider{TraceProvider(perf::real_kernel(), *hardware, config_of(known)), {}};
+    auto config = config_of(known);
+    if (!config) {
+      store(error, std::move(config.error()));
+      return nullptr;
+    }
+    return new tt_provider{TraceProvider(perf::real_kernel(), *hardware, std::move(*config)), {}};
   });
 }
 
@@ -132,10 +200,7 @@ tt_error* tt_next_remark(tt_provider* provider) {
   return guarded<tt_error*>(nullptr, nullptr, [&]() -> tt_error* {
     for (Error& remark : provider->provider.take_remarks())
       provider->remarks.push_back(std::move(remark));
-    if (provider->remarks.empty()) return nullptr;
-    auto* next = new tt_error{std::move(provider->remarks.front())};
-    provider->remarks.pop_front();
-    return next;
+    return next_of(provider->remarks);
   });
 }
 
@@ -156,8 +221,12 @@ int32_t tt_snapshot_tid(const tt_snapshot* snapshot) { return snapshot->snapshot
 tt_process* tt_process_record(const tt_options* options, int32_t pid, int children,
                               tt_error** error) {
   return guarded<tt_process*>(error, nullptr, [&]() -> tt_process* {
-    auto started = perf::ProcessRecording::start(
-        perf::real_kernel(), config_of(known_part(options)), pid, children != 0);
+    auto config = config_of(known_part(options));
+    if (!config) {
+      store(error, std::move(config.error()));
+      return nullptr;
+    }
+    auto started = perf::ProcessRecording::start(perf::real_kernel(), *config, pid, children != 0);
     if (started) return new tt_process{std::move(*started), {}};
     store(error, std::move(started.error()));
     return nullptr;
@@ -196,9 +265,13 @@ tt_lossless* tt_lossless_start(const tt_options* options, int32_t pid, int32_t t
       store(error, std::move(hardware.error()));
       return nullptr;
     }
-    auto started =
-        perf::Lossless::start(perf::real_kernel(), hardware->value_or(perf::Hardware::kPt),
-                              config_of(known), {pid, tid}, path);
+    auto config = config_of(known);
+    if (!config) {
+      store(error, std::move(config.error()));
+      return nullptr;
+    }
+    auto started = perf::Lossless::start(
+        perf::real_kernel(), hardware->value_or(perf::Hardware::kPt), *config, {pid, tid}, path);
     if (started) return new tt_lossless{std::move(*started), {pid, tid}};
     store(error, std::move(started.error()));
     return nullptr;
@@ -236,6 +309,95 @@ tt_snapshot* tt_lossless_snapshot(tt_lossless* lossless, uint64_t pc, uint64_t l
     return nullptr;
   });
 }
+
+tt_watch* tt_watch_new(int32_t tid, uint64_t log_bytes, tt_error** error) {
+  return guarded<tt_watch*>(error, nullptr, [&]() -> tt_watch* {
+    constexpr uint64_t kUsual_bytes = 1 << 16;
+    const uint64_t size = log_bytes == 0 ? kUsual_bytes : log_bytes;
+    if (std::has_single_bit(size) && size >= perf::page_size())
+      return new tt_watch{perf::MarkerSet(perf::real_kernel(), tid, size)};
+    store(error, Error{ErrorCode::kUsage,
+                       "cannot log hits",
+                       "a log of " + std::to_string(size) + " bytes cannot be made",
+                       "a power of two from " + std::to_string(perf::page_size()),
+                       {}});
+    return nullptr;
+  });
+}
+
+void tt_watch_free(tt_watch* watch) { delete watch; }
+
+int tt_watch_add(tt_watch* watch, const tt_place* place, tt_error** error) {
+  return guarded(error, -1, [&] {
+    auto spec = spec_of(*place);
+    if (!spec) return answer(fail(std::move(spec.error())), error);
+    auto added = watch->markers.add(*spec);
+    return added ? static_cast<int>(watch->markers.size()) - 1 : answer(std::move(added), error);
+  });
+}
+
+int64_t tt_watch_read(tt_watch* watch, int place, uint64_t limit, tt_error** error) {
+  return guarded<int64_t>(error, -1, [&]() -> int64_t {
+    if (place < 0 || static_cast<std::size_t>(place) >= watch->markers.size())
+      return answer(fail(ErrorCode::kUsage, "cannot read hits", "there is no such place"), error);
+    auto log = watch->markers.read(static_cast<std::size_t>(place), limit_of(limit));
+    if (!log) return answer(fail(std::move(log.error())), error);
+    watch->last = std::move(*log);
+    return static_cast<int64_t>(watch->last.hits.size());
+  });
+}
+
+uint64_t tt_watch_count(const tt_watch* watch) { return watch->last.count; }
+int tt_watch_hit(const tt_watch* watch, size_t index, tt_hit* hit) {
+  return fill_in(watch->last.hits, index, hit);
+}
+
+int tt_watch_waits(const tt_watch* watch, int place) {
+  if (place < 0 || static_cast<std::size_t>(place) >= watch->markers.size()) return -1;
+  return watch->markers.waits(static_cast<std::size_t>(place)) ? 1 : 0;
+}
+
+int tt_watch_give_way(tt_watch* watch) {
+  return guarded(nullptr, 0, [&] { return watch->markers.give_way() ? 1 : 0; });
+}
+
+void tt_watch_retry(tt_watch* watch) {
+  guarded(nullptr, 0, [&] { return watch->markers.retry(), 0; });
+}
+
+tt_error* tt_watch_remark(tt_watch* watch) {
+  return guarded<tt_error*>(nullptr, nullptr, [&] {
+    for (Error& remark : watch->markers.take_remarks()) watch->remarks.push_back(std::move(remark));
+    return next_of(watch->remarks);
+  });
+}
+
+tt_alarm* tt_alarm_new(int32_t tid, const tt_place* place, tt_error** error) {
+  return guarded<tt_alarm*>(error, nullptr, [&]() -> tt_alarm* {
+    auto spec = spec_of(*place);
+    auto opened = spec ? perf::Alarm::open(perf::real_kernel(), tid, *spec)
+                       : Result<perf::Alarm>(fail(std::move(spec.error())));
+    if (opened) return new tt_alarm{std::move(*opened)};
+    store(error, std::move(opened.error()));
+    return nullptr;
+  });
+}
+
+void tt_alarm_free(tt_alarm* alarm) { delete alarm; }
+
+int64_t tt_alarm_wait(tt_alarm* alarm, int timeout_ms, tt_error** error) {
+  return guarded<int64_t>(error, -1, [&]() -> int64_t {
+    auto hits = alarm->alarm.wait(timeout_ms);
+    if (!hits) return answer(fail(std::move(hits.error())), error);
+    alarm->last = std::move(*hits);
+    return static_cast<int64_t>(alarm->last.size());
+  });
+}
+
+int tt_alarm_hit(const tt_alarm* alarm, size_t index, tt_hit* hit) {
+  return fill_in(alarm->last, index, hit);
+}
+int tt_alarm_fd(const tt_alarm* alarm) { return alarm->alarm.fd(); }
 
 void tt_snapshot_free(tt_snapshot* snapshot) { delete snapshot; }
 

@@ -2,12 +2,9 @@
 
 #include <cpuid.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +14,8 @@
 #include <regex>
 
 #include "decoder/base/file.h"
+#include "plugin/engines/perf/event.h"
+#include "plugin/engines/perf/perf_engine.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/provider/child_process.h"
@@ -25,60 +24,30 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kTrialAux_bytes = 64u << 10;
 constexpr std::uint64_t kTrialRing_records = 1024;
 
-perf_event_attr event_of(std::uint32_t type, std::uint64_t config) {
-  perf_event_attr attr{};
-  attr.size = sizeof attr;
-  attr.type = type;
-  attr.config = config;
+PerfTrial trial_of(Result<void> tried) {
+  if (tried) return {};
+  return {std::move(tried.error())};
+}
+
+// An event of this thread that any machine has.
+Result<void> try_software() {
+  perf_event_attr attr = perf::plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
   attr.disabled = 1;
-  attr.exclude_kernel = 1;
-  attr.exclude_hv = 1;
-  return attr;
+  auto event = perf::Event::open(perf::real_kernel(), perf::Purpose::kSideband, attr, {0, -1});
+  if (!event) return fail(std::move(event.error()));
+  return {};
 }
 
-// An event of this thread.
-UniqueFd open_event(perf_event_attr attr, Trial& trial) {
-  long fd = ::syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-  trial.error_number = fd < 0 ? errno : 0;
-  return UniqueFd(static_cast<int>(fd));
-}
-
-// Maps a small AUX area, as recording does: the control page, then the buffer read-only.
-Trial map_aux(int fd) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* base = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) return {errno};
-  auto* control = static_cast<perf_event_mmap_page*>(base);
-  control->aux_offset = page;
-  control->aux_size = kTrialAux_bytes;
-  void* aux = ::mmap(nullptr, kTrialAux_bytes, PROT_READ, MAP_SHARED, fd,
-                     static_cast<off_t>(control->aux_offset));
-  Trial trial{aux == MAP_FAILED ? errno : 0};
-  if (aux != MAP_FAILED) ::munmap(aux, kTrialAux_bytes);
-  ::munmap(base, page);
-  return trial;
-}
-
-void try_perf(const Machine& machine, Trials& trials) {
-  open_event(event_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK), trials.perf_software);
-  if (const Pmu* pmu = machine.pmu("intel_pt")) {
-    UniqueFd fd =
-        open_event(event_of(static_cast<std::uint32_t>(pmu->type), 0), trials.pt.emplace());
-    if (fd) trials.pt_map = map_aux(fd.get());
-  }
-  // The kernel turns every single branch with exactly these fields into BTS.
-  perf_event_attr bts = event_of(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-  bts.sample_period = 1;
-  bts.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR;
-  if (machine.cpu.has("bts")) open_event(bts, trials.bts.emplace());
-  perf_event_attr lbr = event_of(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-  lbr.sample_period = 100'000;
-  lbr.sample_type = PERF_SAMPLE_BRANCH_STACK;
-  lbr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
-  if (machine.lbr_depth) open_event(lbr, trials.lbr.emplace());
+void try_perf(Trials& trials) {
+  auto hardware = [](perf::Hardware what) {
+    return trial_of(perf::try_hardware(perf::real_kernel(), what));
+  };
+  trials.perf_software = trial_of(try_software());
+  trials.pt = hardware(perf::Hardware::kPt);
+  trials.bts = hardware(perf::Hardware::kBts);
+  trials.lbr = hardware(perf::Hardware::kLbr);
 }
 
 // Waits for the child's next stop. Nothing but the child's end can come instead.
@@ -193,9 +162,9 @@ std::string version_in(const std::string& text) {
   return std::regex_search(line, match, std::regex(R"(\d+(\.\d+)+)")) ? match.str() : "";
 }
 
-Trials try_machine(const Machine& machine) {
+Trials try_machine() {
   Trials trials;
-  try_perf(machine, trials);
+  try_perf(trials);
   trials.ptrace_step = step_child();
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)

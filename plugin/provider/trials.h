@@ -20,6 +20,12 @@ struct Trial {
   bool ok() const { return error_number == 0; }
 };
 
+// A perf event that was opened and mapped as an engine does it, in the engine's own words.
+struct PerfTrial {
+  std::optional<Error> refusal;
+  bool ok() const { return !refusal; }
+};
+
 struct Tool {
   std::string name;     // "gdb"
   std::string path;     // empty: not found
@@ -27,9 +33,8 @@ struct Tool {
 };
 
 struct Trials {
-  Trial perf_software;  // an event that needs no hardware: whether perf events are allowed at all
-  std::optional<Trial> pt, bts, lbr;      // nothing: no such PMU, so nothing to try
-  std::optional<Trial> pt_map;            // mapping the buffer, once the event is open
+  PerfTrial perf_software;  // an event without hardware: whether perf events are allowed at all
+  PerfTrial pt, bts, lbr;
   Trial ptrace_step;                      // stepping a child of ours once
   std::int64_t memlock_limit_bytes = -1;  // RLIMIT_MEMLOCK; -1: none
 
@@ -39,8 +44,7 @@ struct Trials {
   std::string qemu_records;  // why a program could not be recorded in it; empty: it could
 };
 
-// REQUIRES: the machine was read from this one's own files.
-Trials try_machine(const Machine& machine);
+Trials try_machine();
 
 // What the processor says of the hypervisor under it (CPUID leaf 0x40000000): "KVM", "Xen", ...;
 // empty when it says nothing.

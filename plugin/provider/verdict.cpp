@@ -11,9 +11,6 @@
 namespace tailtrace {
 namespace {
 
-// perf_event_paranoid above this refuses everything to users, in the kernels of distributions.
-constexpr int kUsersMayTrace = 2;
-
 std::string text_of(int error_number) { return std::generic_category().message(error_number); }
 
 Verdict works(std::string engine, std::string summary) {
@@ -29,89 +26,36 @@ std::string container_grant(const Machine& machine, std::string_view capability)
                      machine.container == "podman" ? "podman" : "docker", capability);
 }
 
-bool is_paranoid(const Machine& machine) {
-  return machine.perf_event_paranoid.value_or(-1) > kUsersMayTrace &&
-         !machine.may(Capability::kSysAdmin);
+// What is in the way, in one line; the refusal has the cause and the fix.
+std::string in_the_way(const Error& refusal, std::string missing) {
+  if (refusal.code == ErrorCode::kNoEngine) return missing;
+  if (refusal.code == ErrorCode::kPermission) return "it is not permitted";
+  return "the kernel refuses it";
 }
 
-// Why the kernel answered perf_event_open or its mmap with an error.
-Verdict perf_refused(const std::string& engine, const Machine& machine, int error_number) {
-  const std::string call = fmt::format("perf_event_open says {}", text_of(error_number));
-  const bool rights = error_number == EACCES || error_number == EPERM;
-  if (rights && is_paranoid(machine))
-    return refused(engine, "the kernel does not permit it",
-                   fmt::format("kernel.perf_event_paranoid is {}", *machine.perf_event_paranoid),
-                   fmt::format("sudo sysctl kernel.perf_event_paranoid={}", kUsersMayTrace));
-  if (rights && machine.seccomp != 0 && !machine.container.empty())
-    return refused(engine, "the container does not permit it",
-                   fmt::format("{}, and a seccomp filter of {} is on", call, machine.container),
-                   container_grant(machine, "PERFMON"));
-  if (error_number == EBUSY)
-    return refused(engine, "somebody else is using it", call,
-                   "end the other tracer; the hardware serves one at a time");
-  return refused(engine, "the kernel refuses it", call);
+Verdict judge_perf_engine(std::string name, const PerfTrial& trial, std::string missing,
+                          std::string summary) {
+  if (trial.ok()) return works(std::move(name), std::move(summary));
+  const Error& refusal = *trial.refusal;
+  return refused(std::move(name), in_the_way(refusal, std::move(missing)), refusal.why,
+                 refusal.fix);
 }
 
-std::string missing_hardware(const Machine& machine, std::string_view feature) {
-  if (!machine.hypervisor.empty())
-    return fmt::format("this is a virtual machine ({}) that is not given {}", machine.hypervisor,
-                       feature);
-  if (machine.cpu.vendor != "GenuineIntel")
-    return fmt::format("{} is Intel's, and this processor is {}", feature, machine.cpu.vendor);
-  return fmt::format("this processor ({}) has none", machine.cpu.name);
+Verdict judge_pt(const Trials& trials) {
+  return judge_perf_engine("pt", trials.pt, "no Intel Processor Trace",
+                           "Intel Processor Trace can be opened and mapped");
 }
 
-std::string missing_hardware_fix(const Machine& machine) {
-  return machine.hypervisor.empty() ? "an Intel machine that has it" : "record on the host itself";
-}
-
-Verdict judge_pt(const Machine& machine, const Trials& trials) {
-  const std::string summary = "no Intel Processor Trace";
-  if (machine.pmu("intel_pt") == nullptr && machine.cpu.has("intel_pt"))
-    return refused("pt", summary, "the processor has it, but the kernel registered no intel_pt",
-                   "a kernel with perf events for Intel PT (x86 PMU drivers)");
-  if (machine.pmu("intel_pt") == nullptr)
-    return refused("pt", summary, missing_hardware(machine, "Intel Processor Trace"),
-                   missing_hardware_fix(machine));
-  if (!trials.pt) return refused("pt", summary, "it was not tried");
-  if (!trials.pt->ok()) return perf_refused("pt", machine, trials.pt->error_number);
-  if (trials.pt_map && trials.pt_map->error_number == EPERM)
-    return refused("pt", "its buffer cannot be mapped",
-                   "mmap says Operation not permitted: the limit of locked memory",
-                   "ulimit -l unlimited, or sudo sysctl kernel.perf_event_mlock_kb=8192");
-  if (trials.pt_map && !trials.pt_map->ok())
-    return refused("pt", "its buffer cannot be mapped",
-                   "mmap says " + text_of(trials.pt_map->error_number));
-  return works("pt", "Intel Processor Trace can be opened and mapped");
-}
-
-Verdict judge_bts(const Machine& machine, const Trials& trials) {
-  const std::string summary = "no Intel Branch Trace Store";
-  if (!machine.cpu.has("bts"))
-    return refused("bts", summary, missing_hardware(machine, "Branch Trace Store"),
-                   missing_hardware_fix(machine));
-  if (!trials.bts) return refused("bts", summary, "it was not tried");
-  if (trials.bts->error_number == EOPNOTSUPP || trials.bts->error_number == ENOENT)
-    return refused("bts", summary,
-                   "perf_event_open says " + text_of(trials.bts->error_number) +
-                       ": the kernel has no driver for it here");
-  if (!trials.bts->ok()) return perf_refused("bts", machine, trials.bts->error_number);
-  return works("bts", "Intel Branch Trace Store can be opened");
+Verdict judge_bts(const Trials& trials) {
+  return judge_perf_engine("bts", trials.bts, "no Intel Branch Trace Store",
+                           "Intel Branch Trace Store can be opened and mapped");
 }
 
 Verdict judge_lbr(const Machine& machine, const Trials& trials) {
-  if (!machine.lbr_depth)
-    return refused(
-        "lbr", "no branch stack",
-        machine.hypervisor.empty()
-            ? "the kernel shows no PMU with a branch stack"
-            : fmt::format("this is a virtual machine ({}), and the kernel shows no PMU "
-                          "with a branch stack",
-                          machine.hypervisor),
-        machine.hypervisor.empty() ? "record with another engine" : "record on the host itself");
-  if (!trials.lbr) return refused("lbr", "no branch stack", "it was not tried");
-  if (!trials.lbr->ok()) return perf_refused("lbr", machine, trials.lbr->error_number);
-  return works("lbr", fmt::format("samples carry the last {} branches", *machine.lbr_depth));
+  return judge_perf_engine(
+      "lbr", trials.lbr, "no branch stack",
+      machine.lbr_depth ? fmt::format("samples carry the last {} branches", *machine.lbr_depth)
+                        : std::string("samples carry the last branches"));
 }
 
 Verdict judge_qemu(const Trials& trials) {
@@ -180,17 +124,16 @@ Verdict judge_lldb(const Trials& trials) {
 Verdict judge_perf(const Machine& machine, const Trials& trials) {
   if (!machine.perf_event_paranoid)
     return refused("perf events", "this kernel has none", "there is no kernel.perf_event_paranoid");
-  if (!trials.perf_software.ok())
-    return perf_refused("perf events", machine, trials.perf_software.error_number);
-  return works("perf events", fmt::format("allowed (kernel.perf_event_paranoid is {})",
-                                          *machine.perf_event_paranoid));
+  return judge_perf_engine(
+      "perf events", trials.perf_software, "this kernel has none",
+      fmt::format("allowed (kernel.perf_event_paranoid is {})", *machine.perf_event_paranoid));
 }
 
 }  // namespace
 
 std::vector<Verdict> judge(const Machine& machine, const Trials& trials) {
-  return {judge_pt(machine, trials), judge_bts(machine, trials), judge_lbr(machine, trials),
-          judge_qemu(trials), judge_step(machine, trials)};
+  return {judge_pt(trials), judge_bts(trials), judge_lbr(machine, trials), judge_qemu(trials),
+          judge_step(machine, trials)};
 }
 
 const Verdict* auto_choice(const std::vector<Verdict>& verdicts) {

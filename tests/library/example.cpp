@@ -7,7 +7,7 @@
 int main(int argc, char** argv) {
   using namespace tailtrace_api;
   try {
-    Provider provider(Provider::Options{"auto", 1 << 20, 0});
+    Provider provider(Provider::Options{.buffer_bytes = 1 << 20});
     int pid = argc > 1 ? std::atoi(argv[1]) : 0x7ffffff0;
     provider.start_process(pid);
     for (const std::string& remark : provider.remarks()) std::printf("note: %s\n", remark.c_str());

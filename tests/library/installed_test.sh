@@ -22,6 +22,8 @@ export LD_LIBRARY_PATH=$(dirname "$library")
 cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/example_c" "$source/example.c" $flags
 # shellcheck disable=SC2086
 cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/recordings" "$source/recordings.c" $flags
+# shellcheck disable=SC2086
+cc -std=gnu11 -Wall -Wextra -Werror -o "$folder/hits" "$source/hits.c" $flags
 cmake -S "$source" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/usr" > "$folder/log"
 cmake --build "$folder/build" > "$folder/log" || { cat "$folder/log"; exit 1; }
 
@@ -40,6 +42,16 @@ case $status in
   3 | 4) grep -q 'why:  .' "$folder/err" ;;
   *) echo "recordings: status $status"; cat "$folder/err"; exit 1 ;;
 esac
+# Debug registers are there on every machine; others may hold them, or not let us have them.
+for hits in "$folder/hits" "$folder/build/hits_cpp"; do
+  status=0
+  "$hits" > "$folder/out" 2> "$folder/err" || status=$?
+  case $status in
+    0) grep -q 'writes' "$folder/out" ;;
+    3 | 4 | 7) grep -q 'why:  .' "$folder/err" ;;
+    *) echo "$hits: status $status"; cat "$folder/out" "$folder/err"; exit 1 ;;
+  esac
+done
 status=0
 "$folder/build/example_cpp" > "$folder/out" 2> "$folder/err" || status=$?
 [ $status = 8 ] && grep -q 'there is no such process' "$folder/err" ||

@@ -8,6 +8,7 @@
 
 #include "decoder/history/markers.h"
 #include "plugin/engines/perf/kernel_code.h"
+#include "plugin/engines/perf/known_trouble.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -74,6 +75,18 @@ Recorders open_recorder(Kernel& kernel, Hardware hardware, const PerfConfig& con
       break;
   }
   return record_lbr(kernel, config, thread);
+}
+
+Purpose purpose_of(Hardware hardware) {
+  switch (hardware) {
+    case Hardware::kPt:
+      return Purpose::kPt;
+    case Hardware::kBts:
+      return Purpose::kBtsSamples;
+    case Hardware::kLbr:
+      break;
+  }
+  return Purpose::kLbr;
 }
 
 void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
@@ -147,6 +160,9 @@ Result<void> PerfEngine::start(ThreadId thread) {
   }
   for (Error& remark : markers->take_remarks()) remarks_.push_back(std::move(remark));
   if (markers->size() != 0) markers_.emplace(thread, std::move(*markers));
+  if (recorders_.empty())
+    for (Error& known : known_trouble_with(purpose_of(hardware_), read_machine(kernel_.root())))
+      remarks_.push_back(std::move(known));
   ++process.threads;
   recorders_.emplace(thread, std::move(*recorder));
   watch_code(thread);

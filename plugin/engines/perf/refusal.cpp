@@ -75,21 +75,55 @@ struct Reason {
   std::string now = std::string(kElsewhere);
 };
 
-std::string missing_pmu(const Machine& machine) {
-  if (!machine.hypervisor.empty())
-    return fmt::format("this is a virtual machine ({}) that is not given the processor's counters",
-                       machine.hypervisor);
-  return fmt::format("the kernel has no driver for it on this processor ({})", machine.cpu.name);
+bool is_intels(Purpose purpose) {
+  return purpose == Purpose::kPt || purpose == Purpose::kBtsArea || purpose == Purpose::kBtsSamples;
 }
 
-bool is_behind_seccomp(const Machine& machine) {
-  return machine.seccomp == 2 && !machine.may(Capability::kPerfmon) &&
-         !machine.may(Capability::kSysAdmin);
+// The processor's word for what it can, as /proc/cpuinfo has it; empty: there is none.
+std::string cpu_flag(Purpose purpose) {
+  if (purpose == Purpose::kPt) return "intel_pt";
+  return is_intels(purpose) ? "bts" : "";
 }
+
+// Nobody here can do it: the processor, the hypervisor, or the kernel.
+Reason missing_hardware(Purpose purpose, const Machine& machine) {
+  const std::string_view name =
+      purpose_name(purpose == Purpose::kBtsSamples ? Purpose::kBtsArea : purpose);
+  auto reason = [](std::string why, std::string fix) {
+    return Reason{ErrorCode::kNoEngine, std::move(why), std::move(fix)};
+  };
+  const std::string flag = cpu_flag(purpose);
+  const bool has_it = !flag.empty() && machine.cpu.has(flag);
+  if (purpose == Purpose::kBtsArea && has_it && machine.isolates_page_tables) {
+    Reason isolated = reason(
+        "the kernel isolates its page tables from user code (Meltdown), and "
+        "has no intel_bts then",
+        "");
+    isolated.now = "branch samples record the same for users";
+    return isolated;
+  }
+  if (!machine.hypervisor.empty())
+    return reason(fmt::format("this is a virtual machine ({}) that is not given {}",
+                              machine.hypervisor, name),
+                  "record on the host itself");
+  if (has_it)
+    return reason(fmt::format("the processor has {}, but Linux {} registered nothing for it", name,
+                              machine.kernel),
+                  "a kernel with the x86 PMU drivers of perf events");
+  if (is_intels(purpose) && machine.cpu.vendor != "GenuineIntel")
+    return reason(fmt::format("{} is Intel's, and this processor is {}", name, machine.cpu.vendor),
+                  "an Intel machine that has it");
+  return reason(
+      fmt::format("this processor ({}) has no {} that the kernel knows", machine.cpu.name, name),
+      "a machine that has it");
+}
+
+bool is_behind_seccomp(const Machine& machine) { return machine.seccomp == 2; }
 
 Reason no_rights(const Refusal& refusal, const Machine& machine) {
   int paranoid = machine.perf_event_paranoid.value_or(-1);
   bool all_powerful = machine.may(Capability::kSysAdmin);
+  // What perf_event_paranoid forbids is EACCES.
   if (refusal.error_number == EPERM && is_behind_seccomp(machine))
     return {ErrorCode::kPermission,
             machine.container.empty()
@@ -174,17 +208,12 @@ Reason no_slot(const Refusal& refusal, const std::string& root) {
           "software breakpoints"};
 }
 
+// The kernel has a PMU that cannot do this; else nothing has.
 Reason not_supported(const Refusal& refusal, const Machine& machine) {
-  std::string why;
-  if (refusal.purpose == Purpose::kBtsSamples)
-    why = machine.cpu.vendor == "GenuineIntel"
-              ? "this processor or kernel has no BTS"
-              : "BTS is Intel's, and this processor is " + machine.cpu.vendor;
-  else if (refusal.purpose == Purpose::kLbr)
-    why = "this processor or virtual machine records no branch stack with counters";
-  else
-    why = "this PMU cannot do what was asked";
-  return {ErrorCode::kNoEngine, why, "a machine that has it"};
+  const bool is_branches =
+      refusal.purpose == Purpose::kBtsSamples || refusal.purpose == Purpose::kLbr;
+  if (is_branches) return missing_hardware(refusal.purpose, machine);
+  return {ErrorCode::kNoEngine, "this PMU cannot do what was asked", "a machine that has it"};
 }
 
 Reason invalid(Kernel& kernel, const Refusal& refusal, const Machine& machine) {
@@ -219,8 +248,7 @@ Reason reason_of(Kernel& kernel, const Refusal& refusal, const Machine& machine)
   switch (refusal.error_number) {
     case ENOENT:
     case ENODEV:
-      return {ErrorCode::kNoEngine, missing_pmu(machine),
-              machine.hypervisor.empty() ? "a processor that has it" : "record on the host itself"};
+      return missing_hardware(refusal.purpose, machine);
     case EPERM:
       if (refusal.step == Step::kMapAux || refusal.step == Step::kMapRing)
         return locked_memory(refusal, machine, kernel.root());

@@ -1,5 +1,6 @@
 // Why the kernel refused a perf event, found out by looking, with the fix and what works instead.
-// One place for all of them, so that every engine says the same.
+// One place for all of them, so that every engine and `tailtrace doctor` say the same; what goes
+// wrong without a refusal is in known_trouble.h.
 //
 // Threading: values; looking reads /proc and /sys.
 #pragma once

@@ -1,5 +1,6 @@
 // libtailtrace in C: record the branches of threads with the processor's own tracing, and ask a
-// stopped thread what it did last. The C++ interface in tailtrace.hpp is made of this one.
+// stopped thread what it did last; and log, without a stop and on any machine, who comes to a place
+// or touches a variable. The C++ interface in tailtrace.hpp is made of this one.
 //
 // Functions that can fail return null, or a negative number, and store an error; pass null for
 // `error` to do without. What a function returns for the caller to keep has a function of its own
@@ -29,6 +30,8 @@ typedef struct tt_provider tt_provider;
 typedef struct tt_snapshot tt_snapshot;
 typedef struct tt_process tt_process;
 typedef struct tt_lossless tt_lossless;
+typedef struct tt_watch tt_watch;
+typedef struct tt_alarm tt_alarm;
 
 // "0.1.0".
 TT_API const char* tt_version(void);
@@ -43,11 +46,54 @@ TT_API const char* tt_error_fix(const tt_error* error);
 TT_API const char* tt_error_now(const tt_error* error);
 TT_API void tt_error_free(tt_error* error);
 
+// A place that a debug register of the processor watches. Each takes one of a thread's four, which
+// debuggers' hardware breakpoints and watchpoints take as well; with none free the error names who
+// has them.
+enum {
+  TT_EXECUTE = 0,  // the thread comes to the instruction
+  TT_WRITE = 1,    // it writes there
+  TT_ACCESS = 2    // it reads or writes there
+};
+enum {
+  TT_LOG = 0,  // the hit is logged, and the thread runs on
+  TT_STOP = 1  // and it gets a SIGTRAP (si_code TRAP_PERF) at the instruction, which its tracer
+               // sees and leaves out; Linux 5.13 and later, until the program executes another one
+};
+typedef struct tt_place {
+  size_t size_bytes;  // sizeof(tt_place)
+  uint64_t address;
+  int on;              // TT_EXECUTE, TT_WRITE, TT_ACCESS
+  int action;          // TT_LOG, TT_STOP
+  uint32_t width;      // of data: 1, 2, 4 or 8 bytes at a multiple of that
+  int flexible;        // 1: it gives its register to a place that is not, and gets one again
+  uint64_t registers;  // to be logged with the hit: a bit for each, as <asm/perf_regs.h> counts
+  const char* name;    // what messages call it; null: "a marker"
+} tt_place;
+
+// A hit. For data the address is that of the instruction behind the access, as the processor has
+// it.
+typedef struct tt_hit {
+  size_t size_bytes;  // sizeof(tt_hit), set by the caller
+  uint64_t number;    // of all hits of the place, from 0; a hole is hits that were not logged
+  uint64_t address;   // of the instruction
+  uint64_t time_ns;   // of perf's clock
+  const uint64_t* registers;  // in the order of their bits; they live as long as the hit's list
+  size_t register_count;
+} tt_hit;
+
 typedef struct tt_options {
   size_t size_bytes;      // sizeof(tt_options)
   const char* hardware;   // "pt", "bts", "lbr"; null or "auto": the first that works
   uint64_t buffer_bytes;  // of trace for each thread, a power of two; 0: a good size
   uint64_t records;       // kept of each thread; 0: 65536
+  // Places whose hits become records of kind marker in a provider's snapshots; `extra` of the
+  // record is the index here. They are read when a thread is started.
+  const tt_place* places;
+  size_t place_count;
+  // With Intel PT, the trace goes on when the thread comes to the first and pauses at the second:
+  // no stop, a debug register each; 0: neither. Linux 6.13 and later.
+  uint64_t resume_at;
+  uint64_t pause_at;
 } tt_options;
 
 // `options` may be null.
@@ -101,6 +147,42 @@ TT_API tt_error* tt_lossless_trouble(const tt_lossless* lossless);
 // As tt_snapshot_thread, of all that was recorded.
 TT_API tt_snapshot* tt_lossless_snapshot(tt_lossless* lossless, uint64_t pc, uint64_t limit,
                                          tt_error** error);
+
+// The hits of places in one thread, by its number (0: the calling one), logged while it runs, each
+// place into a log of its own of `log_bytes` (a power of two from 4096; 0: 65536) that keeps the
+// newest; one takes 56 bytes and eight for each register.
+TT_API tt_watch* tt_watch_new(int32_t tid, uint64_t log_bytes, tt_error** error);
+TT_API void tt_watch_free(tt_watch* watch);
+// From now on. Returns the place's number, from 0, or -1 with an error: with no register free, who
+// has them.
+TT_API int tt_watch_add(tt_watch* watch, const tt_place* place, tt_error** error);
+// The newest hits of a place, oldest first, at most `limit` (0: all that are kept): returns how
+// many; tt_watch_hit has them until the next call. -1 with an error.
+TT_API int64_t tt_watch_read(tt_watch* watch, int place, uint64_t limit, tt_error** error);
+// Of the place that was read last: how many hits there were in all, exact.
+TT_API uint64_t tt_watch_count(const tt_watch* watch);
+// Of what was read last, by index; 0, or -1 when there is none.
+TT_API int tt_watch_hit(const tt_watch* watch, size_t index, tt_hit* hit);
+// Whether a flexible place has no register now: 1 or 0; -1: there is no such place.
+TT_API int tt_watch_waits(const tt_watch* watch, int place);
+// Frees a register for somebody else, as for a debugger that wants one: the newest flexible place
+// waits from here on. 0 when there is none. What it logged is kept.
+TT_API int tt_watch_give_way(tt_watch* watch);
+// Gives registers to places that wait, as far as there are any.
+TT_API void tt_watch_retry(tt_watch* watch);
+// As tt_next_remark: places that gave way.
+TT_API tt_error* tt_watch_remark(tt_watch* watch);
+
+// A trigger: somebody waits for the hits of a place, as to stop the thread and take a snapshot.
+TT_API tt_alarm* tt_alarm_new(int32_t tid, const tt_place* place, tt_error** error);
+TT_API void tt_alarm_free(tt_alarm* alarm);
+// How many hits there were since the last call, after the first of them or the time (-1: however
+// long it takes); 0 also when the thread ended. -1 with an error.
+TT_API int64_t tt_alarm_wait(tt_alarm* alarm, int timeout_ms, tt_error** error);
+// Of the last call, by index; 0, or -1 when there is none.
+TT_API int tt_alarm_hit(const tt_alarm* alarm, size_t index, tt_hit* hit);
+// Becomes readable with a hit: for poll().
+TT_API int tt_alarm_fd(const tt_alarm* alarm);
 
 // A transfer of control: 32 bytes, little-endian; RECORD.md has the kinds and flags.
 typedef struct tt_record {

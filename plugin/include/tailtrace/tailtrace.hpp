@@ -93,12 +93,136 @@ class Snapshot {
   std::unique_ptr<tt_snapshot, Free> snapshot_;
 };
 
+// A place that a debug register watches: see tt_place.
+struct Place {
+  std::uint64_t address = 0;
+  int on = TT_EXECUTE;
+  std::uint32_t width = 8;  // of data, in bytes
+  int action = TT_LOG;
+  bool flexible = false;
+  std::uint64_t registers = 0;
+  std::string name = "a marker";
+
+  // It refers to this place's name.
+  tt_place raw() const {
+    return {sizeof(tt_place), address,   on,          action, width,
+            flexible ? 1 : 0, registers, name.c_str()};
+  }
+};
+
 struct Options {
   std::string hardware = "auto";
   std::uint64_t buffer_bytes = 0;
   std::uint64_t records = 0;
+  std::vector<Place> places;    // whose hits are put into histories
+  std::uint64_t resume_at = 0;  // the trace goes on there
+  std::uint64_t pause_at = 0;   // and pauses there
 
-  tt_options raw() const { return {sizeof(tt_options), hardware.c_str(), buffer_bytes, records}; }
+  // Calls back with what the C interface takes, which lives meanwhile.
+  template <class Use>
+  auto with_raw(Use use) const {
+    std::vector<tt_place> raw_places;
+    for (const Place& place : places) raw_places.push_back(place.raw());
+    const tt_options raw{sizeof(tt_options), hardware.c_str(),  buffer_bytes, records,
+                         raw_places.data(),  raw_places.size(), resume_at,    pause_at};
+    return use(&raw);
+  }
+};
+
+// A hit of a place: see tt_hit.
+struct Hit {
+  std::uint64_t number;
+  std::uint64_t address;
+  std::uint64_t time_ns;
+  std::vector<std::uint64_t> registers;
+
+  template <class Get>
+  static std::vector<Hit> list(std::int64_t count, Get get) {
+    std::vector<Hit> hits;
+    for (std::int64_t i = 0; i < count; ++i) {
+      tt_hit hit{};
+      hit.size_bytes = sizeof hit;
+      if (get(static_cast<std::size_t>(i), &hit) != 0) break;
+      hits.push_back({hit.number,
+                      hit.address,
+                      hit.time_ns,
+                      {hit.registers, hit.registers + hit.register_count}});
+    }
+    return hits;
+  }
+};
+
+// Logs hits of places in a thread while it runs: see tt_watch_new.
+class Watch {
+ public:
+  explicit Watch(std::int32_t tid, std::uint64_t log_bytes = 0) {
+    tt_error* error = nullptr;
+    watch_.reset(tt_watch_new(tid, log_bytes, &error));
+    if (!watch_) throw Failure(error);
+  }
+
+  // The place's number.
+  int add(const Place& place) {
+    const tt_place raw = place.raw();
+    tt_error* error = nullptr;
+    const int number = tt_watch_add(watch_.get(), &raw, &error);
+    if (number < 0) throw Failure(error);
+    return number;
+  }
+  // The newest hits of a place, oldest first.
+  std::vector<Hit> hits(int place, std::uint64_t limit = 0) {
+    const std::int64_t count = read(place, limit);
+    return Hit::list(count, [&](std::size_t index, tt_hit* hit) {
+      return tt_watch_hit(watch_.get(), index, hit);
+    });
+  }
+  // How many there were in all.
+  std::uint64_t count(int place) {
+    read(place, 1);
+    return tt_watch_count(watch_.get());
+  }
+  bool waits(int place) const { return tt_watch_waits(watch_.get(), place) == 1; }
+  bool give_way() { return tt_watch_give_way(watch_.get()) != 0; }
+  void retry() { tt_watch_retry(watch_.get()); }
+
+ private:
+  struct Free {
+    void operator()(tt_watch* watch) const { tt_watch_free(watch); }
+  };
+  std::int64_t read(int place, std::uint64_t limit) {
+    tt_error* error = nullptr;
+    const std::int64_t count = tt_watch_read(watch_.get(), place, limit, &error);
+    if (count < 0) throw Failure(error);
+    return count;
+  }
+  std::unique_ptr<tt_watch, Free> watch_;
+};
+
+// Waits for hits of a place: see tt_alarm_new.
+class Alarm {
+ public:
+  Alarm(std::int32_t tid, const Place& place) {
+    const tt_place raw = place.raw();
+    tt_error* error = nullptr;
+    alarm_.reset(tt_alarm_new(tid, &raw, &error));
+    if (!alarm_) throw Failure(error);
+  }
+
+  std::vector<Hit> wait(int timeout_ms = -1) {
+    tt_error* error = nullptr;
+    const std::int64_t count = tt_alarm_wait(alarm_.get(), timeout_ms, &error);
+    if (count < 0) throw Failure(error);
+    return Hit::list(count, [&](std::size_t index, tt_hit* hit) {
+      return tt_alarm_hit(alarm_.get(), index, hit);
+    });
+  }
+  int fd() const { return tt_alarm_fd(alarm_.get()); }
+
+ private:
+  struct Free {
+    void operator()(tt_alarm* alarm) const { tt_alarm_free(alarm); }
+  };
+  std::unique_ptr<tt_alarm, Free> alarm_;
 };
 
 class Provider {
@@ -107,9 +231,9 @@ class Provider {
 
   Provider() : Provider(Options()) {}
   explicit Provider(const Options& options) {
-    tt_options raw = options.raw();
     tt_error* error = nullptr;
-    provider_.reset(tt_provider_new(&raw, &error));
+    provider_.reset(
+        options.with_raw([&](const tt_options* raw) { return tt_provider_new(raw, &error); }));
     if (!provider_) throw Failure(error);
   }
 
@@ -159,9 +283,10 @@ class Provider {
 class Process {
  public:
   explicit Process(std::int32_t pid, bool children = false, const Options& options = {}) {
-    tt_options raw = options.raw();
     tt_error* error = nullptr;
-    process_.reset(tt_process_record(&raw, pid, children ? 1 : 0, &error));
+    process_.reset(options.with_raw([&](const tt_options* raw) {
+      return tt_process_record(raw, pid, children ? 1 : 0, &error);
+    }));
     if (!process_) throw Failure(error);
   }
 
@@ -187,9 +312,10 @@ class Lossless {
  public:
   Lossless(std::int32_t pid, std::int32_t tid, const std::string& path,
            const Options& options = {}) {
-    tt_options raw = options.raw();
     tt_error* error = nullptr;
-    lossless_.reset(tt_lossless_start(&raw, pid, tid, path.c_str(), &error));
+    lossless_.reset(options.with_raw([&](const tt_options* raw) {
+      return tt_lossless_start(raw, pid, tid, path.c_str(), &error);
+    }));
     if (!lossless_) throw Failure(error);
   }
 

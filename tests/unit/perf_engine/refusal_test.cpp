@@ -45,7 +45,7 @@ TEST(Refusal, NamesAMissingPmuInAVirtualMachine) {
   FakeKernel kernel;
   Error bare = refused_with(kernel, ENOENT, Purpose::kBtsSamples);
   EXPECT_EQ(bare.code, ErrorCode::kNoEngine);
-  EXPECT_THAT(bare.why, HasSubstr("no driver for it on this processor (a fake)"));
+  EXPECT_THAT(bare.why, HasSubstr("this processor (a fake) has no Intel BTS"));
   kernel.put_file("/sys/hypervisor/type", "KVM\n");
   EXPECT_THAT(refused_with(kernel, ENOENT).why, HasSubstr("virtual machine (KVM)"));
 }
