@@ -23,7 +23,6 @@ Command doctor_command() {
         auto output = add_output_options(app);
         return [output](const Invocation& invocation) -> Result<int> {
           Machine machine = read_machine("");
-          if (std::string name = hypervisor_signature(); !name.empty()) machine.hypervisor = name;
           Trials trials = try_machine();
           Diagnosis diagnosis = diagnose(std::move(machine), std::move(trials));
           if (output->json != JsonForm::kNone)

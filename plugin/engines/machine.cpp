@@ -1,7 +1,10 @@
 #include "plugin/engines/machine.h"
 
+#include <cpuid.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 
@@ -100,6 +103,26 @@ std::optional<int> read_lbr_depth(const std::string& root) {
   return std::nullopt;
 }
 
+// What the processor says of the hypervisor under it (CPUID leaf 0x40000000): "KVM", "Xen", ...;
+// empty when it says nothing.
+std::string hypervisor_signature() {
+  // Signatures as the vendors' interface documents give them.
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"KVMKVMKVM", "KVM"},     {"Microsoft Hv", "Hyper-V"}, {"VMwareVMware", "VMware"},
+      {"XenVMMXenVMM", "Xen"},  {"TCGTCGTCGTCG", "QEMU"},    {"VBoxVBoxVBox", "VirtualBox"},
+      {"bhyve bhyve ", "bhyve"}};
+  unsigned eax = 0, text[3] = {};
+  __cpuid(1, eax, text[0], text[1], text[2]);
+  constexpr unsigned kHypervisorPresent = 1u << 31;  // leaf 1, ECX
+  if ((text[1] & kHypervisorPresent) == 0) return {};
+  __cpuid(0x40000000, eax, text[0], text[1], text[2]);
+  char signature[sizeof text + 1] = {};
+  std::memcpy(signature, text, sizeof text);
+  for (auto [written, name] : kNames)
+    if (written == signature) return std::string(name);
+  return {};
+}
+
 std::string read_hypervisor(const std::string& root, const Processor& cpu) {
   if (std::string type = read_text(root + "/sys/hypervisor/type"); !type.empty()) return type;
   if (!cpu.has("hypervisor")) return {};
@@ -158,6 +181,8 @@ Machine read_machine(const std::string& root) {
       read_text(root + "/sys/devices/system/cpu/vulnerabilities/meltdown").find("PTI") !=
       std::string::npos;
   machine.hypervisor = read_hypervisor(root, machine.cpu);
+  if (std::string name = root.empty() ? hypervisor_signature() : ""; !name.empty())
+    machine.hypervisor = name;
   machine.container = read_container(root);
   read_own_rights(root, machine);
   return machine;

@@ -1,6 +1,5 @@
 #include "plugin/provider/trials.h"
 
-#include <cpuid.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -10,7 +9,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <regex>
 
 #include "decoder/base/file.h"
@@ -135,24 +133,6 @@ void try_tools(Trials& trials) {
 }
 
 }  // namespace
-
-std::string hypervisor_signature() {
-  // Signatures as the vendors' interface documents give them.
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"KVMKVMKVM", "KVM"},     {"Microsoft Hv", "Hyper-V"}, {"VMwareVMware", "VMware"},
-      {"XenVMMXenVMM", "Xen"},  {"TCGTCGTCGTCG", "QEMU"},    {"VBoxVBoxVBox", "VirtualBox"},
-      {"bhyve bhyve ", "bhyve"}};
-  unsigned eax = 0, text[3] = {};
-  __cpuid(1, eax, text[0], text[1], text[2]);
-  constexpr unsigned kHypervisorPresent = 1u << 31;  // leaf 1, ECX
-  if ((text[1] & kHypervisorPresent) == 0) return {};
-  __cpuid(0x40000000, eax, text[0], text[1], text[2]);
-  char signature[sizeof text + 1] = {};
-  std::memcpy(signature, text, sizeof text);
-  for (auto [written, name] : kNames)
-    if (written == signature) return std::string(name);
-  return {};
-}
 
 std::string version_in(const std::string& text) {
   // The last on the first line; what distributors add stands in brackets before or behind it.

@@ -46,10 +46,6 @@ struct Trials {
 
 Trials try_machine();
 
-// What the processor says of the hypervisor under it (CPUID leaf 0x40000000): "KVM", "Xen", ...;
-// empty when it says nothing.
-std::string hypervisor_signature();
-
 // The first number with a point in what a tool says of its version: "GNU gdb (Debian 13.1-3) 13.1"
 // is 13.1, "qemu-x86_64 version 7.2.22 (Debian ...)" is 7.2.22.
 std::string version_in(const std::string& text);

@@ -36,7 +36,7 @@ static int give_up(tt_error* error) {
 
 static int by_cpu(pid_t child) {
   tt_error* error = 0;
-  tt_options options = {sizeof options, "pt", 1 << 20, 0};
+  tt_options options = {.size_bytes = sizeof options, .hardware = "pt", .buffer_bytes = 1 << 20};
   tt_process* process = tt_process_record(&options, child, 0, &error);
   if (!process) return give_up(error);
   let_work(child);
@@ -54,7 +54,7 @@ static int by_cpu(pid_t child) {
 
 static int without_loss(pid_t child, const char* path) {
   tt_error* error = 0;
-  tt_options options = {sizeof options, "pt", 1 << 20, 0};
+  tt_options options = {.size_bytes = sizeof options, .hardware = "pt", .buffer_bytes = 1 << 20};
   tt_lossless* lossless = tt_lossless_start(&options, child, child, path, &error);
   if (!lossless) return give_up(error);
   let_work(child);
