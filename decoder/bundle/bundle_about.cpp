@@ -10,6 +10,7 @@
 #include "decoder/base/own_file.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
+#include "decoder/symbols/elf_file.h"
 
 namespace tailtrace {
 namespace {
@@ -109,22 +110,53 @@ BundleThreadState read_thread_state(const Json& thread) {
   return state;
 }
 
+void compare_build_ids(BundleAbout& about) {
+  for (BundleModule& module : about.modules) {
+    if (module.build_id.empty() || !module.copy.empty() || !module.path.starts_with('/')) continue;
+    Result<ElfFile> file = ElfFile::open(module.path);
+    if (!file) continue;
+    std::string here = file->build_id();
+    if (here.empty()) here = "none";
+    if (here != module.build_id) module.other_build_id = std::move(here);
+  }
+}
+
+std::vector<Error> other_modules(const BundleAbout& about) {
+  constexpr std::size_t kMaxNamed = 5;
+  std::vector<std::string> named;
+  std::size_t others = 0;
+  for (const BundleModule& module : about.modules) {
+    if (module.other_build_id.empty()) continue;
+    if (others++ < kMaxNamed)
+      named.push_back(fmt::format("{} has the build id {} here, and had {}", module.path,
+                                  module.other_build_id, module.build_id));
+  }
+  if (others == 0) return {};
+  std::string why = fmt::format("{}", fmt::join(named, "; "));
+  if (others > kMaxNamed) why += fmt::format("; and {} more", others - kMaxNamed);
+  return {
+      {ErrorCode::kBadInput,
+       fmt::format("cannot name the functions of {} file(s): not those that were executed", others),
+       why, "put the files that were executed there, or record with --modules=copy",
+       "instructions and gaps are right: their code is in the bundle"}};
+}
+
 std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
                            const std::string& folder) {
-  std::unordered_map<std::string_view, const std::string*> copies;
-  for (const BundleModule& module : modules)
-    if (!module.copy.empty()) copies.emplace(module.path, &module.copy);
-  if (copies.empty()) return maps;
+  std::unordered_map<std::string_view, std::string> moves;
+  for (const BundleModule& module : modules) {
+    if (!module.copy.empty()) moves.emplace(module.path, folder + "/" + module.copy);
+    if (!module.other_build_id.empty()) moves.emplace(module.path, "another build: " + module.path);
+  }
+  if (moves.empty()) return maps;
   std::string moved;
   for (std::string_view rest = maps; !rest.empty();) {
     std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     const std::size_t path = line.find('/');
-    auto copy = path == line.npos ? copies.end() : copies.find(line.substr(path));
-    if (copy == copies.end())
-      moved.append(line);
-    else
-      moved.append(line.substr(0, path)).append(folder).append("/").append(*copy->second);
+    auto move = path == line.npos ? moves.end() : moves.find(line.substr(path));
+    moved.append(move == moves.end() ? line : line.substr(0, path));
+    if (move != moves.end()) moved.append(move->second);
     moved.push_back('\n');
   }
   return moved;

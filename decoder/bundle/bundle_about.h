@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "decoder/base/result.h"
 #include "decoder/base/types.h"
 
 namespace tailtrace {
@@ -27,6 +28,8 @@ struct BundleModule {
   std::string path;      // on the machine that recorded
   std::string build_id;  // hexadecimal; empty: it has none
   std::string copy;      // of it in the bundle's folder, "modules/1/libc.so.6"; empty: none
+  // Not written: the build id of the file that is at `path` here, where that is another one.
+  std::string other_build_id = {};
 
   friend bool operator==(const BundleModule&, const BundleModule&) = default;
 };
@@ -51,7 +54,15 @@ struct BundleAbout {
   friend bool operator==(const BundleAbout&, const BundleAbout&) = default;
 };
 
-// The text of /proc/PID/maps with the paths of the copies in the bundle at `folder`.
+// Looks whether files that have no copy in the bundle are the ones that were executed, by their
+// build ids. Files that are not here are left alone.
+void compare_build_ids(BundleAbout& about);
+
+// What readers are told of files that are other ones: empty when there are none.
+std::vector<Error> other_modules(const BundleAbout& about);
+
+// The text of /proc/PID/maps with the paths of the copies in the bundle at `folder`; files that are
+// other ones have paths that lead nowhere, so that nobody takes names from them.
 std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
                            const std::string& folder);
 

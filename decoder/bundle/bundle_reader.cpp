@@ -72,17 +72,10 @@ bool is_bundle(const std::string& path) {
   return ::stat((path + "/" + kBundleName).c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-Result<Bundle> read_bundle(const std::string& path) {
-  if (auto ok = check_own_file(path, kBundleName); !ok) return fail(std::move(ok.error()));
-  Result<Bytes> text = read_file(path + "/" + kBundleName, kBundleMaxJson_bytes);
-  if (!text) return fail(std::move(text.error()));
-  Result<Bundle> bundle = parse_bundle(as_text(*text), path);
-  if (!bundle) return bundle;
-  if (auto ok = check_links(*bundle); !ok) return fail(std::move(ok.error()));
-  return bundle;
-}
+namespace {
 
-Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
+Result<Bundle> parse_bundle(std::string_view text, const std::string& path,
+                            const std::shared_ptr<BundleAbout>& about) {
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return bad(path, std::string(kBundleName) + " is no JSON object");
   auto schema = json.find("schema");
@@ -97,7 +90,7 @@ Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
   if (threads->empty()) return bad(path, "it has no thread");
   if (threads->size() > kBundleMaxThreads) return bad(path, "it has too many threads");
   Bundle bundle{path, {}, nullptr};
-  auto about = std::make_shared<BundleAbout>(read_about(json));
+  *about = read_about(json);
   std::error_code ignored;
   const std::string folder = std::filesystem::absolute(path, ignored).string();
   std::set<std::uint64_t> files;
@@ -112,8 +105,26 @@ Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
     about->threads[thread.thread] = read_thread_state(object);
     bundle.threads.push_back(std::move(thread));
   }
-  bundle.about = std::move(about);
+  bundle.about = about;
   return bundle;
+}
+
+}  // namespace
+
+Result<Bundle> read_bundle(const std::string& path) {
+  if (auto ok = check_own_file(path, kBundleName); !ok) return fail(std::move(ok.error()));
+  Result<Bytes> text = read_file(path + "/" + kBundleName, kBundleMaxJson_bytes);
+  if (!text) return fail(std::move(text.error()));
+  auto about = std::make_shared<BundleAbout>();
+  Result<Bundle> bundle = parse_bundle(as_text(*text), path, about);
+  if (!bundle) return bundle;
+  if (auto ok = check_links(*bundle); !ok) return fail(std::move(ok.error()));
+  compare_build_ids(*about);
+  return bundle;
+}
+
+Result<Bundle> parse_bundle(std::string_view text, const std::string& path) {
+  return parse_bundle(text, path, std::make_shared<BundleAbout>());
 }
 
 Result<BundleRecords> map_records(const BundleThread& thread) {
@@ -163,7 +174,11 @@ Result<LoadedSnapshot> load_frame(const BundleThread& thread) {
   stream->records.clear();
   if (thread.about)
     stream->maps = maps_to_copies(stream->maps, thread.about->modules, thread.folder);
-  return snapshot_of(std::move(*stream), thread.stream_path);
+  LoadedSnapshot loaded = snapshot_of(std::move(*stream), thread.stream_path);
+  if (thread.about)
+    for (Error& problem : other_modules(*thread.about))
+      loaded.problems.push_back(std::move(problem));
+  return loaded;
 }
 
 }  // namespace

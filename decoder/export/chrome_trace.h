@@ -5,15 +5,10 @@
 // Threading: pure functions.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <string_view>
-
+#include "decoder/export/sinks.h"
 #include "decoder/history/calls.h"
 
 namespace tailtrace {
-
-using TextSink = std::function<bool(std::string_view)>;
 
 // A document of several threads: begin_chrome_trace, then a thread after the other, then
 // end_chrome_trace. Each hands `line` lines without their line feeds until it says false.

@@ -8,21 +8,17 @@
 // Threading: one thread at a time.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 
+#include "decoder/export/sinks.h"
 #include "decoder/history/calls.h"
 
 namespace tailtrace {
 
 class PerfettoTrace {
  public:
-  // Takes bytes; false: enough.
-  using Sink = std::function<bool(std::string_view)>;
-
-  explicit PerfettoTrace(Sink sink) : sink_(std::move(sink)) {}
+  explicit PerfettoTrace(ByteSink sink) : sink_(std::move(sink)) {}
 
   // A document: begin(), then threads one after the other.
   void begin();
@@ -34,7 +30,7 @@ class PerfettoTrace {
   std::string slice_begin(const CallSegment& segment, std::uint64_t time, std::uint64_t track);
   std::string slice_end(std::uint64_t time, std::uint64_t track);
 
-  Sink sink_;
+  ByteSink sink_;
   bool more_ = true;
   std::uint64_t tracks_ = 0;
   std::map<std::string, std::uint64_t> names_;  // that were told, and their numbers

@@ -3,23 +3,19 @@
 
 #include <algorithm>
 
-#include "decoder/export/chrome_trace.h"
-#include "decoder/export/folded_stacks.h"
 #include "decoder/export/html_page.h"
-#include "decoder/export/perfetto_trace.h"
-#include "decoder/perf_data/export.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/exporters.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/question.h"
 
 namespace tailtrace {
 namespace {
 
-const std::vector<std::string> kFormats = {"folded", "chrome", "perfetto", "html", "perf-data"};
-
 struct Options {
   QuestionOptions question;
   std::string format;
+  std::string file;  // of the program, that is exported
   std::string output;
 };
 
@@ -45,7 +41,7 @@ class Destination {
     };
   }
 
-  PerfettoTrace::Sink bytes_sink() {
+  ByteSink bytes_sink() {
     return [file = file_](std::string_view bytes) {
       return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
     };
@@ -74,109 +70,6 @@ class Destination {
   std::string path_;
 };
 
-// A document in one of the formats: begin(), threads, end().
-class Exporter {
- public:
-  virtual ~Exporter() = default;
-  virtual void begin() {}
-  // That stretch of the history. REQUIRES: it is not empty.
-  virtual Result<void> add(HistoryView& view, Range range) = 0;
-  virtual void end() {}
-};
-
-// Of calls.
-class CallExporter : public Exporter {
- public:
-  Result<void> add(HistoryView& view, Range range) final {
-    Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, range);
-    if (!calls) return fail(std::move(calls.error()));
-    add_calls(view, *calls, range);
-    return {};
-  }
-
- protected:
-  virtual void add_calls(HistoryView& view, const CallHistory& calls, Range range) = 0;
-};
-
-class FoldedExporter final : public CallExporter {
- public:
-  explicit FoldedExporter(TextSink sink) : sink_(std::move(sink)) {}
-  void add_calls(HistoryView&, const CallHistory& calls, Range) override {
-    list_folded_stacks(calls, sink_);
-  }
-
- private:
-  TextSink sink_;
-};
-
-class ChromeExporter final : public CallExporter {
- public:
-  explicit ChromeExporter(TextSink sink) : sink_(std::move(sink)) {}
-  void begin() override { begin_chrome_trace(sink_); }
-  void add_calls(HistoryView& view, const CallHistory& calls, Range) override {
-    list_chrome_trace(calls, view.thread.thread, sink_);
-  }
-  void end() override { end_chrome_trace(sink_); }
-
- private:
-  TextSink sink_;
-};
-
-class PerfettoExporter final : public CallExporter {
- public:
-  explicit PerfettoExporter(PerfettoTrace::Sink sink) : trace_(std::move(sink)) {}
-  void begin() override { trace_.begin(); }
-  void add_calls(HistoryView& view, const CallHistory& calls, Range) override {
-    trace_.add(calls, view.thread.thread);
-  }
-
- private:
-  PerfettoTrace trace_;
-};
-
-class HtmlExporter final : public CallExporter {
- public:
-  HtmlExporter(TextSink sink, const std::string& source)
-      : page_(std::move(sink)), source_(source) {}
-  void begin() override { page_.begin(source_); }
-  void add_calls(HistoryView& view, const CallHistory& calls, Range range) override {
-    page_.add(*view.history, calls, find_loops(*view.history, range), *view.symbols);
-  }
-  void end() override { page_.end(); }
-
- private:
-  HtmlPage page_;
-  std::string source_;
-};
-
-class PerfExporter final : public Exporter {
- public:
-  explicit PerfExporter(PerfettoTrace::Sink sink) : sink_(std::move(sink)) {}
-  // Of the newest items, as perf has no other way to say where a trace begins.
-  Result<void> add(HistoryView& view, Range range) override {
-    if (range.last != view.history->newest())
-      return fail(ErrorCode::kUsage, "cannot write those items as perf.data",
-                  "only a range that ends with the newest item can be", "--range=-N,-1");
-    const bool is_all = range.first == view.history->oldest();
-    return data_.add(*view.history, view.symbols->mappings(), is_all ? ~0ull : range.size());
-  }
-  void end() override { (void)sink_(as_text(data_.finish())); }
-
- private:
-  perf::PerfDataExport data_;
-  PerfettoTrace::Sink sink_;
-};
-
-std::unique_ptr<Exporter> exporter_of(const Options& options, Destination& destination) {
-  if (options.format == "folded") return std::make_unique<FoldedExporter>(destination.sink());
-  if (options.format == "chrome") return std::make_unique<ChromeExporter>(destination.sink());
-  if (options.format == "html")
-    return std::make_unique<HtmlExporter>(destination.sink(), options.question.shared.path);
-  if (options.format == "perf-data")
-    return std::make_unique<PerfExporter>(destination.bytes_sink());
-  return std::make_unique<PerfettoExporter>(destination.bytes_sink());
-}
-
 Result<void> export_thread(const Options& options, HistoryView& view, Exporter& exporter) {
   Result<Range> range = asked_range(options.question, *view.history);
   if (!range) return fail(std::move(range.error()));
@@ -188,16 +81,18 @@ Result<void> export_thread(const Options& options, HistoryView& view, Exporter& 
 Result<int> run_export(const Options& options, const Invocation& invocation) {
   Result<Destination> destination = Destination::open(options.output, invocation.out);
   if (!destination) return fail(std::move(destination.error()));
-  bool is_text = options.format != "perfetto" && options.format != "perf-data";
-  if (!is_text && destination->is_terminal())
+  if (!is_text_format(options.format) && destination->is_terminal())
     return fail(ErrorCode::kUsage, fmt::format("cannot write {} to a terminal", options.format),
                 "it is no text", "-o FILE");
-  std::unique_ptr<Exporter> exporter = exporter_of(options, *destination);
+  std::unique_ptr<Exporter> exporter =
+      make_exporter({options.format, options.question.shared.path, options.file},
+                    destination->sink(), destination->bytes_sink());
   exporter->begin();
   Result<std::uint64_t> gaps =
       each_thread(options.question, invocation.err,
                   [&](HistoryView& view, bool) { return export_thread(options, view, *exporter); });
-  if (gaps) exporter->end();
+  if (gaps)
+    if (Result<void> ended = exporter->end(); !ended) gaps = fail(std::move(ended.error()));
   Result<void> closed = destination->close();
   if (!gaps) {
     // Half of it would be taken for all.
@@ -213,7 +108,7 @@ Result<int> run_export(const Options& options, const Invocation& invocation) {
 Command export_command() {
   return {
       .name = "export",
-      .summary = "Write the calls of a recording for other programs: flame graphs, timelines",
+      .summary = "Write a recording for other programs: flame graphs, timelines, profiles",
       .usage = "--format=FORMAT [OPTIONS] PATH",
       .examples =
           {
@@ -226,6 +121,13 @@ Command export_command() {
                "a timeline to zoom and search, in one page for any browser"},
               {"tailtrace export --format=perf-data -o perf.data SESSION",
                "for `perf script --itrace=i1i` and what else reads Intel PT of perf's"},
+              {"tailtrace export --format=drcov -o run.drcov SESSION",
+               "executed blocks, for coverage painters of disassemblers"},
+              {"tailtrace export --format=bolt SESSION > profile",
+               "for `perf2bolt -pa -p profile -o fdata PROGRAM`"},
+              {"tailtrace export --format=npy -o records.npy SESSION", "for numpy.load"},
+              {"tailtrace export --format=btrace -o btrace.xml SESSION",
+               "as GDB's remote protocol has it"},
               {"tailtrace export --format=chrome --range=-100000,-1 SESSION", "of the newest part"},
           },
       .define = [](CLI::App& app) -> RunCommand {
@@ -234,9 +136,12 @@ Command export_command() {
         shared.output = std::make_shared<OutputOptions>();
         add_path(app, shared.path);
         app.add_option("--format", options->format, "what to write")
-            ->check(CLI::IsMember(kFormats))
-            ->type_name(choice_type(kFormats))
+            ->check(CLI::IsMember(export_formats()))
+            ->type_name(choice_type(export_formats()))
             ->required();
+        app.add_option("--file", options->file,
+                       "of which file of the program a bolt profile is; the first executed one")
+            ->type_name("NAME");
         app.add_option("-o,--output", options->output,
                        "a new file; the standard output if not given")
             ->type_name("FILE");

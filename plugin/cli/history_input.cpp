@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "decoder/bundle/bundle.h"
 #include "decoder/perf_data/recording.h"
 #include "decoder/record/stream_format.h"
 #include "plugin/engines/qemu/qemu_engine.h"
@@ -85,17 +84,14 @@ Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
   if (!bundle) return fail(std::move(bundle.error()));
   std::vector<ThreadSource> threads;
   for (const BundleThread& thread : bundle->threads)
-    threads.push_back({path, "saved", thread.thread, false, {}, {}});
+    threads.push_back({path,
+                       "saved",
+                       thread.thread,
+                       false,
+                       {},
+                       {},
+                       std::make_shared<const BundleThread>(thread)});
   return threads;
-}
-
-Result<OpenedThread> open_in_bundle(const ThreadSource& wanted, std::uint64_t limit_records) {
-  Result<Bundle> bundle = read_bundle(wanted.path);
-  if (!bundle) return fail(std::move(bundle.error()));
-  for (const BundleThread& thread : bundle->threads)
-    if (thread.thread == wanted.thread) return open_thread(thread, limit_records);
-  return fail(ErrorCode::kGone, "there is no thread " + thread_text(wanted.thread),
-              wanted.path + " was replaced while it was read");
 }
 
 // The description of an LLDB bundle: it stands in the bundle's folder, or is named itself.
@@ -211,7 +207,7 @@ Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t lim
     return opened_thread(std::move(*loaded), limit_records);
   }
   if (thread.perf_data) return thread.perf_data->open_thread(thread.thread, limit_records);
-  if (is_bundle(thread.path)) return open_in_bundle(thread, limit_records);
+  if (thread.in_bundle) return open_thread(*thread.in_bundle, limit_records);
   if (thread.lldb) return thread.lldb->open_thread(thread.thread);
   Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);
   if (!engine) return fail(std::move(engine.error()));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "decoder/bundle/bundle.h"
 #include "decoder/bundle/lldb_history.h"
 #include "decoder/history/opened_thread.h"
 
@@ -27,6 +28,7 @@ struct ThreadSource {
   bool is_stream = false;
   std::shared_ptr<const LldbRecording> lldb;             // the bundle, when it is LLDB's
   std::shared_ptr<const perf::PerfRecording> perf_data;  // the file, when it is perf's
+  std::shared_ptr<const BundleThread> in_bundle = {};    // when it is of a bundle of ours
 };
 
 // Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.

@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "decoder/base/text.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/info.h"
+#include "plugin/cli/recorded_text.h"
 
 namespace tailtrace {
 namespace {
@@ -39,6 +41,13 @@ Result<ThreadFacts> facts_of(const ThreadSource& thread) {
   return facts;
 }
 
+// What a bundle tells of the thread beside its history; null: nothing.
+const BundleThreadState* state_of(const ThreadSource& thread) {
+  if (!thread.in_bundle || !thread.in_bundle->about) return nullptr;
+  auto known = thread.in_bundle->about->threads.find(thread.thread);
+  return known == thread.in_bundle->about->threads.end() ? nullptr : &known->second;
+}
+
 Json facts_json(const ThreadFacts& facts) {
   const ThreadFrame& frame = facts.frame;
   Json json = {{"path", facts.thread.path},
@@ -53,6 +62,10 @@ Json facts_json(const ThreadFacts& facts) {
   json["gaps"] = facts.gaps;
   if (facts.gaps != 0) json["gap_reasons"] = facts.reasons;
   if (facts.stop) json["stop"] = json_address(*facts.stop);
+  if (const BundleThreadState* state = state_of(facts.thread)) {
+    if (!state->name.empty()) json["name"] = state->name;
+    if (!state->registers.empty()) json["registers"] = registers_json(*state);
+  }
   return json;
 }
 
@@ -71,6 +84,32 @@ void print_facts(const ThreadFacts& facts, std::FILE* out) {
     reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", count, reason);
   fmt::print(out, "  gaps          {}{}\n", facts.gaps, reasons.empty() ? "" : reasons + ")");
   if (facts.stop) fmt::print(out, "  next at       {:#x}\n", facts.stop->value);
+  const BundleThreadState* state = state_of(facts.thread);
+  if (state == nullptr) return;
+  if (!state->name.empty()) fmt::print(out, "  name          {}\n", printable(state->name));
+  std::string_view title = "registers";
+  for (const std::string& line : register_lines(*state)) {
+    fmt::print(out, "  {:<13} {}\n", title, printable(line));
+    title = "";
+  }
+}
+
+// What the recording tells of itself; null: nothing.
+const BundleAbout* about_of(const std::vector<ThreadSource>& threads) {
+  return threads.front().in_bundle ? threads.front().in_bundle->about.get() : nullptr;
+}
+
+Json info_json(const BundleAbout* about, Json threads) {
+  Json json = Json::object();
+  if (about != nullptr && !recorded_json(*about).empty()) json["recorded"] = recorded_json(*about);
+  json["threads"] = std::move(threads);
+  return json;
+}
+
+void print_recorded(const BundleAbout& about, std::FILE* out) {
+  std::vector<std::string> lines = recorded_lines(about);
+  if (!lines.empty()) fmt::print(out, "recorded\n");
+  for (const std::string& line : lines) fmt::print(out, "  {}\n", printable(line));
 }
 
 }  // namespace
@@ -79,6 +118,9 @@ Result<int> show_info(const HistoryOptions& options, const Invocation& invocatio
   Result<std::vector<ThreadSource>> threads = asked_threads(options.path, options.thread);
   if (!threads) return fail(std::move(threads.error()));
   Json list = Json::array();
+  const BundleAbout* about = about_of(*threads);
+  if (about != nullptr && options.output->json == JsonForm::kNone)
+    print_recorded(*about, invocation.out);
   std::uint64_t gaps = 0;
   std::set<std::string> said;  // what concerns a whole process is said once
   for (const ThreadSource& thread : *threads) {
@@ -94,7 +136,8 @@ Result<int> show_info(const HistoryOptions& options, const Invocation& invocatio
       list.push_back(facts_json(*facts));
   }
   if (options.output->json != JsonForm::kNone)
-    print_json(invocation.out, "tailtrace.info/1", {{"threads", list}}, options.output->json);
+    print_json(invocation.out, "tailtrace.info/1", info_json(about, std::move(list)),
+               options.output->json);
   if (!options.strict || gaps == 0) return kExitDone;
   return fail(ErrorCode::kGaps, "the histories are not whole", fmt::format("{} gap(s)", gaps));
 }
@@ -109,7 +152,7 @@ void add_info_options(CLI::App& app, HistoryOptions& options) {
 Command info_command() {
   return {
       .name = "info",
-      .summary = "Say what a recording holds: threads, records, instructions, gaps",
+      .summary = "Say what a recording holds: why and when it was made, threads, gaps",
       .usage = "[OPTIONS] PATH",
       .examples =
           {

@@ -1,5 +1,6 @@
 """The always-on recorder: `tailtrace run --on-crash` and `tailtrace attach`."""
 
+import datetime
 import json
 import os
 import re
@@ -51,6 +52,24 @@ class RecorderCase(cases.CommandCase):
                                           bundle or self.bundle).stdout)["threads"][0]["stop"]
         self.assertEqual(int(stop, 16), int(first["registers"]["rip"], 16))
         self.assertEqual(len(about["threads"]), 2)
+        self.assert_info_tells(about, bundle or self.bundle)
+
+    def assert_info_tells(self, about, bundle):
+        """`tailtrace info` says the cause, the time and the registers that the bundle has."""
+        told = json.loads(cases.tailtrace("info", "--json", bundle).stdout)
+        self.assertEqual({name: told["recorded"][name] for name in ("cause", "signal", "tid")},
+                         {name: about["recorded"][name] for name in ("cause", "signal", "tid")})
+        ended = about["recorded"]["clocks"][-1]["realtime_ns"] // 10**9
+        told_end = datetime.datetime.strptime(told["recorded"]["ended"], "%Y-%m-%dT%H:%M:%S.%f%z")
+        self.assertEqual(int(told_end.timestamp()), ended)
+        for thread, kept in zip(told["threads"], about["threads"]):
+            self.assertEqual(thread.get("registers"), kept.get("registers"))
+            self.assertEqual(thread.get("name"), kept.get("name"))
+        printed = cases.tailtrace("info", bundle).stdout
+        self.assertRegex(printed, r"(?m)^  cause +SIGSEGV, thread %d\.%d$" % (
+            about["recorded"]["pid"], about["recorded"]["tid"]))
+        rip = int(about["threads"][0]["registers"]["rip"], 16)
+        self.assertIn(f"rip     {rip:#018x}", printed)
 
 
 class Run(RecorderCase):

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "decoder/bundle/bundle.h"
+#include "decoder/symbols/elf_file.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/toy_program.h"
 
@@ -49,6 +50,48 @@ TEST(BundleAbout, ReadsAsItWasSaved) {
   EXPECT_EQ(loaded->maps, "1000-2000 r-xp 00000000 08:01 7   " + folder.file("run.tt") +
                               "/modules/1/program with words\n" +
                               std::string(kMaps).substr(std::string(kMaps).find("3000")));
+}
+
+// The program that runs this has another build id than any other one.
+TEST(BundleAbout, TakesNoNamesFromFilesOfAnotherBuild) {
+  const std::string self = std::filesystem::canonical("/proc/self/exe").string();
+  auto file = ElfFile::open(self);
+  ASSERT_TRUE(file);
+  ASSERT_FALSE(file->build_id().empty());
+  BundleAbout about;
+  about.modules = {{self, file->build_id(), ""},
+                   {self, "00ff", ""},
+                   {self, "00ff", "modules/1/x"},
+                   {self, "", ""},
+                   {"/nowhere/at/all", "00ff", ""}};
+  compare_build_ids(about);
+  for (std::size_t i = 0; i < about.modules.size(); ++i)
+    EXPECT_EQ(about.modules[i].other_build_id, i == 1 ? file->build_id() : "") << i;
+  auto problems = other_modules(about);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_NE(problems[0].why.find(file->build_id() + " here, and had 00ff"), std::string::npos);
+  about.modules = {about.modules[1]};
+  const std::string line = "1000-2000 r-xp 00000000 08:01 7   ";
+  EXPECT_EQ(maps_to_copies(line + self, about.modules, "/b"),
+            line + "another build: " + self + "\n");
+}
+
+TEST(BundleAbout, SaysOfAThreadThatItsNamesAreOfAnotherBuild) {
+  TempFolder folder;
+  const std::string self = std::filesystem::canonical("/proc/self/exe").string();
+  auto writer = BundleWriter::create(folder.file("run.tt"));
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->add(*ToyProgram(1, 4, 6).run(7, 200, false).snapshot, kMaps));
+  BundleAbout about;
+  about.modules = {{self, "00ff", ""}};
+  writer->describe(about);
+  ASSERT_TRUE(writer->finish());
+  auto bundle = read_bundle(folder.file("run.tt"));
+  ASSERT_TRUE(bundle);
+  auto opened = open_thread(bundle->threads.front());
+  ASSERT_TRUE(opened);
+  ASSERT_EQ(opened->problems.size(), 1u);
+  EXPECT_NE(opened->problems[0].what.find("not those that were executed"), std::string::npos);
 }
 
 // A bundle may come from anywhere.

@@ -1,0 +1,40 @@
+#include "decoder/export/preaggregated.h"
+
+#include <fmt/format.h>
+
+#include "decoder/history/location.h"
+
+namespace tailtrace {
+
+std::optional<std::uint64_t> PreaggregatedProfile::place_of(Symbolizer& symbols,
+                                                            Address address) const {
+  if (!ends_path(symbols.function_at(address).module, file_)) return std::nullopt;
+  return symbols.address_in_file(address);
+}
+
+void PreaggregatedProfile::add(const History& history, Symbolizer& symbols, Range range) {
+  CodeRuns all;
+  add_code_runs(history, range, all);
+  for (const auto& [run, times] : all.runs) {
+    auto first = place_of(symbols, run.first), last = place_of(symbols, run.last);
+    if (first && last) runs_[{*first, *last}] += times;
+  }
+  for (const auto& [branch, count] : all.branches) {
+    auto from = place_of(symbols, branch.from), to = place_of(symbols, branch.to);
+    if (!from || !to) continue;
+    BranchCount& sum = branches_[{*from, *to}];
+    sum.times += count.times;
+    sum.mispredicted += count.mispredicted;
+  }
+}
+
+void PreaggregatedProfile::list(const TextSink& line) const {
+  for (const auto& [place, count] : branches_)
+    if (!line(fmt::format("B {:x} {:x} {} {}", place.first, place.second, count.times,
+                          count.mispredicted)))
+      return;
+  for (const auto& [place, times] : runs_)
+    if (!line(fmt::format("F {:x} {:x} {}", place.first, place.second, times))) return;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,45 @@
+// Pre-aggregated profile: branches and straight runs with their counts, one file's of a process, as
+// BOLT's `perf2bolt --pa` and what makes AutoFDO profiles of such counts read them. A line is one
+// of
+//
+//     B FROM TO COUNT MISPREDICTED      a taken branch
+//     F FIRST LAST COUNT                instructions that ran straight, both included
+//
+// with hexadecimal addresses of the file, as objdump shows them.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "decoder/export/code_runs.h"
+#include "decoder/export/sinks.h"
+#include "decoder/history/symbolizer.h"
+
+namespace tailtrace {
+
+class PreaggregatedProfile {
+ public:
+  // Of the file with that path, or whose path ends so.
+  explicit PreaggregatedProfile(std::string file) : file_(std::move(file)) {}
+
+  // Branches that lead out of the file, or into it, are left out. REQUIRES: a range of the history.
+  void add(const History& history, Symbolizer& symbols, Range range);
+
+  // Nothing of the file was executed.
+  bool empty() const { return runs_.empty(); }
+  void list(const TextSink& line) const;
+
+ private:
+  using Place = std::pair<std::uint64_t, std::uint64_t>;
+
+  std::optional<std::uint64_t> place_of(Symbolizer& symbols, Address address) const;
+
+  std::string file_;
+  std::map<Place, BranchCount> branches_;
+  std::map<Place, std::uint64_t> runs_;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,303 @@
+#include "plugin/cli/exporters.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "decoder/base/bytes.h"
+#include "decoder/export/chrome_trace.h"
+#include "decoder/export/drcov.h"
+#include "decoder/export/folded_stacks.h"
+#include "decoder/export/html_page.h"
+#include "decoder/export/numpy_file.h"
+#include "decoder/export/perfetto_trace.h"
+#include "decoder/export/preaggregated.h"
+#include "decoder/perf_data/export.h"
+#include "plugin/server/btrace_documents.h"
+
+namespace tailtrace {
+namespace {
+
+// Of calls.
+class CallExporter : public Exporter {
+ public:
+  Result<void> add(HistoryView& view, Range range) final {
+    Result<CallHistory> calls = CallHistory::make(*view.history, *view.symbols, range);
+    if (!calls) return fail(std::move(calls.error()));
+    add_calls(view, *calls, range);
+    return {};
+  }
+
+ protected:
+  virtual void add_calls(HistoryView& view, const CallHistory& calls, Range range) = 0;
+};
+
+class FoldedExporter final : public CallExporter {
+ public:
+  explicit FoldedExporter(TextSink sink) : sink_(std::move(sink)) {}
+  void add_calls(HistoryView&, const CallHistory& calls, Range) override {
+    list_folded_stacks(calls, sink_);
+  }
+
+ private:
+  TextSink sink_;
+};
+
+class ChromeExporter final : public CallExporter {
+ public:
+  explicit ChromeExporter(TextSink sink) : sink_(std::move(sink)) {}
+  void begin() override { begin_chrome_trace(sink_); }
+  void add_calls(HistoryView& view, const CallHistory& calls, Range) override {
+    list_chrome_trace(calls, view.thread.thread, sink_);
+  }
+  Result<void> end() override {
+    end_chrome_trace(sink_);
+    return {};
+  }
+
+ private:
+  TextSink sink_;
+};
+
+class PerfettoExporter final : public CallExporter {
+ public:
+  explicit PerfettoExporter(ByteSink sink) : trace_(std::move(sink)) {}
+  void begin() override { trace_.begin(); }
+  void add_calls(HistoryView& view, const CallHistory& calls, Range) override {
+    trace_.add(calls, view.thread.thread);
+  }
+
+ private:
+  PerfettoTrace trace_;
+};
+
+class HtmlExporter final : public CallExporter {
+ public:
+  HtmlExporter(TextSink sink, const std::string& source)
+      : page_(std::move(sink)), source_(source) {}
+  void begin() override { page_.begin(source_); }
+  void add_calls(HistoryView& view, const CallHistory& calls, Range range) override {
+    page_.add(*view.history, calls, find_loops(*view.history, range), *view.symbols);
+  }
+  Result<void> end() override {
+    page_.end();
+    return {};
+  }
+
+ private:
+  HtmlPage page_;
+  std::string source_;
+};
+
+class PerfExporter final : public Exporter {
+ public:
+  explicit PerfExporter(ByteSink sink) : sink_(std::move(sink)) {}
+  // Of the newest items, as perf has no other way to say where a trace begins.
+  Result<void> add(HistoryView& view, Range range) override {
+    if (range.last != view.history->newest())
+      return fail(ErrorCode::kUsage, "cannot write those items as perf.data",
+                  "only a range that ends with the newest item can be", "--range=-N,-1");
+    const bool is_all = range.first == view.history->oldest();
+    return data_.add(*view.history, view.symbols->mappings(), is_all ? ~0ull : range.size());
+  }
+  Result<void> end() override {
+    (void)sink_(as_text(data_.finish()));
+    return {};
+  }
+
+ private:
+  perf::PerfDataExport data_;
+  ByteSink sink_;
+};
+
+// Whether forms that hold one thread were handed another one.
+class OneThread {
+ public:
+  explicit OneThread(std::string form) : form_(std::move(form)) {}
+  Result<void> take(const HistoryView& view) {
+    if (!thread_.empty())
+      return fail(ErrorCode::kUsage, fmt::format("cannot write several threads as {}", form_),
+                  "it holds one", "--thread=" + thread_);
+    thread_ = thread_text(view.thread.thread);
+    return {};
+  }
+
+ private:
+  std::string form_, thread_;
+};
+
+class NumpyExporter final : public Exporter {
+ public:
+  explicit NumpyExporter(ByteSink sink) : sink_(std::move(sink)) {}
+  Result<void> add(HistoryView& view, Range range) override {
+    if (Result<void> ok = one_.take(view); !ok) return ok;
+    write_numpy_records(*view.history, range, sink_);
+    return {};
+  }
+
+ private:
+  OneThread one_{"npy"};
+  ByteSink sink_;
+};
+
+// What our server answers GDB's qXfer:btrace:read with.
+class BtraceExporter final : public Exporter {
+ public:
+  explicit BtraceExporter(ByteSink sink) : sink_(std::move(sink)) {}
+  Result<void> add(HistoryView& view, Range range) override {
+    if (Result<void> ok = one_.take(view); !ok) return ok;
+    const History& history = *view.history;
+    if (range.size() != history.size())
+      return fail(ErrorCode::kUsage, "cannot write those items as btrace",
+                  "the document is of a whole recording", "leave out --range");
+    ThreadSnapshot snapshot = history.snapshot();
+    std::optional<Address> stop = history.stop();
+    if (stop && snapshot.records.back().kind != RecordKind::kDisable) {
+      BranchRecord end;
+      end.from = *stop;
+      end.kind = RecordKind::kDisable;
+      end.flags = kFlagSynthetic | kFlagAsync;
+      snapshot.records.push_back(end);
+    }
+    (void)sink_(bts_document(bts_blocks(snapshot)));
+    return {};
+  }
+
+ private:
+  OneThread one_{"btrace"};
+  ByteSink sink_;
+};
+
+class DrcovExporter final : public Exporter {
+ public:
+  explicit DrcovExporter(ByteSink sink) : sink_(std::move(sink)) {}
+  Result<void> add(HistoryView& view, Range range) override {
+    file_.add(*view.history, range, loaded_files(view.symbols->mappings()));
+    return {};
+  }
+  Result<void> end() override {
+    file_.write(sink_);
+    return {};
+  }
+
+ private:
+  // A file is mapped in pieces, one behind the other.
+  static std::vector<LoadedFile> loaded_files(const std::vector<Mapping>& mappings) {
+    std::vector<LoadedFile> files;
+    for (const Mapping& mapping : mappings) {
+      if (mapping.path.starts_with('[')) continue;
+      if (files.empty() || files.back().path != mapping.path || mapping.file_offset_bytes == 0)
+        files.push_back({mapping.begin, mapping.end, mapping.path});
+      files.back().end = mapping.end;
+    }
+    return files;
+  }
+
+  DrcovFile file_;
+  ByteSink sink_;
+};
+
+class BoltExporter final : public Exporter {
+ public:
+  BoltExporter(TextSink sink, std::string file) : sink_(std::move(sink)), file_(std::move(file)) {}
+  Result<void> add(HistoryView& view, Range range) override {
+    if (file_.empty()) file_ = program_of(view);
+    if (!profile_) profile_.emplace(file_);
+    profile_->add(*view.history, *view.symbols, range);
+    return {};
+  }
+  Result<void> end() override {
+    if (profile_ && !profile_->empty()) {
+      profile_->list(sink_);
+      return {};
+    }
+    return fail(ErrorCode::kUsage, "cannot write a profile of " + (file_.empty() ? "it" : file_),
+                "nothing of that file was executed", "--file=NAME");
+  }
+
+ private:
+  // The file that is mapped first of those with code, but for the dynamic linker.
+  static std::string program_of(const HistoryView& view) {
+    for (const Mapping& mapping : view.symbols->mappings())
+      if (mapping.has_file() && mapping.executable &&
+          !base_name(mapping.path).starts_with("ld-linux"))
+        return mapping.path;
+    return {};
+  }
+
+  TextSink sink_;
+  std::string file_;
+  std::optional<PreaggregatedProfile> profile_;
+};
+
+struct Form {
+  const char* name;
+  bool is_text;
+  std::unique_ptr<Exporter> (*make)(const ExportRequest&, TextSink, ByteSink);
+};
+
+using Request = const ExportRequest&;
+const Form kForms[] = {
+    {"folded", true,
+     [](Request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
+       return std::make_unique<FoldedExporter>(std::move(lines));
+     }},
+    {"chrome", true,
+     [](Request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
+       return std::make_unique<ChromeExporter>(std::move(lines));
+     }},
+    {"perfetto", false,
+     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
+       return std::make_unique<PerfettoExporter>(std::move(bytes));
+     }},
+    {"html", true,
+     [](Request request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
+       return std::make_unique<HtmlExporter>(std::move(lines), request.source);
+     }},
+    {"perf-data", false,
+     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
+       return std::make_unique<PerfExporter>(std::move(bytes));
+     }},
+    {"drcov", false,
+     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
+       return std::make_unique<DrcovExporter>(std::move(bytes));
+     }},
+    {"bolt", true,
+     [](Request request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
+       return std::make_unique<BoltExporter>(std::move(lines), request.file);
+     }},
+    {"npy", false,
+     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
+       return std::make_unique<NumpyExporter>(std::move(bytes));
+     }},
+    {"btrace", true,
+     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
+       return std::make_unique<BtraceExporter>(std::move(bytes));
+     }},
+};
+
+const Form* form_of(const std::string& name) {
+  for (const Form& form : kForms)
+    if (name == form.name) return &form;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> export_formats() {
+  std::vector<std::string> names;
+  for (const Form& form : kForms) names.emplace_back(form.name);
+  return names;
+}
+
+bool is_text_format(const std::string& format) {
+  const Form* form = form_of(format);
+  return form != nullptr && form->is_text;
+}
+
+std::unique_ptr<Exporter> make_exporter(const ExportRequest& request, TextSink lines,
+                                        ByteSink bytes) {
+  return form_of(request.format)->make(request, std::move(lines), std::move(bytes));
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,160 @@
+"""What `tailtrace export` writes for programs that read bytes and counts, read back here or by them;
+questions_test.py has the forms that show calls."""
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import cases
+
+PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
+
+
+class Export(cases.CommandCase):
+    @classmethod
+    def setUpClass(cls):
+        cases.needs_engine(cls("export"), "qemu")
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.session = cls.record(PROGRAM, "3", name="session")
+
+    @classmethod
+    def record(cls, *command, name):
+        session = os.path.join(cls.folder, name)
+        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--ring=1048576",
+                                  "--", *command)
+        assert outcome.returncode == 0, outcome.stderr
+        return session
+
+    def export(self, form, *words):
+        outcome = cases.tailtrace("export", "--format=" + form, self.session, *words)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        return outcome.stdout
+
+    def entry_of_leaf(self):
+        outcome = cases.tailtrace("hits", "--json", self.session, "leaf")
+        return int(json.loads(outcome.stdout)["threads"][0]["hits"][-1]["address"], 16)
+
+    def executed(self):
+        """Every instruction as (address, size), in order."""
+        outcome = cases.tailtrace("history", "--json=lines", self.session, "all")
+        items = [json.loads(line) for line in outcome.stdout.splitlines()[1:]]
+        return [(int(item["address"], 16), len(item["bytes"]) // 2) for item in items
+                if "bytes" in item]
+
+    def test_drcov_blocks_are_the_bytes_that_were_executed(self):
+        path = os.path.join(self.folder, "run.drcov")
+        self.assertEqual(self.export("drcov", "-o", path), "")
+        with open(path, "rb") as file:
+            head, _, rest = file.read().partition(b" bbs\n")
+        lines = head.decode().splitlines()
+        self.assertEqual(lines[:2], ["DRCOV VERSION: 2", "DRCOV FLAVOR: drcov"])
+        bases = []
+        for number, line in enumerate(lines[4:-1]):
+            row, base, end, _, name = line.split(", ")
+            self.assertEqual(int(row), number)
+            self.assertLess(int(base, 16), int(end, 16))
+            self.assertTrue(name.startswith("/"), line)
+            bases.append(int(base, 16))
+        self.assertEqual(lines[2], f"Module Table: version 2, count {len(bases)}")
+        count = int(lines[-1].removeprefix("BB Table: "))
+        blocks = list(struct.iter_unpack("<IHH", rest))
+        self.assertEqual(len(blocks), count)
+        covered = {bases[module] + start + i for start, size, module in blocks
+                   for i in range(size)}
+        instructions = set(self.executed())
+        self.assertEqual(covered, {at + i for at, size in instructions for i in range(size)})
+        # A block is entered at its first byte alone, or at that of a block inside of it.
+        starts = {bases[module] + start for start, _, module in blocks}
+        self.assertLessEqual(starts, {at for at, _ in instructions})
+
+    def test_a_bolt_profile_counts_what_was_executed(self):
+        executed = self.executed()
+        symbols = subprocess.run(["nm", PROGRAM], capture_output=True, text=True, check=True)
+        in_file = {name: int(at, 16) for at, name in
+                   re.findall(r"(?m)^([0-9a-f]+) [tT] (\w+)$", symbols.stdout)}
+        moved = self.entry_of_leaf() - in_file["leaf"]
+        into, runs = {}, {}
+        for line in self.export("bolt").splitlines():
+            kind, *words = line.split()
+            first, second = (int(word, 16) for word in words[:2])
+            if kind == "B":
+                into[second] = into.get(second, 0) + int(words[2])
+                self.assertEqual(words[3], "0")
+            else:
+                self.assertEqual(kind, "F")
+                runs[first, second] = int(words[2])
+        # By hand: leaf is entered 60 times, and each of its instructions is run so often as is
+        # listed.
+        self.assertEqual(into[in_file["leaf"]], 60)
+        self.assertEqual(into[in_file["round_begin"]], 3)
+        for name in ("leaf", "round_begin", "round_work"):
+            at = in_file[name]
+            self.assertEqual(sum(count for (first, last), count in runs.items()
+                                 if first <= at <= last),
+                             sum(address == at + moved for address, _ in executed), name)
+
+    @unittest.skipUnless(shutil.which("perf2bolt-16"), "no bolt-16")
+    def test_bolt_reads_the_profile(self):
+        program, profile, data = (os.path.join(self.folder, name)
+                                  for name in ("program", "profile", "fdata"))
+        with open(profile, "w", encoding="utf-8") as file:
+            file.write(self.export("bolt"))
+        shutil.copy(PROGRAM, program)
+        said = subprocess.run(["perf2bolt-16", "-pa", "-p", profile, "-o", data, program],
+                              capture_output=True, text=True, timeout=cases.HANG_S, check=False)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        with open(data, encoding="utf-8") as file:
+            text = file.read()
+        self.assertRegex(text, r"(?m)^1 round_work \w+ 1 leaf 0 0 \d+$")
+
+    def test_numpy_loads_the_records(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("no python3-numpy")
+        path = os.path.join(self.folder, "records.npy")
+        self.assertEqual(self.export("npy", "-o", path), "")
+        records = numpy.load(path, mmap_mode="r")
+        info, = json.loads(cases.tailtrace("info", "--json", self.session).stdout)["threads"]
+        self.assertEqual(len(records), info["records"])
+        self.assertEqual(int(records["insns"].sum()), info["instructions"])
+        self.assertEqual(records.dtype.itemsize, 32)
+        self.assertEqual(int((records["to"] == self.entry_of_leaf()).sum()), 60)
+
+    def test_btrace_is_the_document_that_gdb_defines(self):
+        document = xml.etree.ElementTree.fromstring(self.export("btrace"))
+        self.assertEqual((document.tag, document.attrib), ("btrace", {"version": "1.0"}))
+        blocks = [(int(block.get("begin"), 16), int(block.get("end"), 16)) for block in document]
+        self.assertEqual({block.tag for block in document}, {"block"})
+        executed = self.executed()
+        # Newest first; instructions in order fill the blocks one after the other.
+        blocks.reverse()
+        at = 0
+        for begin, end in blocks[:-1]:
+            self.assertEqual(executed[at][0], begin)
+            while executed[at][0] != end:
+                self.assertLess(executed[at][0], end)
+                at += 1
+            at += 1
+        # The last one ends with the instruction that was to be next.
+        left = executed[at:]
+        self.assertTrue(all(blocks[-1][0] <= address < blocks[-1][1] for address, _ in left), left)
+
+    def test_forms_that_hold_one_thread_say_so(self):
+        session = self.record(os.path.join(cases.BINARY_DIR, "tests/programs/three_workers"),
+                              name="several")
+        for form in ("npy", "btrace"):
+            outcome = cases.tailtrace("export", "--format=" + form, "-o",
+                                      os.path.join(self.folder, "out"), session)
+            self.assert_error(outcome, 2, f"several threads as {form}", "it holds one", "--thread=")
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "out")))
+
+
+cases.main()
