@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "decoder/base/file.h"
 #include "decoder/base/result.h"
 #include "decoder/bundle/bundle_about.h"
 #include "decoder/bundle/lldb_writer.h"
@@ -93,6 +94,8 @@ class BundleWriter {
   std::vector<BundleThread> threads_;
   BundleAbout about_;
   LldbWriter lldb_;
+  // Held so that one is free to take the folder away with, however short descriptors have become.
+  UniqueFd spare_;
   bool open_ = false;
 };
 

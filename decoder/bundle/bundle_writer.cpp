@@ -32,7 +32,7 @@ Result<void> write_file(const std::string& path, ByteSpan bytes) {
 
 void remove_folder(const std::string& path) {
   std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
+  if (::rmdir(path.c_str()) != 0) std::filesystem::remove_all(path, ignored);
 }
 
 }  // namespace
@@ -48,6 +48,8 @@ Result<BundleWriter> BundleWriter::create(const std::string& path) {
   if (::mkdir(writer.part_path().c_str(), 0700) != 0)
     return fail(system_error("cannot make " + writer.part_path()));
   writer.open_ = true;
+  writer.spare_ = UniqueFd(::open(writer.part_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!writer.spare_) return fail(system_error("cannot open " + writer.part_path()));
   return writer;
 }
 
@@ -56,9 +58,11 @@ BundleWriter::BundleWriter(BundleWriter&& other) noexcept
       threads_(std::move(other.threads_)),
       about_(std::move(other.about_)),
       lldb_(std::move(other.lldb_)),
+      spare_(std::move(other.spare_)),
       open_(std::exchange(other.open_, false)) {}
 
 BundleWriter::~BundleWriter() {
+  spare_.reset();
   if (open_) remove_folder(part_path());
 }
 

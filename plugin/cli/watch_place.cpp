@@ -95,16 +95,18 @@ std::optional<Symbol> find_in(Elf* elf, Elf_Scn* section, const GElf_Shdr& heade
 }
 
 // Of the full symbol table, else of the one for the dynamic linker.
-std::optional<Symbol> find_symbol(const std::string& path, const std::string& name) {
+// Errors: the file cannot be read.
+Result<std::optional<Symbol>> find_symbol(const std::string& path, const std::string& name) {
   auto file = ElfFile::open(path);
-  if (!file) return std::nullopt;
+  if (!file) return fail(std::move(file.error()));
   for (Elf64_Word wanted : {SHT_SYMTAB, SHT_DYNSYM})
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(file->elf(), section)) != nullptr;) {
       GElf_Shdr header;
       if (gelf_getshdr(section, &header) == nullptr || header.sh_type != wanted) continue;
-      if (auto symbol = find_in(file->elf(), section, header, name)) return symbol;
+      if (auto symbol = find_in(file->elf(), section, header, name))
+        return std::optional(std::move(symbol));
     }
-  return std::nullopt;
+  return std::optional<Symbol>();
 }
 
 struct Loaded {
@@ -115,10 +117,11 @@ struct Loaded {
 Result<Loaded> program_of(std::int32_t pid) {
   std::error_code error;
   const auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  if (error) return fail(ErrorCode::kGone, "cannot look up names in the program", error.message());
   auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
+  if (!maps) return fail(std::move(maps.error()));
   auto module = ModuleSymbols::open(path.string());
-  if (error || !maps || !module)
-    return fail(ErrorCode::kGone, "cannot look up names in the program", "it cannot be read");
+  if (!module) return fail(std::move(module.error()));
   for (const Mapping& mapping : parse_maps(as_text(*maps))) {
     if (mapping.path != path) continue;
     if (auto bias = (*module)->bias(mapping.begin, mapping.file_offset_bytes))
@@ -129,7 +132,9 @@ Result<Loaded> program_of(std::int32_t pid) {
 
 Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words,
                                      const Loaded& program, bool& is_data, std::uint64_t& size) {
-  auto symbol = find_symbol(program.path, words.name);
+  auto looked_up = find_symbol(program.path, words.name);
+  if (!looked_up) return fail(std::move(looked_up.error()));
+  const std::optional<Symbol>& symbol = *looked_up;
   if (!symbol)
     return unusable(text, fmt::format("{} has no symbol of that name", program.path),
                     "a variable or function of the program itself, or *ADDRESS");

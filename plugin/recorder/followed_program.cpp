@@ -34,8 +34,17 @@ namespace {
   ::_exit(127);
 }
 
-void resume(pid_t tid, int signal) {
-  ::ptrace(PTRACE_CONT, tid, nullptr, static_cast<unsigned long>(signal));
+// Lets a thread go on. One that the system will not let go would be waited for for ever, and is
+// killed; one that is gone tells so itself. Errors: why it was killed.
+Result<void> resume(pid_t tid, int signal, __ptrace_request how = PTRACE_CONT) {
+  if (::ptrace(how, tid, nullptr, static_cast<unsigned long>(signal)) == 0 || errno == ESRCH)
+    return {};
+  Error refused = system_error(fmt::format("cannot let thread {} go on", tid));
+  refused.now = "the program was ended";
+  ::kill(tid, SIGKILL);
+  // At its end already, it does not hear that.
+  ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
+  return fail(std::move(refused));
 }
 
 Address pc_of(pid_t tid) {
@@ -73,7 +82,8 @@ Result<FollowedProgram> FollowedProgram::start(const std::string& path,
     if (::waitpid(pid, &status, __WALL) != pid) return fail(system_error("cannot start " + path));
     if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC) return program;
     if (WIFSTOPPED(status)) {
-      resume(pid, status >> 16 == 0 ? WSTOPSIG(status) : 0);
+      if (auto ok = resume(pid, status >> 16 == 0 ? WSTOPSIG(status) : 0); !ok)
+        return fail(std::move(ok.error()));
       continue;
     }
     program.threads_.clear();
@@ -91,23 +101,21 @@ FollowedProgram::~FollowedProgram() {
   // Even so, its threads may stop once more, at their ends.
   int status = 0;
   for (pid_t tid; (tid = ::waitpid(-1, &status, __WALL)) > 0 || errno == EINTR;)
-    if (tid > 0 && WIFSTOPPED(status)) resume(tid, 0);
+    if (tid > 0 && WIFSTOPPED(status)) (void)resume(tid, 0).has_value();
 }
 
-void FollowedProgram::take_stop(pid_t tid, int status, const Watcher& watcher) {
+Result<void> FollowedProgram::take_stop(pid_t tid, int status, const Watcher& watcher) {
   const int event = status >> 16, signal = WSTOPSIG(status);
   if (threads_.insert(tid).second) watcher.begins({pid_, tid});
   if (event == PTRACE_EVENT_EXIT) watcher.ends({pid_, tid}, pc_of(tid));
   const bool stray = watcher.drops_stray_traps && event == 0 && is_stray_trap(tid, signal);
   const bool is_job_control = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
-  if (is_job_control)
-    ::ptrace(PTRACE_LISTEN, tid, nullptr, nullptr);
-  else
-    resume(tid, event == 0 && !stray ? signal : 0);
+  if (is_job_control) return resume(tid, 0, PTRACE_LISTEN);
+  return resume(tid, event == 0 && !stray ? signal : 0);
 }
 
 Result<int> FollowedProgram::follow(const Watcher& watcher) {
-  resume(pid_, 0);
+  Result<void> resumed = resume(pid_, 0);
   std::optional<int> end;
   for (;;) {
     int status = 0;
@@ -115,12 +123,13 @@ Result<int> FollowedProgram::follow(const Watcher& watcher) {
     if (tid == 0) {
       watcher.meanwhile();
     } else if (tid > 0 && WIFSTOPPED(status)) {
-      take_stop(tid, status, watcher);
+      if (auto ok = take_stop(tid, status, watcher); !ok && resumed) resumed = std::move(ok);
     } else if (tid > 0) {
       threads_.erase(tid);
       if (tid == pid_) end = status;
     } else if (errno == ECHILD) {
       threads_.clear();
+      if (!resumed) return fail(std::move(resumed.error()));
       if (!end) return fail(ErrorCode::kGone, "the program is gone", "nobody knows how it ended");
       return *end;
     } else if (errno != EINTR) {

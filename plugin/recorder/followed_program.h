@@ -39,12 +39,12 @@ class FollowedProgram {
     bool drops_stray_traps = false;
   };
   // Lets it run to its end; signals are delivered, and it stops and goes on as without us.
-  // Returns its wait status.
+  // Returns its wait status. Errors: a thread could not be let go on, and the program was ended.
   Result<int> follow(const Watcher& watcher);
 
  private:
   explicit FollowedProgram(pid_t pid) : pid_(pid), threads_{pid} {}
-  void take_stop(pid_t tid, int status, const Watcher& watcher);
+  Result<void> take_stop(pid_t tid, int status, const Watcher& watcher);
 
   pid_t pid_;
   std::set<pid_t> threads_;

@@ -27,9 +27,11 @@ bool is_inside(std::uint64_t offset, std::uint64_t size_bytes, std::uint64_t fil
   return offset <= file_bytes && size_bytes <= file_bytes - offset;
 }
 
-// Whether all that the kernel would map of the program is in the file.
+// Whether all that the kernel would map of the program is in the file. errno is 0 when it is not,
+// else why nobody knows.
 bool is_whole(int fd, const Elf64_Ehdr& elf) {
   struct stat info;
+  errno = 0;
   if (::fstat(fd, &info) != 0) return false;
   auto file_bytes = static_cast<std::uint64_t>(info.st_size);
   std::uint64_t at = elf.e_phoff;
@@ -66,7 +68,10 @@ void look_at(int fd, const std::string& head, ProgramFile& file) {
     std::memcpy(&elf, head.data(), sizeof elf);
     file.kind = kind_of(elf);
     file.machine = elf.e_machine;
-    if (file.kind == Kind::kElf64 && !is_whole(fd, elf)) file.kind = Kind::kCutShort;
+    if (file.kind == Kind::kElf64 && !is_whole(fd, elf)) {
+      file.error_number = errno;
+      file.kind = errno == 0 ? Kind::kCutShort : Kind::kUnreadable;
+    }
   }
 }
 

@@ -1,0 +1,227 @@
+"""System calls that fail: each row of the table is a command, and what of it may fail how.
+
+    calls_test.py [--all] [NAME...]
+
+A row is walked: the command runs once in peace, which counts its calls, then again and again with
+another one of them failing. Whatever fails, the command ends by itself, says what and why, leaves no
+process and no file behind, and what it was to keep is whole or not there. Without --all some calls
+of each kind are tried, the first, the last, and between them.
+"""
+
+import dataclasses
+import errno
+import functools
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import typing
+
+import driver
+
+TAILTRACE = driver.TAILTRACE
+
+
+def program(name):
+    return os.path.join(driver.BUILD, "tests", "programs", name)
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    words: typing.Callable  # of the folder that keeps, and the recording and bundle that are given
+    fails: dict             # call: the errors that it fails with
+    says: str = ""          # in the error, when the status is another than in peace
+    keeps: str = ""         # a name in the folder that keeps; whole, or not there
+    status: int = 0         # in peace
+    text: str = ""          # its input
+    needs: str = ""         # an engine of doctor's
+
+
+DESCRIPTORS = {"open": [errno.EMFILE], "pipe": [errno.EMFILE]}
+DISK = {"mkdir": [errno.ENOSPC], "write": [errno.ENOSPC], "fsync": [errno.ENOSPC],
+        "rename": [errno.EIO], "ftruncate": [errno.ENOSPC]}
+FILES = {"open": [errno.EMFILE, errno.EACCES], "read": [errno.EIO], "mmap": [errno.ENOMEM]}
+TRACED = {"ptrace": [errno.EPERM, errno.ESRCH], "fork": [errno.EAGAIN]}
+EVENTS = {"perf_event_open": [errno.EMFILE, errno.EACCES, errno.ENOENT, errno.ENOSPC],
+          "mmap": [errno.EPERM, errno.ENOMEM], "ioctl": [errno.EINVAL]}
+
+TABLE = [
+    Row("record", lambda kept, given: ["run", "--no-debugger", "--engine=qemu", f"--keep={kept}/s",
+                                       "--", program("talks")],
+        {**DESCRIPTORS, "mkdir": [errno.ENOSPC], "fork": [errno.EAGAIN], "pread": [errno.EIO]},
+        needs="qemu"),
+    Row("record until a crash",
+        lambda kept, given: ["run", f"--on-crash={kept}/crash.tt", "--", program("waits_for_words")],
+        {**DESCRIPTORS, **DISK, "fork": [errno.EAGAIN]}, keeps="crash.tt", text="crash\n",
+        status=139, needs="qemu"),
+    Row("save a bundle", lambda kept, given: ["save", given.session, f"{kept}/saved.tt"],
+        {**DISK, **FILES}, keeps="saved.tt", needs="qemu"),
+    Row("show a bundle", lambda kept, given: ["history", given.bundle, "-20,-1"], FILES,
+        needs="qemu"),
+    Row("tell of a bundle", lambda kept, given: ["info", given.bundle], FILES, needs="qemu"),
+    Row("export a page",
+        lambda kept, given: ["export", "--format=html", f"--output={kept}/page.html", given.bundle],
+        FILES, needs="qemu"),
+    Row("watch", lambda kept, given: ["watch", "counter", "--", program("counter")],
+        {**DESCRIPTORS, **EVENTS, **TRACED}, status=7, needs="perf events"),
+    Row("diagnose", lambda kept, given: ["doctor"],
+        # Without opening folders they cannot be taken away: what fails is no "open".
+        {"pipe": [errno.EMFILE], **EVENTS, **TRACED, "mkdir": [errno.ENOSPC]}),
+]
+
+
+class Given:
+    """A recording and a bundle to be read."""
+
+    def __init__(self):
+        self.place = driver.Place()
+        self.session = os.path.join(self.place.path, "session")
+        self.bundle = os.path.join(self.place.path, "given.tt")
+
+    @functools.cached_property
+    def made(self):
+        for words in (["run", "--no-debugger", "--engine=qemu", f"--keep={self.session}", "--",
+                       program("talks")], ["save", self.session, self.bundle]):
+            outcome = driver.run([TAILTRACE, *words], self.place)
+            if outcome.status != 0:
+                sys.exit(f"cannot make what is to be read: {outcome.err}")
+        return True
+
+
+def check_kept(row, place):
+    """What is wrong with what the row keeps."""
+    for name in os.listdir(place.kept):
+        if name.endswith(".part"):
+            return f"half of something is left: {name}"
+    path = os.path.join(place.kept, row.keeps)
+    if not row.keeps or not os.path.exists(path):
+        return ""
+    read = subprocess.run([TAILTRACE, "history", path, "-1"], capture_output=True, text=True,
+                          timeout=driver.HANG_S, check=False)
+    return "" if read.returncode == 0 else f"what is kept cannot be read: {read.stderr}"
+
+
+def check(row, outcome, peace, place):
+    """What is wrong; empty: nothing."""
+    if wrong := outcome.wrong(row.status):
+        return wrong
+    if outcome.status != row.status:
+        if "error: " not in outcome.err:
+            return f"status {outcome.status} without an error"
+        if row.keeps and os.path.exists(os.path.join(place.kept, row.keeps)):
+            return "it failed, and something is kept"
+    elif row.keeps and not os.path.exists(os.path.join(place.kept, row.keeps)) and \
+            "error: " not in outcome.err:
+        return "nothing is kept, and nothing is said"
+    return check_kept(row, place)
+
+
+def numbers(count, everything):
+    if everything:
+        return range(1, count + 1)
+    return sorted({1, (count + 1) // 2, count} & set(range(1, count + 1)))
+
+
+def in_a_place(row, given, fault, judge):
+    place = driver.Place()
+    try:
+        return judge(driver.run([TAILTRACE, *row.words(place.kept, given)], place, fault, row.text),
+                     place)
+    finally:
+        place.remove()
+
+
+def walk(row, given, everything):
+    """How many faults were tried, and what was wrong with which."""
+    peace = in_a_place(row, given, None, lambda outcome, place: outcome)
+    if peace.status != row.status or peace.wrong(row.status):
+        return 0, [f"in peace: status {peace.status}, {peace.wrong(row.status)}\n{peace.err}"]
+    tried, wrong = 0, []
+    for call, errors in row.fails.items():
+        for number in numbers(peace.calls[call], everything):
+            for error in errors if everything else errors[number % len(errors):][:1]:
+                fault = f"{call}:{number}:{error}"
+                tried += 1
+                said = in_a_place(row, given, fault,
+                                  lambda outcome, place: (check(row, outcome, peace, place),
+                                                          outcome.err))
+                if said[0]:
+                    wrong.append(f"{call} number {number}: {errno.errorcode[error]}: {said[0]}\n"
+                                 f"{said[1]}")
+    return tried, wrong
+
+
+# Limits of the system in the place of calls that fail.
+LIMITS = [
+    ("descriptors", resource.RLIMIT_NOFILE, (8, 12, 16, 24)),
+    ("memory", resource.RLIMIT_AS, (60 << 20, 100 << 20, 200 << 20)),
+    ("the size of files", resource.RLIMIT_FSIZE, (0, 4096)),
+]
+
+
+def with_limits(given, everything):
+    """Saves and shows a bundle with less and less of everything."""
+    tried, wrong = 0, []
+    for row in (row for row in TABLE if row.name in ("save a bundle", "show a bundle")):
+        for name, what, values in LIMITS:
+            for value in values if everything else values[:2]:
+                place = driver.Place()
+                env = place.environment()
+                del env["LD_PRELOAD"]
+                words = [TAILTRACE, *row.words(place.kept, given)]
+                done = subprocess.run(
+                    words, env=env, capture_output=True, text=True, check=False,
+                    timeout=driver.HANG_S, restore_signals=False,  # SIGXFSZ stays ignored
+                    preexec_fn=lambda: resource.setrlimit(what, (value, value)))
+                outcome = driver.Outcome(done.returncode, done.stdout, done.stderr, place,
+                                         driver.end_orphans(5))
+                tried += 1
+                # The loader itself ends with 127 where it has no room.
+                said = "" if outcome.status == 127 else check(row, outcome, None, place)
+                if said:
+                    wrong.append(f"{row.name} with {value} of {name}: {said}\n{outcome.err}")
+                place.remove()
+    return tried, wrong
+
+
+def works(name):
+    document = json.loads(subprocess.run([TAILTRACE, "doctor", "--json"], capture_output=True,
+                                         text=True, check=False).stdout)
+    return any(one["works"] for one in document["engines"] + document["besides"]
+               if one["name"] == name)
+
+
+def main():
+    everything = "--all" in sys.argv
+    names = [word for word in sys.argv[1:] if word != "--all"]
+    driver.adopt_orphans()
+    given = Given()
+    failures = total = 0
+    walks = [(row.name, row.needs, functools.partial(walk, row, given, everything))
+             for row in TABLE]
+    walks.append(("limits", "qemu", functools.partial(with_limits, given, everything)))
+    for name, needs, one in walks:
+        if names and name not in names:
+            continue
+        if needs and not works(needs):
+            print(f"skip: {name}: {needs} does not work here")
+            continue
+        if needs == "qemu":
+            assert given.made
+        tried, wrong = one()
+        total += tried
+        print(f"{name}: {tried} faults", flush=True)
+        for text in wrong:
+            failures += 1
+            print(f"FAILED: {name}: {text}", flush=True)
+    shutil.rmtree(given.place.path)
+    if total == 0:
+        sys.exit(77)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
