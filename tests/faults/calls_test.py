@@ -3,9 +3,9 @@
     calls_test.py [--all] [NAME...]
 
 A row is walked: the command runs once in peace, which counts its calls, then again and again with
-another one of them failing. Whatever fails, the command ends by itself, says what and why, leaves no
-process and no file behind, and what it was to keep is whole or not there. Without --all some calls
-of each kind are tried, the first, the last, and between them.
+another one of them failing. Whatever fails, the command ends by itself, says what and why, leaves
+no process and no file behind, and what it was to keep is whole or not there. Without --all some
+calls of each kind are tried, the first, the last, and between them.
 """
 
 import dataclasses
@@ -54,7 +54,8 @@ TABLE = [
         {**DESCRIPTORS, "mkdir": [errno.ENOSPC], "fork": [errno.EAGAIN], "pread": [errno.EIO]},
         needs="qemu"),
     Row("record until a crash",
-        lambda kept, given: ["run", f"--on-crash={kept}/crash.tt", "--", program("waits_for_words")],
+        lambda kept, given: ["run", f"--on-crash={kept}/crash.tt", "--",
+                             program("waits_for_words")],
         {**DESCRIPTORS, **DISK, "fork": [errno.EAGAIN]}, keeps="crash.tt", text="crash\n",
         status=139, needs="qemu"),
     Row("save a bundle", lambda kept, given: ["save", given.session, f"{kept}/saved.tt"],

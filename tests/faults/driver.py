@@ -1,4 +1,4 @@
-"""Runs commands of ours with system calls that fail, and looks at what they say and leave behind."""
+"""Runs commands of ours with calls that fail, and looks at what they say and leave behind."""
 
 import ctypes
 import os

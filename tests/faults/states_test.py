@@ -4,9 +4,9 @@
 
 The states are the packets of a debugger's usual dialogue, one after the other. In each of them the
 debugger closes the connection, closes it in the middle of a packet, or says no more while the
-server is told to end; the server below is killed; the program is killed. Whatever it was: the server
-ends by itself with a status, no process is left, and no file. Without --all every third of them is
-tried.
+server is told to end; the server below is killed; the program is killed. Whatever it was: the
+server ends by itself with a status, no process is left, and no file. Without --all every third of
+them is tried.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""What GDB does in the soak test: record, step, go back, ask, and let threads come and go. GDB reads
-this file; the settings come in the environment."""
+"""What GDB does in the soak test: record, step, go back, ask, and let threads come and go. GDB
+reads this file; the settings come in the environment."""
 
 import json
 import os

@@ -41,8 +41,8 @@ def soak(engine, seconds):
             gdb = subprocess.run(
                 ["gdb", "-nx", "-batch", "-ex", f"target remote 127.0.0.1:{server.port}", "-x",
                  os.path.join(HERE, "in_gdb.py"), PROGRAM], env=env, stdin=subprocess.DEVNULL,
-                capture_output=True, text=True, errors="replace", timeout=seconds + 10 * cases.HANG_S,
-                check=False)
+                capture_output=True, text=True, errors="replace", check=False,
+                timeout=seconds + 10 * cases.HANG_S)
             if not os.path.exists(env["SOAK_RESULT"]):
                 return f"GDB ended with {gdb.returncode}:\n{gdb.stdout}{gdb.stderr}"
             with open(env["SOAK_RESULT"], encoding="utf-8") as file:
