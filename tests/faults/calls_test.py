@@ -178,7 +178,7 @@ def with_limits(given, everything):
                     timeout=driver.HANG_S, restore_signals=False,  # SIGXFSZ stays ignored
                     preexec_fn=lambda: resource.setrlimit(what, (value, value)))
                 outcome = driver.Outcome(done.returncode, done.stdout, done.stderr, place,
-                                         driver.end_orphans(5))
+                                         driver.end_orphans(driver.HANG_S))
                 tried += 1
                 # The loader itself ends with 127 where it has no room.
                 said = "" if outcome.status == 127 else check(row, outcome, None, place)

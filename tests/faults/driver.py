@@ -140,4 +140,4 @@ def run(words, place, fault=None, text=""):
         end_orphans(0)
         sys.exit(f"hangs with {fault}: {' '.join(words)}")
     # Children of one that ended may need a moment to see it.
-    return Outcome(done.returncode, done.stdout, done.stderr, place, end_orphans(5))
+    return Outcome(done.returncode, done.stdout, done.stderr, place, end_orphans(HANG_S))

@@ -9,6 +9,7 @@ server ends by itself with a status, no process is left, and no file. Without --
 them is tried.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -79,7 +80,8 @@ def lose(dialogue, family, names):
     Any answer will do, and none when the connection ends; that one comes is what is tried."""
     for pid in family:
         if comm_of(pid) in names:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     try:
         for packet in ("?", "g", "qXfer:btrace:read:new:0,1000"):
             if dialogue.debugger.ask(packet)[:1] in ("W", "X"):
@@ -116,7 +118,7 @@ def try_it(engine, way, states):
         way(server, dialogue, cases.children_of(server.process.pid))
         status = server.wait()
         said = "".join(server.said)
-        orphans = driver.end_orphans(10)
+        orphans = driver.end_orphans(driver.HANG_S)
         left = os.listdir(folder)
         dialogue.debugger.close()
         allowed = 128 + signal.SIGTERM if way is stall else None

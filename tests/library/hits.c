@@ -71,7 +71,7 @@ static int wait_for_write(pid_t child, const tt_place* place) {
   if (!alarm) return give_up(error);
   run_to_stop(child);
   struct pollfd ready = {.fd = tt_alarm_fd(alarm), .events = POLLIN};
-  if (poll(&ready, 1, 0) != 1) return 1;
+  if (poll(&ready, 1, -1) != 1) return 1;
   long long hits = tt_alarm_wait(alarm, -1, &error);
   if (hits < 0) return give_up(error);
   printf("woken by %lld write\n", hits);

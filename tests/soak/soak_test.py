@@ -36,6 +36,8 @@ def soak(engine, seconds):
     with tempfile.TemporaryDirectory() as folder:
         server = rsp.Server("--once", f"--engine={engine}", "127.0.0.1:0", PROGRAM)
         try:
+            if server.port is None:
+                return f"the server does not listen: {server.said}"
             env = dict(os.environ, SOAK_SECONDS=str(seconds), SOAK_SERVER=str(server.process.pid),
                        SOAK_RESULT=os.path.join(folder, "result"))
             gdb = subprocess.run(
