@@ -1,6 +1,21 @@
 #include "decoder/pt/flow_items.h"
 
+#include <cstring>
+
 namespace tailtrace::pt {
+namespace {
+
+// There may be gigabytes of it.
+std::size_t behind_padding(ByteSpan bytes, std::size_t offset) {
+  for (std::uint64_t word; offset + sizeof word <= bytes.size(); offset += sizeof word) {
+    std::memcpy(&word, bytes.data() + offset, sizeof word);
+    if (word != 0) break;
+  }
+  while (offset < bytes.size() && bytes[offset] == 0) ++offset;
+  return offset;
+}
+
+}  // namespace
 
 ItemReader::ItemReader(ByteSpan trace, const DecoderConfig& config)
     : config_(config),
@@ -54,6 +69,7 @@ bool ItemReader::read_and_take() {
 bool ItemReader::take_packet(const Packet& packet) {
   switch (packet.kind) {
     case PacketKind::kPad:
+      if (!packets_.in_block()) packets_.seek(behind_padding(packets_.bytes(), packets_.offset()));
       return true;
     case PacketKind::kTnt:
       return take_tnt(packet);
