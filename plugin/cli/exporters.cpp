@@ -201,9 +201,9 @@ class BoltExporter final : public Exporter {
  public:
   BoltExporter(TextSink sink, std::string file) : sink_(std::move(sink)), file_(std::move(file)) {}
   Result<void> add(HistoryView& view, Range range) override {
-    if (file_.empty()) file_ = program_of(view);
+    if (file_.empty()) file_ = program_of(view, range);
     if (!profile_) profile_.emplace(file_);
-    profile_->add(*view.history, *view.symbols, range);
+    if (!file_.empty()) profile_->add(*view.history, *view.symbols, range);
     return {};
   }
   Result<void> end() override {
@@ -211,17 +211,20 @@ class BoltExporter final : public Exporter {
       profile_->list(sink_);
       return {};
     }
-    return fail(ErrorCode::kUsage, "cannot write a profile of " + (file_.empty() ? "it" : file_),
+    return fail(ErrorCode::kUsage,
+                "cannot write a profile of " + (file_.empty() ? "the program" : file_),
                 "nothing of that file was executed", "--file=NAME");
   }
 
  private:
-  // The file that is mapped first of those with code, but for the dynamic linker.
-  static std::string program_of(const HistoryView& view) {
-    for (const Mapping& mapping : view.symbols->mappings())
-      if (mapping.has_file() && mapping.executable &&
-          !base_name(mapping.path).starts_with("ld-linux"))
-        return mapping.path;
+  // Of the files that were executed, but for the dynamic linker, the one that is mapped first.
+  static std::string program_of(HistoryView& view, Range range) {
+    CodeRuns all;
+    add_code_runs(*view.history, range, all);
+    for (const auto& [run, times] : all.runs) {  // by address
+      const std::string& file = view.symbols->function_at(run.first).module;
+      if (file.starts_with('/') && !base_name(file).starts_with("ld-linux")) return file;
+    }
     return {};
   }
 
