@@ -69,7 +69,7 @@ def once_each(pcs):
 
 
 def under_gdbserver(program, port):
-    """What main executes, from its first instruction to its return; a server of ours is at the port."""
+    """What main executes, from its first instruction to its return; our server is at the port."""
     stepper = Stepper(int(port))
     entry, main = addresses(program)
     pc = stepper.auxiliary(AT_ENTRY) - entry + main
@@ -86,8 +86,8 @@ def under_gdbserver(program, port):
 def under_qemu(program):
     """The same of the program under qemu-user, which translates each instruction alone then."""
     with tempfile.NamedTemporaryFile(prefix="tailtrace-steps-") as log:
-        subprocess.run(["qemu-x86_64", "-singlestep", "-d", "exec,nochain", "-D", log.name, program],
-                       stdout=subprocess.DEVNULL, check=False)
+        subprocess.run(["qemu-x86_64", "-singlestep", "-d", "exec,nochain", "-D", log.name,
+                        program], stdout=subprocess.DEVNULL, check=False)
         steps = [int(pc, 16) for pc in LOGGED.findall(log.read().decode())]
     entry, main = addresses(program)
     executed = set(steps)

@@ -1,6 +1,6 @@
-// A million hits of hardware breakpoints in another process, on the real kernel: none is missed. All
-// four registers wait for one instruction, so that each trap, which takes a virtual machine long, is
-// four hits.
+// A million hits of hardware breakpoints in another process, on the real kernel: none is missed.
+// All four registers wait for one instruction, so that each trap, which takes a virtual machine
+// long, is four hits.
 #include <gtest/gtest.h>
 
 #include "plugin/engines/perf/breakpoints.h"

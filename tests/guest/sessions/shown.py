@@ -1,8 +1,8 @@
 """Holds what `tailtrace history` shows of a recording against what the kernel saw executed.
 
-shown.py TAILTRACE FOLDER: FOLDER/*/kept are recordings, each beside the log of what was executed. All
-threads of it, and no others, were traced; the newest items of each are the newest that it executed,
-without a gap (for last branch records: with gaps).
+shown.py TAILTRACE FOLDER: FOLDER/*/kept are recordings, each beside the log of what was executed.
+All threads of it, and no others, were traced; the newest items of each are the newest that it
+executed, without a gap (for last branch records: with gaps).
 """
 
 import json
@@ -63,7 +63,7 @@ def compare(way, folder, truth):
                 at = follows(stretch, executed, at)
                 assert at >= 0, (way, thread["tid"])
             continue
-        # A thread ends in the kernel: the last instruction is a system call that does not come back.
+        # A thread ends in the kernel: the last instruction is a system call that never returns.
         assert len(shown) == 1, (way, len(shown))
         assert len(shown[0]) >= min(290, len(executed) - 1), (way, len(shown[0]))
         assert shown[0] in (executed[-len(shown[0]):], executed[-len(shown[0]) - 1:-1]), way
