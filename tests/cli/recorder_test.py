@@ -41,7 +41,7 @@ class RecorderCase(cases.CommandCase):
         items = self.newest(bundle)
         self.assertEqual({item["function"] for item in items[-12:]}, {"deeper"})
         self.assertEqual(sum(item["text"].startswith("call") for item in items[-24:]
-                             if item["function"] == "deeper"), 3, items)
+                             if item.get("function") == "deeper"), 3, items)
         about = self.about(bundle)
         self.assertEqual(about["recorded"]["cause"], "SIGSEGV")
         self.assertEqual(about["recorded"]["signal"], signal.SIGSEGV)
