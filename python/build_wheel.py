@@ -48,9 +48,9 @@ def run(*command):
                          f"  fix:  tests/install build")
 
 
-def build(folder):
+def build(folder, kind):
     """Compiles into the folder and returns the files of the package."""
-    run("cmake", "-S", str(HERE.parent), "-B", folder, "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+    run("cmake", "-S", str(HERE.parent), "-B", folder, f"-DCMAKE_BUILD_TYPE={kind}",
         f"-DPython_EXECUTABLE={sys.executable}")
     run("cmake", "--build", folder, "--target", "tailtrace_core", "--parallel",
         str(os.cpu_count() or 1))
@@ -83,12 +83,14 @@ class Wheel:
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """PEP 517. With the setting build-dir=FOLDER a folder of CMake's is used and kept."""
+    """PEP 517. Settings: build-dir=FOLDER, a folder of CMake's that is used and kept;
+    build-type=NAME, CMake's, RelWithDebInfo unless said."""
     name = f"tailtrace-{version()}-{tag()}.whl"
     info = f"tailtrace-{version()}.dist-info"
-    kept = (config_settings or {}).get("build-dir")
+    settings = config_settings or {}
+    kept = settings.get("build-dir")
     with tempfile.TemporaryDirectory() as folder:
-        files = build(kept or folder)
+        files = build(kept or folder, settings.get("build-type", "RelWithDebInfo"))
         wheel = Wheel(pathlib.Path(wheel_directory, name))
         for path in files:
             wheel.add(f"tailtrace/{path.name}", path.read_bytes(),
