@@ -11,10 +11,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <type_traits>
 
 #include "decoder/history/history.h"
 #include "decoder/history/range.h"
@@ -35,13 +38,29 @@ void wait_for(const Future& future) {
 }
 
 // Runs `work` on a thread of its own and waits for it, so that Ctrl-C is answered meanwhile; then
-// the work goes on unobserved. REQUIRES: the interpreter's lock is held; `work` does not need it.
+// the work goes on unobserved. What it holds is let go of before its end is told. REQUIRES: the
+// interpreter's lock is held; `work` does not need it.
 template <class Work>
 auto interruptible(Work work) {
   using Value = decltype(work());
-  auto task = std::make_shared<std::packaged_task<Value()>>(std::move(work));
-  std::future<Value> value = task->get_future();
-  std::thread([task] { (*task)(); }).detach();
+  std::promise<Value> promise;
+  std::future<Value> value = promise.get_future();
+  std::thread([promise = std::move(promise), work = std::optional(std::move(work))]() mutable {
+    try {
+      if constexpr (std::is_void_v<Value>) {
+        (*work)();
+        work.reset();
+        promise.set_value();
+      } else {
+        Value made = (*work)();
+        work.reset();
+        promise.set_value(std::move(made));
+      }
+    } catch (...) {
+      work.reset();
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
   wait_for(value);
   return value.get();
 }
