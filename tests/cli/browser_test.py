@@ -1,21 +1,18 @@
 """The full-screen browser of `tailtrace open`, at a terminal that pyte emulates: what is on its
 screen is compared with what the other verbs print of the same recording."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
-import struct
 import tempfile
 import termios
 import time
 import unittest
 
 import cases
+import terminal
 
 try:
     import pyte
@@ -26,71 +23,45 @@ PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
 UP, DOWN, LEFT, HOME, END = "\33OA", "\33OB", "\33OD", "\33OH", "\33OF"
 
 
-class Screen:
-    """`tailtrace ARGS` in a terminal of its own."""
+class Screen(terminal.Terminal):
+    """`tailtrace ARGS` in a terminal that is more than a line: text is what is on it."""
 
     def __init__(self, *arguments, rows=24, columns=80, **environment):
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
         self.bytes = b""
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            # Waits until the terminal has its size.
-            os.read(0, 1)
-            os.environ.update({"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment})
-            os.execv(cases.TAILTRACE, [cases.TAILTRACE, *arguments])
-        self.resize(rows, columns)
-        self.modes = termios.tcgetattr(self.fd)
-        os.write(self.fd, b"\n")
+        super().__init__(cases.TAILTRACE, *arguments, size=(rows, columns),
+                         **{"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment})
 
     def resize(self, rows, columns):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        terminal.set_size(self.fd, (rows, columns))
         self.screen.resize(rows, columns)
 
-    def close(self):
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        os.close(self.fd)
-
-    def read_more(self, deadline):
-        ready, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
-        if not ready:
-            raise AssertionError("nothing more came; on the screen is:\n" + self.text())
-        try:
-            data = os.read(self.fd, 65536)
-        except OSError:  # EIO: it has ended
-            return False
+    def take(self, data):
         self.bytes += data
         self.stream.feed(data)
-        return data != b""
-
-    def text(self):
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        self.text = "\n".join(line.rstrip() for line in self.screen.display)
 
     def wait_for(self, holds):
         """Reads until that holds of the text on the screen; the text."""
         deadline = time.monotonic() + cases.HANG_S
-        while not holds(self.text()):
+        while not holds(self.text):
             if not self.read_more(deadline):
-                raise AssertionError("it ended; on the screen is:\n" + self.text())
-        return self.text()
+                raise AssertionError("it ended; on the screen is:\n" + self.text)
+        return self.text
 
     def expect(self, pattern):
-        self.wait_for(re.compile(pattern).search)
-        return re.search(pattern, self.text())
+        """Reads until the pattern is on the screen, wherever; the match."""
+        return re.search(pattern, self.wait_for(re.compile(pattern).search))
 
-    def type(self, text):
-        os.write(self.fd, text.encode())
 
-    def exit_status(self):
-        """Reads to the end; -N for signal N."""
-        deadline = time.monotonic() + cases.HANG_S
-        while self.read_more(deadline):
-            pass
-        _, status = os.waitpid(self.pid, 0)
-        self.pid = 0
-        return os.waitstatus_to_exitcode(status)
+def modes_of_a_new_terminal():
+    ours, programs = os.openpty()
+    try:
+        return termios.tcgetattr(ours)
+    finally:
+        os.close(ours)
+        os.close(programs)
 
 
 @unittest.skipUnless(pyte, "no pyte")
@@ -130,7 +101,7 @@ class Browser(cases.CommandCase):
         self.assert_restored(screen)
 
     def assert_restored(self, screen):
-        self.assertEqual(termios.tcgetattr(screen.fd), screen.modes)
+        self.assertEqual(termios.tcgetattr(screen.fd), modes_of_a_new_terminal())
         self.assertGreater(screen.bytes.rfind(b"\33[?1049l"), screen.bytes.rfind(b"\33[?1049h"))
         self.assertGreater(screen.bytes.rfind(b"\33[?25h"), screen.bytes.rfind(b"\33[?25l"))
 
@@ -282,7 +253,7 @@ class Browser(cases.CommandCase):
         self.assertEqual(cases.tailtrace("open", self.session).stdout, printed)
         screen = self.browse(TERM="dumb", columns=200)
         self.assertEqual(screen.exit_status(), 0)
-        self.assertIn("  instructions ", screen.text())
+        self.assertIn("  instructions ", screen.text)
 
 
 cases.main()

@@ -1,24 +1,32 @@
 """A command at a terminal of its own, typed to and read from as a person does."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
+import termios
 import time
 
 import cases
 
 
-class Terminal:
-    """Runs a command as the foreground of a new terminal."""
+def set_size(fd, size):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 
-    def __init__(self, *command, **environment):
+
+class Terminal:
+    """Runs a command as the foreground of a new terminal, of so many rows and columns."""
+
+    def __init__(self, *command, size=(0, 0), **environment):
         self.text = ""  # all that was shown
         self.seen = 0   # how much of it expect() has passed
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(environment, TERM="dumb")
+            set_size(0, size)
+            os.environ.update({"TERM": "dumb", **environment})
             os.execvp(command[0], command)
 
     def close(self):
@@ -36,8 +44,11 @@ class Terminal:
             data = os.read(self.fd, 65536)
         except OSError:  # EIO: nobody has the other side open any more
             data = b""
-        self.text += data.decode(errors="replace").replace("\r\n", "\n")
+        self.take(data)
         return data != b""
+
+    def take(self, data):
+        self.text += data.decode(errors="replace").replace("\r\n", "\n")
 
     def expect(self, pattern):
         """Reads until the pattern comes; the match."""
@@ -66,7 +77,7 @@ class Terminal:
         return self.exit_status()
 
     def exit_status(self):
-        """Reads to the end; 128 + N for signal N."""
+        """Reads to the end; -N for signal N."""
         deadline = time.monotonic() + cases.HANG_S
         while self.read_more(deadline):
             pass

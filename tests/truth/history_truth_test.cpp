@@ -12,8 +12,8 @@
 
 #include "decoder/history/history.h"
 #include "decoder/history/snapshot_file.h"
-#include "plugin/cli/commands.h"
 #include "plugin/engines/qemu/qemu_engine.h"
+#include "tests/support/command_outcome.h"
 #include "tests/support/qemu_recording.h"
 #include "tests/support/qemu_steps.h"
 #include "tests/support/temp_folder.h"
@@ -115,28 +115,6 @@ INSTANTIATE_TEST_SUITE_P(Programs, HistoryTruth,
                                          "string_instructions", "symbols_sample"),
                          [](const auto& info) { return std::string(info.param); });
 
-// What a command prints.
-struct Outcome {
-  int status = 0;
-  std::string out, err;
-};
-
-Outcome run_command(std::vector<std::string> args) {
-  char *out_data = nullptr, *err_data = nullptr;
-  std::size_t out_size = 0, err_size = 0;
-  std::FILE* out = ::open_memstream(&out_data, &out_size);
-  std::FILE* err = ::open_memstream(&err_data, &err_size);
-  Outcome outcome;
-  outcome.status = run_command_line(all_commands(), std::move(args), out, err);
-  std::fclose(out);
-  std::fclose(err);
-  outcome.out.assign(out_data, out_size);
-  outcome.err.assign(err_data, err_size);
-  std::free(out_data);
-  std::free(err_data);
-  return outcome;
-}
-
 // A session that stays until the test has looked at it.
 class HistoryCommands : public testing::Test {
  protected:
@@ -160,7 +138,7 @@ TEST_F(HistoryCommands, InfoCountsWhatSteppingCounted) {
   record("recursion");
   auto steps = step_under_qemu({built_program("recursion")}, kTestEnvironment);
   ASSERT_TRUE(steps);
-  Outcome outcome = run_command({"info", "--json", "--strict", session()});
+  CommandOutcome outcome = outcome_of({"info", "--json", "--strict", session()});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["schema"], "tailtrace.info/1");
@@ -172,15 +150,15 @@ TEST_F(HistoryCommands, InfoCountsWhatSteppingCounted) {
   auto snapshot = recorded("recursion", 1 << 20);
   EXPECT_EQ(thread["instructions"],
             without_iterations(steps->threads.at(0), *snapshot->code).size());
-  EXPECT_THAT(run_command({"info", session()}).out, HasSubstr("gaps          0\n"));
+  EXPECT_THAT(outcome_of({"info", session()}).out, HasSubstr("gaps          0\n"));
 }
 
 TEST_F(HistoryCommands, HistoryShowsTheNewestLast) {
   record("recursion");
-  Outcome outcome = run_command({"history", session(), "-3,-1"});
+  CommandOutcome outcome = outcome_of({"history", session(), "-3,-1"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::EndsWith("    [-1]  syscall\n"));
-  outcome = run_command({"history", "--json=lines", session(), "all"});
+  outcome = outcome_of({"history", "--json=lines", session(), "all"});
   std::istringstream lines(outcome.out);
   std::string line;
   ASSERT_TRUE(std::getline(lines, line));
@@ -215,7 +193,7 @@ std::vector<std::string> calls_from(const nlohmann::json& calls, const std::stri
 // The truth is the program's text.
 TEST_F(HistoryCommands, CallsShowWhoCalledWhom) {
   record("symbols_sample");
-  Outcome outcome = run_command({"calls", "--json", session(), "all"});
+  CommandOutcome outcome = outcome_of({"calls", "--json", session(), "all"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["schema"], "tailtrace.calls/1");
@@ -226,7 +204,7 @@ TEST_F(HistoryCommands, CallsShowWhoCalledWhom) {
   EXPECT_THAT(calls_from(json["calls"], "plain", 5),
               testing::ElementsAre("0 plain", "1 hidden(int)", "0 plain",
                                    "1 plain::Local::add(int, int)", "0 plain"));
-  Outcome text = run_command({"calls", "--forward", session(), "1,+2"});
+  CommandOutcome text = outcome_of({"calls", "--forward", session(), "1,+2"});
   EXPECT_THAT(text.out, testing::StartsWith("    [1]  "));
   // The dynamic loader's functions have names only where its debug symbols are installed.
   EXPECT_THAT(text.out, testing::AnyOf(HasSubstr("_dl_start"), HasSubstr("?? (ld-linux-x86-64")));
@@ -234,22 +212,22 @@ TEST_F(HistoryCommands, CallsShowWhoCalledWhom) {
 
 TEST_F(HistoryCommands, SayWhatIsWrongWithTheirArguments) {
   record("nothing", 1 << 10);
-  EXPECT_EQ(run_command({"history"}).status, 2);
-  EXPECT_EQ(run_command({"history", session(), "nonsense"}).status, 2);
-  EXPECT_EQ(run_command({"history", session(), "-5,-1", "-3"}).status, 2);
-  EXPECT_EQ(run_command({"history", session(), "999999999"}).status, 1);
-  Outcome thread = run_command({"history", "--thread=1", session()});
+  EXPECT_EQ(outcome_of({"history"}).status, 2);
+  EXPECT_EQ(outcome_of({"history", session(), "nonsense"}).status, 2);
+  EXPECT_EQ(outcome_of({"history", session(), "-5,-1", "-3"}).status, 2);
+  EXPECT_EQ(outcome_of({"history", session(), "999999999"}).status, 1);
+  CommandOutcome thread = outcome_of({"history", "--thread=1", session()});
   EXPECT_EQ(thread.status, 2);
   EXPECT_THAT(thread.err, HasSubstr("the threads are "));
-  EXPECT_EQ(run_command({"info", "--thread=1", session()}).status, 2);
+  EXPECT_EQ(outcome_of({"info", "--thread=1", session()}).status, 2);
   TempFolder folder;
-  EXPECT_EQ(run_command({"info", folder.path()}).status, 5);
-  EXPECT_EQ(run_command({"info", folder.file("none")}).status, 7);
+  EXPECT_EQ(outcome_of({"info", folder.path()}).status, 5);
+  EXPECT_EQ(outcome_of({"info", folder.file("none")}).status, 7);
   std::ofstream(folder.file("text")) << "this is not a record stream, whatever else it may be";
-  EXPECT_EQ(run_command({"calls", folder.file("text")}).status, 5);
+  EXPECT_EQ(outcome_of({"calls", folder.file("text")}).status, 5);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(session()))
     if (entry.path().extension() == ".ring") {
-      Outcome ring = run_command({"info", entry.path().string()});
+      CommandOutcome ring = outcome_of({"info", entry.path().string()});
       EXPECT_EQ(ring.status, 2);
       EXPECT_THAT(ring.err, HasSubstr("name its folder: "));
     }
@@ -261,13 +239,13 @@ TEST_F(HistoryCommands, ReadRecordStreamsAsWell) {
   TempFolder folder;
   std::string path = folder.file("stream");
   ASSERT_TRUE(save_snapshot(*snapshot, "", path));
-  Outcome outcome = run_command({"info", "--json", path});
+  CommandOutcome outcome = outcome_of({"info", "--json", path});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(nlohmann::json::parse(outcome.out)["threads"][0]["records"], snapshot->records.size());
-  EXPECT_EQ(run_command({"history", "--strict", path}).status, 0);
+  EXPECT_EQ(outcome_of({"history", "--strict", path}).status, 0);
   // Cut short it is still good for what is left, and says so.
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 10);
-  outcome = run_command({"history", path});
+  outcome = outcome_of({"history", path});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.err, HasSubstr("it is cut short"));
 }

@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "plugin/cli/commands.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/output_options.h"
+#include "tests/support/command_outcome.h"
 
 namespace tailtrace {
 namespace {
@@ -15,37 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// A FILE that keeps what is written to it.
-class Sink {
- public:
-  Sink() : file_(::open_memstream(&data_, &size_)) {}
-  ~Sink() {
-    std::fclose(file_);
-    std::free(data_);
-  }
-  std::FILE* file() { return file_; }
-  std::string text() {
-    std::fflush(file_);
-    return {data_, size_};
-  }
-
- private:
-  char* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::FILE* file_;
-};
-
-struct Outcome {
-  int status;
-  std::string out, err;
-};
-
-Outcome run(const std::vector<Command>& table, std::vector<std::string> args) {
-  Sink out, err;
-  int status = run_command_line(table, std::move(args), out.file(), err.file());
-  return {status, out.text(), err.text()};
-}
 
 Command greet_command() {
   return {
@@ -97,24 +65,26 @@ Command launch_command() {
 std::vector<Command> table() { return {greet_command(), launch_command()}; }
 
 TEST(CommandTest, RunsTheVerbWithItsOptions) {
-  Outcome outcome = run(table(), {"greet", "--times=2", "Ada"});
+  CommandOutcome outcome = outcome_of({"greet", "--times=2", "Ada"}, table());
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.out, "hello Ada 0\nhello Ada 0\n");
   EXPECT_EQ(outcome.err, "");
 }
 
-TEST(CommandTest, ExitStatusIsTheCommandsOwn) { EXPECT_EQ(run(table(), {"launch"}).status, 42); }
+TEST(CommandTest, ExitStatusIsTheCommandsOwn) {
+  EXPECT_EQ(outcome_of({"launch"}, table()).status, 42);
+}
 
 TEST(CommandTest, ErrorIsShownInTheAgreedShapeAndItsCodeIsTheExitStatus) {
-  Outcome outcome = run(table(), {"greet", "Ada", "--times=-1"});
+  CommandOutcome outcome = outcome_of({"greet", "Ada", "--times=-1"}, table());
   EXPECT_EQ(outcome.status, 5);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err, "error: cannot greet\n  why:  a time is negative\n  fix:  --times=1\n");
 }
 
 TEST(CommandTest, ProgramBehindDashesKeepsItsOwnOptions) {
-  Outcome outcome =
-      run(table(), {"launch", "-ex", "info record", "--", "prog", "--help", "--", "x"});
+  CommandOutcome outcome =
+      outcome_of({"launch", "-ex", "info record", "--", "prog", "--help", "--", "x"}, table());
   EXPECT_EQ(outcome.out,
             "extra -ex\nextra info record\n"
             "program prog\nprogram --help\nprogram --\nprogram x\n");
@@ -127,7 +97,7 @@ TEST(CommandTest, ArgumentsThatCannotBeParsedAreUsageErrorsWithAFix) {
                                                {"greet", "a", "b"},
                                                {"greet", "--json=what", "a"},
                                                {"greet", "--color=blue", "a"}}) {
-    Outcome outcome = run(table(), args);
+    CommandOutcome outcome = outcome_of(args, table());
     EXPECT_EQ(outcome.status, 2);
     EXPECT_THAT(outcome.err, StartsWith("error: cannot understand the arguments of tailtrace greet"
                                         "\n  why:  "));
@@ -136,24 +106,24 @@ TEST(CommandTest, ArgumentsThatCannotBeParsedAreUsageErrorsWithAFix) {
 }
 
 TEST(CommandTest, JsonTakesAFormOnlyBehindAnEqualsSign) {
-  EXPECT_EQ(run(table(), {"greet", "lines"}).out, "hello lines 0\n");
-  EXPECT_EQ(run(table(), {"greet", "--json", "lines"}).out, "hello lines 1\n");
-  EXPECT_EQ(run(table(), {"greet", "--json=lines", "Ada"}).out, "hello Ada 2\n");
+  EXPECT_EQ(outcome_of({"greet", "lines"}, table()).out, "hello lines 0\n");
+  EXPECT_EQ(outcome_of({"greet", "--json", "lines"}, table()).out, "hello lines 1\n");
+  EXPECT_EQ(outcome_of({"greet", "--json=lines", "Ada"}, table()).out, "hello Ada 2\n");
 }
 
 TEST(CommandTest, UnknownVerbSuggestsTheNearest) {
-  EXPECT_EQ(run(table(), {"gret"}).err,
+  EXPECT_EQ(outcome_of({"gret"}, table()).err,
             "error: `gret` is no verb of tailtrace\n  fix:  tailtrace greet\n");
-  EXPECT_EQ(run(table(), {"la"}).err,
+  EXPECT_EQ(outcome_of({"la"}, table()).err,
             "error: `la` is no verb of tailtrace\n  fix:  tailtrace launch\n");
-  EXPECT_EQ(run(table(), {"zzzzzzzz"}).err,
+  EXPECT_EQ(outcome_of({"zzzzzzzz"}, table()).err,
             "error: `zzzzzzzz` is no verb of tailtrace\n  fix:  tailtrace help\n");
-  EXPECT_EQ(run(table(), {"help", "lunch"}).status, 2);
-  EXPECT_EQ(run(table(), {}).status, 2);
+  EXPECT_EQ(outcome_of({"help", "lunch"}, table()).status, 2);
+  EXPECT_EQ(outcome_of({}, table()).status, 2);
 }
 
 TEST(CommandTest, HelpOfAVerbShowsExamplesBeforeOptionsByEitherSpelling) {
-  Outcome outcome = run(table(), {"help", "greet"});
+  CommandOutcome outcome = outcome_of({"help", "greet"}, table());
   EXPECT_EQ(outcome.status, 0);
   std::size_t example = outcome.out.find("tailtrace greet Ada"),
               option = outcome.out.find("\n  --times=N");
@@ -161,24 +131,24 @@ TEST(CommandTest, HelpOfAVerbShowsExamplesBeforeOptionsByEitherSpelling) {
   ASSERT_NE(option, std::string::npos);
   EXPECT_LT(example, option);
   EXPECT_THAT(outcome.out, HasSubstr("--color=auto|always|never"));
-  EXPECT_EQ(run(table(), {"greet", "--help"}).out, outcome.out);
+  EXPECT_EQ(outcome_of({"greet", "--help"}, table()).out, outcome.out);
 }
 
 TEST(CommandTest, OverviewNamesEveryVerb) {
-  std::string overview = run(table(), {"--help"}).out;
+  std::string overview = outcome_of({"--help"}, table()).out;
   EXPECT_THAT(overview, HasSubstr("greet       Greet somebody\n"));
   EXPECT_THAT(overview, HasSubstr("launch"));
-  EXPECT_EQ(run(table(), {"help"}).out, overview);
+  EXPECT_EQ(outcome_of({"help"}, table()).out, overview);
 }
 
 TEST(CommandTest, VersionIsOneLine) {
-  EXPECT_EQ(run(table(), {"--version"}).out, "tailtrace " TAILTRACE_VERSION "\n");
+  EXPECT_EQ(outcome_of({"--version"}, table()).out, "tailtrace " TAILTRACE_VERSION "\n");
 }
 
 TEST(CommandTest, OutputThatCannotBeWrittenIsAnError) {
   std::FILE* full = std::fopen("/dev/full", "w");
   ASSERT_NE(full, nullptr);
-  Sink err;
+  CapturedFile err;
   EXPECT_EQ(run_command_line(table(), {"greet", "Ada"}, full, err.file()), 7);
   EXPECT_THAT(err.text(), StartsWith("error: cannot write the output\n  why:  No space left"));
   std::fclose(full);

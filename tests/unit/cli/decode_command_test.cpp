@@ -2,14 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "decoder/pt/packet_writer.h"
-#include "plugin/cli/command.h"
-#include "plugin/cli/commands.h"
 #include "plugin/cli/decode_input.h"
+#include "tests/support/command_outcome.h"
 #include "tests/support/temp_folder.h"
 
 namespace tailtrace {
@@ -17,11 +15,6 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-
-struct Outcome {
-  int status = 0;
-  std::string out, err;
-};
 
 class DecodeCommand : public testing::Test {
  protected:
@@ -50,26 +43,11 @@ class DecodeCommand : public testing::Test {
   std::string trace() const { return folder_.file("trace"); }
   std::string code() const { return folder_.file("code") + "@0x1000"; }
 
-  Outcome run(std::vector<std::string> more, bool with_code = true) {
+  CommandOutcome run(std::vector<std::string> more, bool with_code = true) {
     std::vector<std::string> args = {"decode", "--pt", trace()};
     if (with_code) args.insert(args.end(), {"--code", code()});
     args.insert(args.end(), more.begin(), more.end());
-    return run_alone(std::move(args));
-  }
-  static Outcome run_alone(std::vector<std::string> args) {
-    char *out_text = nullptr, *err_text = nullptr;
-    std::size_t out_size = 0, err_size = 0;
-    std::FILE* out = ::open_memstream(&out_text, &out_size);
-    std::FILE* err = ::open_memstream(&err_text, &err_size);
-    Outcome outcome;
-    outcome.status = run_command_line(all_commands(), std::move(args), out, err);
-    std::fclose(out);
-    std::fclose(err);
-    outcome.out.assign(out_text, out_size);
-    outcome.err.assign(err_text, err_size);
-    std::free(out_text);
-    std::free(err_text);
-    return outcome;
+    return outcome_of(std::move(args));
   }
 
   TempFolder folder_;
@@ -84,7 +62,7 @@ constexpr const char* kAddresses =
     "[disabled]\n";
 
 TEST_F(DecodeCommand, PrintsEveryAddressAndEvent) {
-  Outcome outcome = run({});
+  CommandOutcome outcome = run({});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out, kAddresses);
 }
@@ -135,7 +113,7 @@ TEST_F(DecodeCommand, JsonLinesAreADocumentEach) {
 }
 
 TEST_F(DecodeCommand, WithoutCodeThereIsAGapAndStrictFails) {
-  Outcome outcome = run({}, false);
+  CommandOutcome outcome = run({}, false);
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.out, HasSubstr("error: no memory mapped at this address"));
   outcome = run({"--strict"}, false);
@@ -145,22 +123,23 @@ TEST_F(DecodeCommand, WithoutCodeThereIsAGapAndStrictFails) {
 
 TEST_F(DecodeCommand, AnEmptyTraceIsNothing) {
   write("trace", {});
-  Outcome outcome = run({"--strict"});
+  CommandOutcome outcome = run({"--strict"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "");
 }
 
 TEST_F(DecodeCommand, UsageErrorsNameWhatIsWrong) {
-  EXPECT_EQ(run_alone({"decode"}).status, 2);
+  EXPECT_EQ(outcome_of({"decode"}).status, 2);
   EXPECT_EQ(run({"--cpu=zwölf"}).status, 2);
   EXPECT_EQ(run({"--print=nothing"}).status, 2);
-  Outcome outcome = run({"--code", folder_.file("code")}, false);
+  CommandOutcome outcome = run({"--code", folder_.file("code")}, false);
   EXPECT_NE(outcome.status, 0) << "raw code needs an address";
   EXPECT_THAT(outcome.err, HasSubstr("code"));
 }
 
 TEST_F(DecodeCommand, AFileThatIsNotThereIsNamed) {
-  Outcome outcome = run_alone({"decode", "--pt", folder_.file("missing"), "--code", code()});
+  CommandOutcome outcome =
+      outcome_of({"decode", "--pt", folder_.file("missing"), "--code", code()});
   EXPECT_NE(outcome.status, 0);
   EXPECT_THAT(outcome.err, HasSubstr("missing"));
 }

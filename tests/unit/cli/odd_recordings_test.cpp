@@ -1,14 +1,12 @@
 // Recordings at the edges, asked everything there is to ask: a right answer or a clear error.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "decoder/bundle/bundle.h"
-#include "plugin/cli/command.h"
-#include "plugin/cli/commands.h"
 #include "plugin/cli/history_input.h"
+#include "tests/support/command_outcome.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/toy_program.h"
 
@@ -16,27 +14,6 @@ namespace tailtrace {
 namespace {
 
 using nlohmann::json;
-
-struct Outcome {
-  int status = 0;
-  std::string out, err;
-};
-
-Outcome run(std::vector<std::string> args) {
-  char *out_text = nullptr, *err_text = nullptr;
-  std::size_t out_size = 0, err_size = 0;
-  std::FILE* out = ::open_memstream(&out_text, &out_size);
-  std::FILE* err = ::open_memstream(&err_text, &err_size);
-  Outcome outcome;
-  outcome.status = run_command_line(all_commands(), std::move(args), out, err);
-  std::fclose(out);
-  std::fclose(err);
-  outcome.out.assign(out_text, out_size);
-  outcome.err.assign(err_text, err_size);
-  std::free(out_text);
-  std::free(err_text);
-  return outcome;
-}
 
 ThreadSnapshot thread_with(std::vector<BranchRecord> records) {
   ThreadSnapshot snapshot;
@@ -69,7 +46,7 @@ class OddRecording : public testing::Test {
   // The one thread's answer to a question with --json; its status is 0 or `no`.
   json ask(std::vector<std::string> words, int no = 0) {
     words.insert(words.begin() + 1, "--json");
-    Outcome outcome = run(words);
+    CommandOutcome outcome = outcome_of(words);
     EXPECT_TRUE(outcome.status == 0 || outcome.status == no) << words[0] << outcome.err;
     json answer = json::parse(outcome.out, nullptr, false);
     EXPECT_TRUE(answer.is_object()) << words[0] << outcome.out << outcome.err;
@@ -79,20 +56,20 @@ class OddRecording : public testing::Test {
   void ask_everything() {
     for (const char* verb : {"info", "find", "stats", "coverage"}) ask({verb, path()}, 1);
     for (const char* verb : {"info", "history", "calls", "find", "stats", "coverage"}) {
-      Outcome shown = run({verb, path()});
+      CommandOutcome shown = outcome_of({verb, path()});
       EXPECT_TRUE(shown.status == 0 || shown.status == 1) << verb << shown.err;
     }
     for (const char* verb : {"last", "hits", "why"}) {
-      Outcome outcome = run({verb, path(), "main"});
+      CommandOutcome outcome = outcome_of({verb, path(), "main"});
       EXPECT_EQ(outcome.status, 1) << verb << outcome.out << outcome.err;
     }
     for (const char* form :
          {"folded", "chrome", "perfetto", "html", "drcov", "npy", "btrace", "perf-data"}) {
-      Outcome outcome = run({"export", std::string("--format=") + form, "-o",
-                             folder_.file(std::string("out.") + form), path()});
+      CommandOutcome outcome = outcome_of({"export", std::string("--format=") + form, "-o",
+                                           folder_.file(std::string("out.") + form), path()});
       EXPECT_TRUE(outcome.status == 0 || outcome.err.starts_with("error: ")) << form << outcome.err;
     }
-    EXPECT_EQ(run({"diff", path(), path()}).status, 0);
+    EXPECT_EQ(outcome_of({"diff", path(), path()}).status, 0);
   }
 
   TempFolder folder_;
@@ -103,7 +80,7 @@ TEST_F(OddRecording, WithNothingInIt) {
   EXPECT_EQ(ask({"info", path()})["threads"][0]["instructions"], 0);
   EXPECT_EQ(ask({"info", path()})["threads"][0]["gaps"], 0);
   for (const char* verb : {"history", "calls"}) {
-    Outcome outcome = run({verb, "--json", path()});
+    CommandOutcome outcome = outcome_of({verb, "--json", path()});
     EXPECT_EQ(outcome.status, 1);
     EXPECT_NE(outcome.err.find("the history is empty"), std::string::npos) << outcome.err;
   }
@@ -117,7 +94,7 @@ TEST_F(OddRecording, ThatIsOneGap) {
   ASSERT_EQ(history["items"].size(), 1u);
   EXPECT_EQ(history["items"][0]["gap"], "no-code");
   EXPECT_EQ(history["gaps"], 1);
-  EXPECT_EQ(run({"history", "--strict", path()}).status, 6);
+  EXPECT_EQ(outcome_of({"history", "--strict", path()}).status, 6);
   ask_everything();
 }
 
@@ -146,9 +123,9 @@ TEST_F(OddRecording, OfTenThousandThreads) {
   EXPECT_EQ(last->source->record_count(), snapshot.records.size());
   for (ThreadSource& thread : *found)
     EXPECT_EQ(open_recorded(thread, ~0ull).has_value(), thread.thread.tid == kThreads);
-  Outcome one = run({"history", "--thread=10000", path()});
+  CommandOutcome one = outcome_of({"history", "--thread=10000", path()});
   EXPECT_EQ(one.status, 0) << one.err;
-  Outcome missing = run({"history", "--thread=4711", path()});
+  CommandOutcome missing = outcome_of({"history", "--thread=4711", path()});
   EXPECT_EQ(missing.status, 7) << missing.err;
   EXPECT_NE(missing.err.find("4712.records"), std::string::npos) << missing.err;
 }
