@@ -239,44 +239,34 @@ struct Form {
   std::unique_ptr<Exporter> (*make)(const ExportRequest&, TextSink, ByteSink);
 };
 
-using Request = const ExportRequest&;
-const Form kForms[] = {
-    {"folded", true,
-     [](Request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
-       return std::make_unique<FoldedExporter>(std::move(lines));
-     }},
-    {"chrome", true,
-     [](Request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
-       return std::make_unique<ChromeExporter>(std::move(lines));
-     }},
-    {"perfetto", false,
-     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
-       return std::make_unique<PerfettoExporter>(std::move(bytes));
-     }},
-    {"html", true,
-     [](Request request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
-       return std::make_unique<HtmlExporter>(std::move(lines), request.source);
-     }},
-    {"perf-data", false,
-     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
-       return std::make_unique<PerfExporter>(std::move(bytes));
-     }},
-    {"drcov", false,
-     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
-       return std::make_unique<DrcovExporter>(std::move(bytes));
-     }},
-    {"bolt", true,
-     [](Request request, TextSink lines, ByteSink) -> std::unique_ptr<Exporter> {
-       return std::make_unique<BoltExporter>(std::move(lines), request.file);
-     }},
-    {"npy", false,
-     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
-       return std::make_unique<NumpyExporter>(std::move(bytes));
-     }},
-    {"btrace", true,
-     [](Request, TextSink, ByteSink bytes) -> std::unique_ptr<Exporter> {
-       return std::make_unique<BtraceExporter>(std::move(bytes));
-     }},
+template <class T>
+std::unique_ptr<Exporter> of_lines(const ExportRequest&, TextSink lines, ByteSink) {
+  return std::make_unique<T>(std::move(lines));
+}
+
+template <class T>
+std::unique_ptr<Exporter> of_bytes(const ExportRequest&, TextSink, ByteSink bytes) {
+  return std::make_unique<T>(std::move(bytes));
+}
+
+std::unique_ptr<Exporter> html_page(const ExportRequest& request, TextSink lines, ByteSink) {
+  return std::make_unique<HtmlExporter>(std::move(lines), request.source);
+}
+
+std::unique_ptr<Exporter> bolt_profile(const ExportRequest& request, TextSink lines, ByteSink) {
+  return std::make_unique<BoltExporter>(std::move(lines), request.file);
+}
+
+constexpr Form kForms[] = {
+    {"folded", true, of_lines<FoldedExporter>},
+    {"chrome", true, of_lines<ChromeExporter>},
+    {"perfetto", false, of_bytes<PerfettoExporter>},
+    {"html", true, html_page},
+    {"perf-data", false, of_bytes<PerfExporter>},
+    {"drcov", false, of_bytes<DrcovExporter>},
+    {"bolt", true, bolt_profile},
+    {"npy", false, of_bytes<NumpyExporter>},
+    {"btrace", true, of_bytes<BtraceExporter>},
 };
 
 const Form* form_of(const std::string& name) {

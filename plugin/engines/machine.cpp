@@ -124,6 +124,7 @@ std::string hypervisor_signature() {
 }
 
 std::string read_hypervisor(const std::string& root, const Processor& cpu) {
+  if (std::string name = root.empty() ? hypervisor_signature() : ""; !name.empty()) return name;
   if (std::string type = read_text(root + "/sys/hypervisor/type"); !type.empty()) return type;
   if (!cpu.has("hypervisor")) return {};
   std::string product = read_text(root + "/sys/class/dmi/id/product_name");
@@ -181,8 +182,6 @@ Machine read_machine(const std::string& root) {
       read_text(root + "/sys/devices/system/cpu/vulnerabilities/meltdown").find("PTI") !=
       std::string::npos;
   machine.hypervisor = read_hypervisor(root, machine.cpu);
-  if (std::string name = root.empty() ? hypervisor_signature() : ""; !name.empty())
-    machine.hypervisor = name;
   machine.container = read_container(root);
   read_own_rights(root, machine);
   return machine;

@@ -48,8 +48,8 @@ struct Prompt {
 
 class Session {
  public:
-  Session(std::vector<ThreadSource> threads, std::size_t first, std::uint64_t limit_records)
-      : threads_(std::move(threads)), thread_(first), limit_records_(limit_records) {}
+  Session(std::vector<ThreadSource> threads, std::size_t first)
+      : threads_(std::move(threads)), thread_(first) {}
 
   // Errors: as open_recorded.
   Result<void> open_thread();
@@ -69,7 +69,6 @@ class Session {
 
   std::vector<ThreadSource> threads_;
   std::size_t thread_;
-  std::uint64_t limit_records_;
   HistoryView view_;
   std::string problem_;  // what cannot be read of the thread
   std::unique_ptr<Browser> browser_;
@@ -87,7 +86,7 @@ Result<void> Session::open_thread() {
   auto say = [&](const std::string& text) {
     if (problem.empty()) problem = text.substr(0, text.find('\n'));
   };
-  Result<HistoryView> view = open_view_of(threads_[thread_], limit_records_, say, settings);
+  Result<HistoryView> view = open_view_of(threads_[thread_], ~0ull, say, settings);
   if (!view) return fail(std::move(view.error()));
   browser_.reset();
   view_ = std::move(*view);
@@ -121,8 +120,10 @@ void Session::show(const std::string& bottom, bool typing) {
 void Session::show_help() {
   const PageSize size = screen_->size();
   std::vector<PagePiece> page = {{0, 0, size.columns, {" tailtrace: keys", PageStyle::kBar}}};
-  for (const std::string& line : browser_keys())
+  for (const Binding& binding : kBindings) {
+    const std::string line = fmt::format("  {:<30} {}", binding.keys, binding.what);
     page.push_back({static_cast<int>(page.size()) + 1, 0, size.columns, {line, PageStyle::kPlain}});
+  }
   page.push_back({size.rows - 1, 0, size.columns, {"any key goes on", PageStyle::kBar}});
   std::erase_if(page, [&](const PagePiece& piece) { return piece.row >= size.rows; });
   screen_->show(page);
@@ -275,13 +276,6 @@ std::size_t index_of(const std::vector<ThreadSource>& threads, const ThreadSourc
 
 }  // namespace
 
-std::vector<std::string> browser_keys() {
-  std::vector<std::string> lines;
-  for (const Binding& binding : kBindings)
-    lines.push_back(fmt::format("  {:<30} {}", binding.keys, binding.what));
-  return lines;
-}
-
 bool can_browse(const HistoryOptions& options, const Invocation& invocation) {
   const char* kind = std::getenv("TERM");
   const bool can_show = kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
@@ -295,7 +289,7 @@ Result<int> browse(const HistoryOptions& options) {
   Result<ThreadSource> first = pick_thread(*threads, options.thread);
   if (!first) return fail(std::move(first.error()));
   const std::size_t index = index_of(*threads, *first);
-  Session session(std::move(*threads), index, ~0ull);
+  Session session(std::move(*threads), index);
   if (Result<void> opened = session.open_thread(); !opened) return fail(std::move(opened.error()));
   int signal = 0;
   {

@@ -14,7 +14,4 @@ bool can_browse(const HistoryOptions& options, const Invocation& invocation);
 // was. Errors: as recorded_threads, pick_thread and open_recorded; kUsage when this is no terminal.
 Result<int> browse(const HistoryOptions& options);
 
-// The keys, a line each, for help and manual.
-std::vector<std::string> browser_keys();
-
 }  // namespace tailtrace

@@ -91,31 +91,21 @@ std::string utf8(wint_t c) {
 
 using Kind = Key::Kind;
 
-Key function_key(wint_t key) {
-  switch (key) {
-    case KEY_UP:
-      return {Kind::kUp, "", 0};
-    case KEY_DOWN:
-      return {Kind::kDown, "", 0};
-    case KEY_LEFT:
-      return {Kind::kLeft, "", 0};
-    case KEY_RIGHT:
-      return {Kind::kRight, "", 0};
-    case KEY_PPAGE:
-      return {Kind::kPageUp, "", 0};
-    case KEY_NPAGE:
-      return {Kind::kPageDown, "", 0};
-    case KEY_HOME:
-      return {Kind::kHome, "", 0};
-    case KEY_END:
-      return {Kind::kEnd, "", 0};
-    case KEY_ENTER:
-      return {Kind::kEnter, "", 0};
-    case KEY_BACKSPACE:
-      return {Kind::kBackspace, "", 0};
-    default:
-      return {};
-  }
+constexpr struct {
+  wint_t code;
+  Kind kind;
+} kFunctionKeys[] = {
+    {KEY_UP, Kind::kUp},        {KEY_DOWN, Kind::kDown},
+    {KEY_LEFT, Kind::kLeft},    {KEY_RIGHT, Kind::kRight},
+    {KEY_PPAGE, Kind::kPageUp}, {KEY_NPAGE, Kind::kPageDown},
+    {KEY_HOME, Kind::kHome},    {KEY_END, Kind::kEnd},
+    {KEY_ENTER, Kind::kEnter},  {KEY_BACKSPACE, Kind::kBackspace},
+};
+
+Key function_key(wint_t code) {
+  for (const auto& key : kFunctionKeys)
+    if (key.code == code) return {key.kind, "", 0};
+  return {};
 }
 
 Key character_key(wint_t key) {
