@@ -83,7 +83,7 @@ def lose(dialogue, family, names):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     try:
-        for packet in ("?", "g", "qXfer:btrace:read:new:0,1000"):
+        for packet in ("?", "g", "qXfer:btrace:read:new:0,1000", "vCont;c"):
             if dialogue.debugger.ask(packet)[:1] in ("W", "X"):
                 break
     except (rsp.Gone, ConnectionError):

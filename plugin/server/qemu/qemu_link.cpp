@@ -109,7 +109,8 @@ Result<void> QemuLink::resume(std::string_view request) {
     inferior->resume(*actions);
     any = true;
   }
-  if (any) return {};
+  // One that was killed while it stood has no connection left that would wake us up.
+  if (any) return take_events();
   owes_stop_ = false;
   push("N");
   return {};
