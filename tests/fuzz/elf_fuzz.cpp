@@ -1,0 +1,69 @@
+// ELF files from anywhere, as the modules of a recording are: names, lines and code come of them,
+// or an error, and nothing that lies outside of the file.
+#include <cassert>
+#include <fstream>
+
+#include "decoder/base/file.h"
+#include "decoder/code/elf_code.h"
+#include "decoder/symbols/module_symbols.h"
+#include "tests/fuzz/fuzz_driver.h"
+#include "tests/support/qemu_recording.h"
+#include "tests/support/temp_folder.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxSeed_bytes = 1 << 16;
+constexpr int kMaxLooks = 40;
+
+// The file that every input is written to.
+const std::string& path() {
+  static const TempFolder folder;
+  static const std::string made = folder.file("module");
+  return made;
+}
+
+void look_at(ModuleSymbols& module, std::uint64_t address) {
+  Function function = module.function_at(address);
+  assert(function.begin <= function.end);
+  (void)module.line_at(address);
+  (void)module.lines_of_unit(address);
+}
+
+void look_through(const ElfFile& file, ModuleSymbols& module) {
+  (void)file.build_id();
+  (void)file.debug_link();
+  int looks = 0;
+  for (const ElfSymbol& symbol : file.symbols()) {
+    if (++looks > kMaxLooks) break;
+    look_at(module, symbol.value);
+    look_at(module, symbol.value + symbol.size_bytes);
+  }
+  for (const ElfSegment& segment : file.segments()) {
+    if (++looks > kMaxLooks) break;
+    look_at(module, segment.address);
+    (void)module.bias(Address{segment.address}, segment.file_offset_bytes);
+  }
+}
+
+}  // namespace
+
+std::vector<Bytes> fuzz_seeds() {
+  std::vector<Bytes> seeds;
+  for (const char* name : {"inlined", "counter", "signals"})
+    seeds.push_back(*read_file(built_program(name), kMaxSeed_bytes));
+  return seeds;
+}
+
+void fuzz_one(ByteSpan input) {
+  std::ofstream(path(), std::ios::binary | std::ios::trunc) << as_text(input);
+  Result<ElfFile> file = ElfFile::open(path());
+  Result<std::unique_ptr<ModuleSymbols>> module = ModuleSymbols::open(path());
+  assert(file.has_value() == module.has_value());
+  if (file) look_through(*file, **module);
+  CodeImage image;
+  Result<void> added = add_elf_code(image, path(), std::nullopt);
+  assert(added || !added.error().what.empty());
+}
+
+}  // namespace tailtrace
