@@ -20,8 +20,8 @@
 
 #include "decoder/history/history.h"
 #include "decoder/history/pt_segments.h"
-#include "decoder/pt/synthesis.h"
-#include "tests/support/qemu_recording.h"
+#include "tests/support/recorded_trace.h"
+#include "tests/support/temp_folder.h"
 
 namespace tailtrace {
 namespace {
@@ -52,17 +52,13 @@ struct Buffer {
 };
 
 Result<Buffer> make_buffer(const std::vector<std::string>& program, std::size_t size_bytes) {
-  QemuOptions options = test_options(program);
-  options.ring_records = std::uint64_t{1} << 22;
-  Result<Recording> recording = record_to_end(options);
-  if (!recording) return fail(std::move(recording.error()));
-  const ThreadSnapshot& snapshot = recording->processes.front().threads.front().snapshot;
-  Result<Bytes> once = pt::synthesize(snapshot.records, *snapshot.code, snapshot.first_epoch, {});
+  TempFolder folder;
+  Result<pt::PtInput> once = pt::record_as_pt(program, std::uint64_t{1} << 22, folder.file("code"));
   if (!once) return fail(std::move(once.error()));
-  Buffer buffer{{}, snapshot.code, once->size()};
-  buffer.trace.reserve(size_bytes + once->size());
+  Buffer buffer{{}, once->code, once->trace.size()};
+  buffer.trace.reserve(size_bytes + once->trace.size());
   while (buffer.trace.size() < size_bytes)
-    buffer.trace.insert(buffer.trace.end(), once->begin(), once->end());
+    buffer.trace.insert(buffer.trace.end(), once->trace.begin(), once->trace.end());
   return buffer;
 }
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What questions to one bundle cost, beside what stock LLDB takes for the same.
 
     tests/bench/lldb_bench.py [BUILD_FOLDER]

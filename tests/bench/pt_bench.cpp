@@ -1,8 +1,9 @@
 // Speed of the Intel PT decoders, all on the same bytes in one run, on one core.
 //
 //   pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] [--adversarial]
-//            [--decoding-only] INPUT...
+//            [--decoding-only] [--records=N] [INPUT...] [-- PROGRAM ARG...]
 //
+// A PROGRAM is recorded under qemu; its newest --records branches (16 Mi) are the input.
 // --decoding-only leaves out what takes the whole trace.
 // --adversarial makes inputs of its own: branches that never come again, and PSBs every 2 KiB.
 //
@@ -30,6 +31,7 @@
 #include "tests/support/adversarial_traces.h"
 #include "tests/support/generated_truth.h"
 #include "tests/support/pt_inputs.h"
+#include "tests/support/recorded_trace.h"
 #include "tests/support/temp_folder.h"
 
 namespace tailtrace::pt {
@@ -222,6 +224,7 @@ struct Options {
   bool with_peers = true;
   bool adversarial = false;
   bool decoding_only = false;
+  std::uint64_t limit_records = 1u << 24;
   int rounds = 3;
   unsigned threads = 2;
 };
@@ -378,6 +381,8 @@ bool take_option(const std::string& arg, Options& options) {
     options.prefix_bytes = std::strtoull(bytes, nullptr, 0);
   else if (const char* rounds = value("--rounds"))
     options.rounds = std::max(1, std::atoi(rounds));
+  else if (const char* records = value("--records"))
+    options.limit_records = std::max(1ull, std::strtoull(records, nullptr, 0));
   else if (const char* threads = value("--threads"))
     options.threads = static_cast<unsigned>(std::max(1, std::atoi(threads)));
   else
@@ -406,6 +411,15 @@ int bench_adversarial(const Options& options) {
   return 0;
 }
 
+int bench_program(const std::vector<std::string>& program, const Options& options) {
+  TempFolder folder;
+  Result<PtInput> input = record_as_pt(program, options.limit_records, folder.file("code"));
+  if (!input) fmt::print("{}\n", input.error().to_string());
+  if (!input) return 1;
+  bench(*input, options);
+  return 0;
+}
+
 int run(int argc, char** argv) {
   Options options;
   fmt::print("machine: {}\n", machine());
@@ -413,6 +427,7 @@ int run(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
     if (take_option(arg, options)) continue;
+    if (arg == "--" && i + 1 < argc) return bench_program({argv + i + 1, argv + argc}, options);
     Result<PtInput> input = arg.ends_with(".json") ? load_trace_json(arg) : load_generated(arg);
     if (!input) {
       fmt::print("{}\n", input.error().to_string());
@@ -426,7 +441,7 @@ int run(int argc, char** argv) {
   if (done == 0)
     fmt::print(
         "usage: pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] "
-        "[--adversarial] [--decoding-only] INPUT...\n");
+        "[--adversarial] [--decoding-only] [--records=N] [INPUT...] [-- PROGRAM ARG...]\n");
   return done == 0 ? 2 : 0;
 }
 

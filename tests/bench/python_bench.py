@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """How fast histories are as data, beside what the debuggers' own interfaces take for the same:
 GDB's gdb.Record and LLDB's SBTraceCursor, all in one run.
 

@@ -48,6 +48,14 @@ class TheTree(unittest.TestCase):
                 source = (ROOT / path).read_text(encoding="utf-8")
                 self.assertEqual(limits.number(said), limits.value_of(constant, source))
 
+    def test_says_of_each_benchmark_what_it_is_for(self):
+        folder = ROOT / "tests" / "bench"
+        page = (folder / "README.md").read_text(encoding="utf-8")
+        for path in sorted(folder.iterdir()):
+            name = path.stem if path.suffix == ".cpp" else path.name
+            self.assertTrue(path.suffix == ".md" or f"bench/{name}" in page or
+                            f"tests/{name}" in page, path)
+
     @unittest.skipUnless(shutil.which("clang-format"), "clang-format is not installed")
     def test_is_formatted(self):
         files = [str(path) for path in sources() if path.suffix != ".py"]
