@@ -23,7 +23,8 @@ constexpr std::string_view kByThread = R"({"type": "intel-pt",
   "cpuInfo": {"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 4},
   "processes": [{"pid": 40, "triple": "x86_64-*-linux",
     "threads": [{"tid": 41, "iptTrace": "trace"}, {"tid": 42, "iptTrace": null}],
-    "modules": [{"file": null, "systemPath": "/bin/true", "loadAddress": 65536, "uuid": "01-AB"}]}]})";
+    "modules": [{"file": null, "systemPath": "/bin/true", "loadAddress": 65536,
+                 "uuid": "01-AB"}]}]})";
 
 constexpr std::string_view kByCpu = R"({"type": "intel-pt",
   "cpuInfo": {"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 4},
