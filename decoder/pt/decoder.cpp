@@ -25,16 +25,23 @@ constexpr ModelErrata kFamily6[] = {
     {0xa5, kSkylake},   {0xa6, kSkylake},   {0x66, kIceLake},   {0x7d, kIceLake},
     {0x7e, kIceLake},   {0x8c, kIceLake},   {0x8d, kIceLake},   {0xa7, kIceLake},
     {0xa8, kIceLake},   {0x55, kServer},    {0x6a, kServer},    {0x6c, kServer},
-    {0x8f, kServer},    {0x5c, kGoldmont},  {0x5f, kGoldmont},  {0x7a, kTremont},
-    {0x86, kTremont},   {0x96, kTremont},   {0x9c, kTremont},   {0x97, kAlderLake},
-    {0x9a, kAlderLake}, {0xbf, kAlderLake},
+    {0x8f, kServer},    {0xad, kServer},    {0xae, kServer},    {0xcf, kServer},
+    {0x5c, kGoldmont},  {0x5f, kGoldmont},  {0x7a, kTremont},   {0x86, kTremont},
+    {0x96, kTremont},   {0x9c, kTremont},   {0xaf, kTremont},   {0xb6, kTremont},
+    {0xdd, kTremont},   {0x97, kAlderLake}, {0x9a, kAlderLake}, {0xaa, kAlderLake},
+    {0xac, kAlderLake}, {0xb5, kAlderLake}, {0xb7, kAlderLake}, {0xba, kAlderLake},
+    {0xbd, kAlderLake}, {0xbf, kAlderLake}, {0xc5, kAlderLake}, {0xc6, kAlderLake},
+    {0xcc, kAlderLake},
 };
+constexpr ModelErrata kFamily19[] = {{0x01, kServer}};
 
 }  // namespace
 
 Errata errata_of(Cpu cpu) {
-  if (cpu.family != 6) return {};
-  for (const ModelErrata& m : kFamily6)
+  std::span<const ModelErrata> models;
+  if (cpu.family == 6) models = kFamily6;
+  if (cpu.family == 19) models = kFamily19;
+  for (const ModelErrata& m : models)
     if (m.model == cpu.model) return m.errata;
   return {};
 }

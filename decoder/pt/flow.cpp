@@ -121,8 +121,8 @@ bool FlowWalker::try_fast() {
     consumed_offset_ = fast_end_ = place.offset;
     fast_begin_ = begin;
   }
-  if (place.enabled) anchor();
-  since_anchor_ += place.insns;
+  // Behind the branch that the last packet told of, or where tracing went on.
+  if (place.enabled || place.insns != 0) anchor();
   time_ = place.time.ticks;
   time_exact_ = place.time.exact;
   straight_on({place.ip});
@@ -245,6 +245,12 @@ FlowWalker::Next FlowWalker::straight_on(Address to) {
   return Next::kGoOn;
 }
 
+// A packet said where the branch went; counts of instructions begin there.
+FlowWalker::Next FlowWalker::told(Address to) {
+  anchor();
+  return straight_on(to);
+}
+
 FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
   if (++straight_ > kMaxStraight) return error(DecodeError::kEndlessLoop);
   switch (insn.kind) {
@@ -272,9 +278,9 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
     case InstructionClass::kConditional:
       switch (take_outcome()) {
         case Outcome::kTaken:
-          return straight_on(insn.target);
+          return told(insn.target);
         case Outcome::kNotTaken:
-          return straight_on(insn.next());
+          return told(insn.next());
         case Outcome::kNone:
           return missing();
       }
@@ -284,7 +290,7 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
         case Outcome::kTaken: {
           std::uint64_t to = 0;
           if (!pop_return(to)) return error(DecodeError::kReturnStackEmpty);
-          return straight_on({to});
+          return told({to});
         }
         case Outcome::kNotTaken:
           return error(DecodeError::kBadReturn);
@@ -355,7 +361,7 @@ FlowWalker::Next FlowWalker::take_target() {
   if (item.suppressed) return error(DecodeError::kNoIp);
   Address to{item.payload};
   items_.take();
-  return straight_on(to);
+  return told(to);
 }
 
 // The code needs an outcome or a target, and the next item is neither.

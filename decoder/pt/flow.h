@@ -77,6 +77,7 @@ class FlowWalker {
   Next deliver_bound_events(const Instruction& insn);
   Next proceed(const Instruction& insn);
   Next straight_on(Address to);
+  Next told(Address to);
   bool try_fast();
   void forget_reading_on();
   void push_return(Address to);

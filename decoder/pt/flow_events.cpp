@@ -158,6 +158,8 @@ bool FlowWalker::is_bound_disable(const Instruction& insn) {
   bool direct = insn.kind == InstructionClass::kJump || insn.kind == InstructionClass::kCall;
   if (!held_->has(kEventIpSuppressed)) return direct ? insn.target == held_->ip : is_branch(insn);
   if (is_far(insn.kind) || insn.kind == InstructionClass::kMovCr3) return true;
+  // A branch that has no packet of its own was the last.
+  if (!direct && is_branch(insn)) return true;
   // SKL014: a direct branch out of the filters may come without its target. Without filters there
   // is no such branch.
   return direct && config_.errata.skl014 && outside_filters(insn.target);

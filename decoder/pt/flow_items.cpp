@@ -27,7 +27,7 @@ void ItemReader::start(std::size_t psb_offset) {
   clock_.reset();
   fresh_time_ = false;
   enabled_ = false;
-  exec_bits_ = ~0ull;
+  exec_bits_ = kUnknownBits;
   start_ip_.reset();
   at_fup_.clear();
   at_tip_.clear();
@@ -183,7 +183,7 @@ bool ItemReader::take_tip(const Packet&) {
   for (Pending& pending : at_tip_) {
     if (pending.event.kind == EventKind::kAsyncBranch) continue;
     put_ip(pending.event);
-    if (!emit(pending.event)) return false;
+    if (!emit_behind_branch(pending.event)) return false;
   }
   at_tip_.clear();
   return true;
@@ -198,7 +198,7 @@ bool ItemReader::take_pge(const Packet&) {
   for (Pending& pending : at_tip_) {
     if (pending.event.kind != EventKind::kExecMode) return fail(DecodeError::kBadContext);
     put_ip(pending.event);
-    if (!emit(pending.event)) return false;
+    if (!emit_behind_branch(pending.event)) return false;
   }
   at_tip_.clear();
   return true;
@@ -219,7 +219,7 @@ bool ItemReader::take_pgd(const Packet&) {
   for (Pending& pending : at_tip_) {
     if (pending.event.kind == EventKind::kAsyncBranch) continue;
     pending.event.flags |= kEventIpSuppressed;
-    if (!emit(pending.event)) return false;
+    if (!emit_behind_branch(pending.event)) return false;
   }
   at_tip_.clear();
   return true;
@@ -255,10 +255,28 @@ bool ItemReader::take_mode_at_fup() {
   at_tip_.clear();
   put_ip(event);
   if (((exec_bits_ ^ exec_bits_before_) & 3) != 0 && !emit(event)) return false;
-  if (((exec_bits_ ^ exec_bits_before_) & 4) == 0) return true;
+  bool first = exec_bits_before_ == kUnknownBits;
+  return first ? emit_interrupt_flag(event) : emit_changed_interrupt_flag(event);
+}
+
+// RFLAGS.IF as the last MODE.Exec has it, where `event` is.
+bool ItemReader::emit_interrupt_flag(Event event) {
   event.kind = EventKind::kInterruptFlag;
   event.payload = exec_bits_ >> 2 & 1;
   return emit(event);
+}
+
+// Without event tracing the flag is always clear, so the first one says nothing.
+bool ItemReader::emit_changed_interrupt_flag(const Event& event) {
+  bool known = exec_bits_before_ != kUnknownBits;
+  bool changed = known && ((exec_bits_ ^ exec_bits_before_) & 4) != 0;
+  return !changed || emit_interrupt_flag(event);
+}
+
+// An event behind the branch it came with.
+bool ItemReader::emit_behind_branch(const Event& event) {
+  if (!emit(event)) return false;
+  return event.kind != EventKind::kExecMode || emit_changed_interrupt_flag(event);
 }
 
 bool ItemReader::take_tnt(const Packet& packet) {

@@ -153,6 +153,9 @@ class ItemReader {
   bool take_pgd(const Packet& packet);
   bool take_fup(const Packet& packet);
   bool take_mode_at_fup();
+  bool emit_interrupt_flag(Event event);
+  bool emit_changed_interrupt_flag(const Event& event);
+  bool emit_behind_branch(const Event& event);
   bool take_tnt(const Packet& packet);
   bool take_mode_exec(const Packet& packet);
   bool take_mode_tsx(const Packet& packet);
@@ -164,6 +167,7 @@ class ItemReader {
   bool take_evd(const Packet& packet);
   bool take_trig(const Packet& packet);
   bool take_cyc(const Packet& packet);
+  bool skip_cut_cyc(const Packet& packet);
 
   // flow_overflow.cpp
   bool take_ovf();
@@ -202,8 +206,9 @@ class ItemReader {
   bool have_ip_ = false;  // the last IP packet carried one
   bool enabled_ = false;
   bool in_header_ = false;
-  std::uint64_t exec_bits_ = ~0ull;         // the last MODE.Exec
-  std::uint64_t exec_bits_before_ = ~0ull;  // and the one before it
+  static constexpr std::uint64_t kUnknownBits = ~0ull;
+  std::uint64_t exec_bits_ = kUnknownBits;         // the last MODE.Exec
+  std::uint64_t exec_bits_before_ = kUnknownBits;  // and the one before it
   std::optional<Address> start_ip_;
   std::size_t packet_offset_ = 0;
   std::size_t boundary_ = ~std::size_t{0};

@@ -60,7 +60,7 @@ bool ItemReader::take_ovf() {
   last_ip_ = 0;
   have_ip_ = false;
   enabled_ = false;
-  exec_bits_ = exec_bits_before_ = ~0ull;
+  exec_bits_ = exec_bits_before_ = kUnknownBits;
   at_fup_.clear();
   at_tip_.clear();
   clock_.overflow();

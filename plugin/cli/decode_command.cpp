@@ -17,6 +17,7 @@ struct DecodeOptions {
   std::string bundle_path;
   std::int32_t tid = 0;
   pt::TimingConfig timing;
+  std::vector<std::string> filters, stops;
   bool strict = false;
 };
 
@@ -51,6 +52,11 @@ void add_options(CLI::App& app, DecodeOptions& options) {
       ->type_name("N");
   app.add_option("--cpuid-15-ebx", options.timing.cpuid_15_ebx, "numerator of TSC to crystal")
       ->type_name("N");
+  app.add_option("--filter", options.filters,
+                 "only code there was traced; needed to work around an erratum")
+      ->type_name("FIRST-LAST");
+  app.add_option("--stop", options.stops, "tracing stopped where code there was reached")
+      ->type_name("FIRST-LAST");
   app.add_flag("--strict", options.strict, "exit with status 6 when there are gaps");
 }
 
@@ -77,9 +83,14 @@ Result<int> run_decode(DecodeOptions options, JsonForm json, const Invocation& i
   if (options.tid != 0) options.request.tid = options.tid;
   auto input = open_decode_input(options.request);
   if (!input) return fail(input.error());
+  auto filters = parse_filters(options.filters, options.stops);
+  if (!filters) return fail(filters.error());
   for (const std::string& note : input->notes) fmt::print(invocation.err, "note: {}\n", note);
   std::uint64_t gaps = 0;
-  for (DecodeJob& job : input->jobs) gaps += decode(job, options, json, invocation.out);
+  for (DecodeJob& job : input->jobs) {
+    job.config.filters = *filters;
+    gaps += decode(job, options, json, invocation.out);
+  }
   if (gaps == 0 || !options.strict) return kExitDone;
   return fail(ErrorCode::kGaps, fmt::format("the trace has {} gaps", gaps));
 }

@@ -21,6 +21,17 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
+Result<pt::AddressFilter> parse_filter(const std::string& text, pt::AddressFilter::Kind kind) {
+  std::size_t dash = text.find('-');
+  auto first = parse_number(std::string_view(text).substr(0, dash));
+  auto last = dash == std::string::npos ? std::nullopt
+                                        : parse_number(std::string_view(text).substr(dash + 1));
+  if (!first || !last || *last < *first)
+    return fail(ErrorCode::kUsage, "`" + text + "` is no range of addresses", "",
+                "FIRST-LAST, as in --filter=0x401000-0x401fff");
+  return pt::AddressFilter{kind, {*first}, {*last}};
+}
+
 bool looks_like_json(ByteSpan bytes) {
   auto is_space = [](std::uint8_t b) { return b == ' ' || b == '\n' || b == '\r' || b == '\t'; };
   auto first = std::find_if_not(bytes.begin(), bytes.end(), is_space);
@@ -137,6 +148,23 @@ Result<pt::Cpu> parse_cpu(const std::string& text) {
   }
   return fail(ErrorCode::kUsage, "`" + text + "` is no processor", "",
               "--cpu=FAMILY/MODEL/STEPPING, as in --cpu=6/85/4");
+}
+
+Result<std::array<pt::AddressFilter, 4>> parse_filters(const std::vector<std::string>& filters,
+                                                       const std::vector<std::string>& stops) {
+  std::array<pt::AddressFilter, 4> all;
+  if (filters.size() + stops.size() > all.size())
+    return fail(ErrorCode::kUsage, "more ranges of addresses than processors have",
+                "a trace has four filters at most");
+  auto out = all.begin();
+  for (const auto& [texts, kind] : {std::pair(&filters, pt::AddressFilter::Kind::kFilter),
+                                    std::pair(&stops, pt::AddressFilter::Kind::kStop)})
+    for (const std::string& text : *texts) {
+      auto filter = parse_filter(text, kind);
+      if (!filter) return fail(filter.error());
+      *out++ = *filter;
+    }
+  return all;
 }
 
 CodeFile parse_code_file(const std::string& text) {

@@ -3,6 +3,7 @@
 // Threading: the main thread.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,11 @@ Result<DecodeInput> open_decode_input(const DecodeRequest& request);
 
 // "6/85/4" or "6/85", decimal or with 0x. Errors: kUsage.
 Result<pt::Cpu> parse_cpu(const std::string& text);
+
+// The address ranges of a trace's filters: "0x401000-0x401fff", both bytes inside. First all to
+// which tracing was restricted, then those that stop it. Errors: kUsage, also for more than four.
+Result<std::array<pt::AddressFilter, 4>> parse_filters(const std::vector<std::string>& filters,
+                                                       const std::vector<std::string>& stops);
 
 // Splits "FILE@0x1000" at the last '@' that an address follows; without one the address is empty.
 struct CodeFile {

@@ -151,6 +151,40 @@ TEST(DecodeInput, ACpuIsFamilyModelAndStepping) {
     EXPECT_FALSE(parse_cpu(bad)) << bad;
 }
 
+// SKL014: only the filter tells that the first of the two jumps left what is traced.
+TEST_F(DecodeCommand, AFilterTellsWhichJumpEndedTheTracing) {
+  // 1000: jmp 1004;  1004: jmp far [rax]
+  write("jumps", {0xeb, 0x02, 0xf4, 0xf4, 0xff, 0x28});
+  pt::PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup({0x1000});
+  out.psbend();
+  out.tip_pgd_suppressed();
+  write("trace", out.take());
+  std::vector<std::string> args = {"--code", folder_.file("jumps") + "@0x1000", "--cpu=6/85/4"};
+  EXPECT_EQ(run(args, false).out, "0000000000001000\n0000000000001004\n[disabled]\n");
+  args.push_back("--filter=0x1000-0x1003");
+  EXPECT_EQ(run(args, false).out, "0000000000001000\n[disabled]\n");
+  args.push_back("--decoder=libipt");
+  EXPECT_EQ(run(args, false).out, "0000000000001000\n[disabled]\n");
+}
+
+TEST(DecodeInput, FiltersAreRangesOfAddresses) {
+  using Kind = pt::AddressFilter::Kind;
+  auto filters = parse_filters({"0x1000-0x1fff"}, {"4096-4096", "1-0xffffffffffffffff"});
+  ASSERT_TRUE(filters);
+  EXPECT_EQ((*filters)[0].kind, Kind::kFilter);
+  EXPECT_EQ((*filters)[0].first, Address{0x1000});
+  EXPECT_EQ((*filters)[0].last, Address{0x1fff});
+  EXPECT_EQ((*filters)[1].kind, Kind::kStop);
+  EXPECT_EQ((*filters)[2].last, Address{~0ull});
+  EXPECT_EQ((*filters)[3].kind, Kind::kOff);
+  for (const char* bad : {"", "-", "1", "1-", "-1", "2-1", "1-2-3", "a-b"})
+    EXPECT_FALSE(parse_filters({bad}, {})) << bad;
+  EXPECT_FALSE(parse_filters({"1-2", "3-4", "5-6"}, {"7-8", "9-10"}));
+}
+
 TEST(DecodeInput, ACodeFileMayHaveAnAddress) {
   EXPECT_EQ(parse_code_file("a@b.bin").path, "a@b.bin");
   EXPECT_FALSE(parse_code_file("a@b.bin").at);

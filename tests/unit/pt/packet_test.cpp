@@ -382,7 +382,7 @@ TEST(Packet, SameErrataAsIntelsDecoder) {
   for (unsigned model = 0; model < 256; ++model) {
     pt_cpu cpu{pcv_intel, 6, static_cast<std::uint8_t>(model), 1};
     pt_errata theirs{};
-    pt_cpu_errata(&theirs, &cpu);
+    if (pt_cpu_errata(&theirs, &cpu) < 0) continue;
     Errata e = errata_of({6, static_cast<std::uint8_t>(model), 1});
     EXPECT_EQ(e.bdm70, theirs.bdm70 != 0) << model;
     EXPECT_EQ(e.bdm64, theirs.bdm64 != 0) << model;
@@ -395,6 +395,23 @@ TEST(Packet, SameErrataAsIntelsDecoder) {
     EXPECT_EQ(e.skl168, theirs.skl168 != 0) << model;
     EXPECT_EQ(e.skz84, theirs.skz84 != 0) << model;
   }
+}
+
+// Processors that came after libipt 2.0.5, which does not know them.
+TEST(Packet, ErrataOfNewerProcessors) {
+  for (unsigned model : {0xad, 0xae, 0xcf}) {  // Granite Rapids, Emerald Rapids
+    Errata e = errata_of({6, static_cast<std::uint8_t>(model), 0});
+    EXPECT_EQ(e, (Errata{.bdm70 = true, .skd022 = true, .skl014 = true, .skz84 = true})) << model;
+  }
+  EXPECT_EQ(errata_of({19, 1, 0}), errata_of({6, 0xcf, 0}));  // Diamond Rapids
+  for (unsigned model : {0xaa, 0xac, 0xb5, 0xb7, 0xba, 0xbd, 0xc5, 0xc6, 0xcc}) {  // Raptor Lake on
+    Errata e = errata_of({6, static_cast<std::uint8_t>(model), 0});
+    EXPECT_EQ(e, (Errata{.bdm70 = true, .skd022 = true, .skl014 = true, .apl11 = true})) << model;
+  }
+  for (unsigned model : {0xaf, 0xb6, 0xdd})  // Sierra Forest, Grand Ridge, Clearwater Forest
+    EXPECT_EQ(errata_of({6, static_cast<std::uint8_t>(model), 0}), (Errata{.apl11 = true})) << model;
+  EXPECT_EQ(errata_of({6, 0x01, 0}), Errata{});
+  EXPECT_EQ(errata_of({19, 0x55, 0}), Errata{});
 }
 
 }  // namespace
