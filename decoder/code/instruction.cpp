@@ -2,6 +2,8 @@
 
 #include <Zydis/Zydis.h>
 
+#include "decoder/code/apx.h"
+
 namespace tailtrace {
 namespace {
 
@@ -33,11 +35,12 @@ bool repeats(const ZydisDecodedInstruction& insn) {
           (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) != 0;
 }
 
-// MOV to CR3, as PT decoders need to know it (SDM volume 3, "PIP packet").
+// MOV to CR3, as PT decoders need to know it (SDM volume 3, "PIP packet"). REX.R would make it
+// CR11; the register it is loaded from may be any.
 bool writes_cr3(const ZydisDecodedInstruction& insn, ByteSpan bytes) {
   return insn.mnemonic == ZYDIS_MNEMONIC_MOV && insn.opcode_map == ZYDIS_OPCODE_MAP_0F &&
          insn.opcode == 0x22 && ((bytes[insn.raw.modrm.offset] >> 3) & 7) == 3 &&
-         (insn.attributes & ZYDIS_ATTRIB_HAS_REX) == 0;
+         insn.raw.rex.R == 0;
 }
 
 InstructionClass class_of_branch(const ZydisDecodedInstruction& insn) {
@@ -122,6 +125,7 @@ std::string_view event_return(ByteSpan bytes, CodeMode mode) {
 std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address, CodeMode mode) {
   if (!event_return(bytes, mode).empty())
     return Instruction{address, {}, kEventReturnSize_bytes, InstructionClass::kFarReturn};
+  if (mode == CodeMode::k64 && is_apx(bytes)) return decode_apx(bytes, address);
   ZydisDecodedInstruction insn;
   if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder_for(mode), nullptr, bytes.data(),
                                                   bytes.size(), &insn)))
@@ -140,6 +144,7 @@ std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address, C
 
 std::string disassemble(ByteSpan bytes, Address address, CodeMode mode) {
   if (auto name = event_return(bytes, mode); !name.empty()) return std::string(name);
+  if (mode == CodeMode::k64 && is_apx(bytes)) return disassemble_apx(bytes);
   ZydisDecodedInstruction insn;
   ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
   static const ZydisFormatter formatter = [] {

@@ -42,6 +42,7 @@ constexpr bool is_uncommon(std::uint8_t opcode, CodeMode mode) {
     case 0xc4:  // VEX, or LES and LDS
     case 0xc5:
     case 0x8f:  // XOP, or POP
+    case 0xd5:  // REX2, or AAD
       return true;
     default:
       return mode == CodeMode::k64 && (opcode & 0xf0) == 0x40;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "decoder/code/instruction_forms.h"
+
 namespace tailtrace {
 namespace {
 
@@ -47,6 +49,8 @@ const Case kCases[] = {
     {"addsd, whose f2 is no repeat", "f20f58c1", InstructionClass::kOther, 4, 0},
     {"mov cr3, rax", "0f22d8", InstructionClass::kMovCr3, 3, 0},
     {"mov cr0, rax", "0f22c0", InstructionClass::kOther, 3, 0},
+    {"mov cr3, r14", "410f22de", InstructionClass::kMovCr3, 4, 0},
+    {"mov cr3, rax with a REX.W", "480f22d8", InstructionClass::kMovCr3, 4, 0},
     {"ptwrite rax", "f3480faee0", InstructionClass::kPtwrite, 5, 0},
     {"vmlaunch", "0f01c2", InstructionClass::kVmEntry, 3, 0},
     {"vmresume", "0f01c3", InstructionClass::kVmEntry, 3, 0},
@@ -68,6 +72,51 @@ TEST(Instruction, IsClassifiedAsTheManualSays) {
   }
 }
 
+// Encoded by the rules of the specification that apx.h names.
+const Case kApxCases[] = {
+    {"jmpabs", "d500a18877665544332211", InstructionClass::kIndirectJump, 11, 0},
+    {"add r16, rax", "d51801c0", InstructionClass::kOther, 4, 0},
+    {"mov r16d, [r17+0x12345678]", "d5508b8178563412", InstructionClass::kOther, 8, 0},
+    {"imul r16, [rax], of map 0F", "d5c8af00", InstructionClass::kOther, 4, 0},
+    {"add ax, 0x1234, to r16w", "66d51081c03412", InstructionClass::kOther, 7, 0},
+    {"mov r16, 64 bits", "d518b88877665544332211", InstructionClass::kOther, 11, 0},
+    {"jmp r16", "d510ffe0", InstructionClass::kIndirectJump, 4, 0},
+    {"call [r16]", "d510ff10", InstructionClass::kIndirectCall, 4, 0},
+    {"add rax, rbx, rcx", "62f4fc1801cb", InstructionClass::kOther, 6, 0},
+    {"add eax, [r16+rbx*4+0x40], 0x11223344", "62fc7c188144984044332211", InstructionClass::kOther,
+     12, 0},
+    {"sub ax, bx, 0x1234", "62f47d1881eb3412", InstructionClass::kOther, 8, 0},
+    {"{nf} shl eax, ebx, 3", "62f47c1cc1e303", InstructionClass::kOther, 7, 0},
+    {"ctestz al, 1", "62f40404f6c001", InstructionClass::kOther, 7, 0},
+    {"neg eax, [rip+1]", "62f47c18f71d01000000", InstructionClass::kOther, 10, 0},
+    {"32-bit aad", "d50a", InstructionClass::kOther, 2, 0, CodeMode::k32},
+};
+
+TEST(Instruction, OfApxIsMeasured) {
+  for (const Case& c : kApxCases) {
+    Bytes bytes = *from_hex(c.hex);
+    ASSERT_EQ(bytes.size(), c.size) << c.what;
+    EXPECT_FALSE(decode_instruction(ByteSpan(bytes).first(c.size - 1), {0x1000}, c.mode)) << c.what;
+    InstructionForms forms(c.mode);
+    bytes.resize(32, 0x90);
+    for (int round = 0; round < 2; ++round) {
+      auto insn = forms.decode(bytes, {0x1000});
+      ASSERT_TRUE(insn) << c.what;
+      EXPECT_EQ(static_cast<int>(insn->kind), static_cast<int>(c.kind)) << c.what;
+      EXPECT_EQ(insn->size_bytes, c.size) << c.what;
+      EXPECT_EQ(insn->target.value, c.target) << c.what;
+    }
+  }
+}
+
+// Opcodes that REX2 makes invalid: prefixes, escapes, and rows 4, 7, A and E, or 3 and 8 of map 0F.
+TEST(Instruction, OfApxIsNotWhatRex2Forbids) {
+  for (const char* hex :
+       {"d50066909090", "d5000f059090", "d50040909090", "d50070909090", "d500a9909090909090909090",
+        "d500e8909090909090", "d580389090909090", "d58080909090909090", "d500d5909090"})
+    EXPECT_FALSE(decode_instruction(*from_hex(hex), {0x1000})) << hex;
+}
+
 TEST(Instruction, NeedsAllItsBytes) {
   EXPECT_FALSE(decode_instruction(*from_hex("e80000"), {0x1000}));
   EXPECT_FALSE(decode_instruction({}, {0x1000}));
@@ -80,6 +129,8 @@ TEST(Instruction, IsWrittenWithoutPadding) {
   EXPECT_EQ(disassemble(*from_hex("7402"), {0x1001}), "jz 0x1005");
   EXPECT_EQ(disassemble(*from_hex("488b05efbe0000"), {0x400000}), "mov rax, [0x40bef6]");
   EXPECT_EQ(disassemble(*from_hex("06"), {0x1000}), "(bad)");
+  EXPECT_EQ(disassemble(*from_hex("d500a13611400000000000"), {0x1000}), "jmpabs 0x401136");
+  EXPECT_EQ(disassemble(*from_hex("d51801c0"), {0x1000}), "(apx)");
 }
 
 }  // namespace
