@@ -17,9 +17,10 @@ BranchRecord begin_at(const Pause& pause) {
   return {{}, pause.at.pc, pause.resumed, 0, RecordKind::kEnable, kFlagSynthetic, kByDebugger};
 }
 
-// Whether nothing was executed since the stretch began.
+// Whether nothing was executed since the pause before. The stop at which recording began is shown,
+// as that of a processor's trace is: LLDB numbers what it shows from there.
 bool has_just_begun(const std::vector<BranchRecord>& records) {
-  return !records.empty() && records.back().kind == RecordKind::kEnable;
+  return records.size() > 1 && records.back().kind == RecordKind::kEnable;
 }
 
 // A thread that has not run since the last pause stands where that one has shown it already.
@@ -43,9 +44,14 @@ void insert_pauses(ThreadSnapshot& snapshot, const HistoryMark& begin,
   Position position = snapshot.first;
   for (BranchRecord record : snapshot.records) {
     std::uint32_t done = position == begin.head ? begin.open_insns : 0;  // of the run, not shown
+    const Pause* at_begin = nullptr;  // at the stop at which recording began
     while (pause != pauses.end() && pause->at.head < position) ++pause;
     for (; pause != pauses.end() && pause->at.head == position; ++pause) {
-      if (record.kind == RecordKind::kEnable || pause->at.open_insns < done) continue;
+      if (record.kind == RecordKind::kEnable) {
+        if (shown.empty() && pause->at.pc == record.to) at_begin = &*pause;
+        continue;
+      }
+      if (pause->at.open_insns < done) continue;
       std::uint32_t insns = pause->at.open_insns - done;
       if (insns > record.insns) break;  // a mark of something else
       if (insns == 0 && has_just_begun(shown)) {
@@ -58,6 +64,10 @@ void insert_pauses(ThreadSnapshot& snapshot, const HistoryMark& begin,
       done += insns;
     }
     shown.push_back(record);
+    if (at_begin != nullptr) {
+      shown.push_back(end_at(*at_begin, 0));
+      shown.push_back(begin_at(*at_begin));
+    }
     ++position.value;
   }
   drop_empty_end(shown);

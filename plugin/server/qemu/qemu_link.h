@@ -58,6 +58,7 @@ class QemuLink final : public ServerLink {
   Result<std::string> select(std::string_view request);
   Result<std::string> list_threads();
   Result<std::string> is_alive(std::string_view thread);
+  Result<std::optional<ThreadId>> living(const rsp::ThreadSelector& meant);
   Result<std::string> run(std::string_view arguments);
   std::string kill(std::string_view pid);
   std::string detach(std::string_view request);

@@ -209,15 +209,30 @@ Result<std::string> QemuLink::select(std::string_view request) {
     run_choice_ = *thread;
     return std::string("OK");
   }
+  if (thread->tid > 0) {
+    auto found = living(*thread);
+    if (!found) return fail(std::move(found.error()));
+    if (!*found) return std::string(kFailed);
+    general_ = **found;
+    return std::string("OK");
+  }
   if (thread->pid <= 0) return std::string(selected() != nullptr ? "OK" : kFailed);
   QemuInferior* inferior = programs_.find(thread->pid);
   if (inferior == nullptr) return std::string(kFailed);
-  if (thread->tid > 0) {
-    auto alive = inferior->ask("T" + rsp::format_thread(thread->thread()));
-    if (!alive || *alive != "OK") return alive ? Result<std::string>(kFailed) : alive;
-  }
-  general_ = thread->tid > 0 ? thread->thread() : inferior->stopped_thread();
+  general_ = inferior->stopped_thread();
   return std::string("OK");
+}
+
+// The thread that is meant, if there is one. LLDB sends its number without that of its program.
+Result<std::optional<ThreadId>> QemuLink::living(const rsp::ThreadSelector& meant) {
+  for (const auto& [pid, inferior] : programs_.all()) {
+    if (meant.pid > 0 && meant.pid != pid) continue;
+    ThreadId thread{pid, meant.tid};
+    auto alive = inferior->ask("T" + rsp::format_thread(thread));
+    if (!alive) return fail(std::move(alive.error()));
+    if (*alive == "OK") return std::optional(thread);
+  }
+  return std::optional<ThreadId>();
 }
 
 Result<std::string> QemuLink::list_threads() {
@@ -235,9 +250,10 @@ Result<std::string> QemuLink::list_threads() {
 
 Result<std::string> QemuLink::is_alive(std::string_view text) {
   auto thread = rsp::parse_thread(text);
-  QemuInferior* inferior = thread ? programs_.find(thread->pid) : nullptr;
-  if (inferior == nullptr || thread->tid <= 0) return std::string(kFailed);
-  return inferior->ask("T" + rsp::format_thread(thread->thread()));
+  if (!thread || thread->tid <= 0) return std::string(kFailed);
+  auto found = living(*thread);
+  if (!found) return fail(std::move(found.error()));
+  return std::string(*found ? "OK" : kFailed);
 }
 
 // FILE;ARG;ARG... in hexadecimal; no FILE: the one before.
