@@ -11,6 +11,7 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "decoder/base/file.h"
@@ -34,6 +35,11 @@ std::string program_path() {
         return path;
   }
   return "tailtrace";
+}
+
+// LLDB 19 and older let no plugin show progress, and whoever calls what is not there ends them.
+bool can_show_progress() {
+  return ::dlsym(RTLD_DEFAULT, "_ZN4lldb10SBProgressC1EPKcS2_RNS_10SBDebuggerE") != nullptr;
 }
 
 // A child that ends with its owner.
@@ -126,7 +132,9 @@ int Child::wait() {
 }  // namespace
 
 Result<Answer> run_tailtrace(lldb::SBDebugger& debugger, const std::vector<std::string>& args) {
-  lldb::SBProgress progress("tailtrace", args.empty() ? "" : args.front().c_str(), debugger);
+  std::optional<lldb::SBProgress> progress;
+  if (can_show_progress())
+    progress.emplace("tailtrace", args.empty() ? "" : args.front().c_str(), debugger);
   auto child = Child::start(args);
   if (!child) return fail(std::move(child.error()));
   Answer answer;

@@ -3,6 +3,7 @@
 import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -23,6 +24,16 @@ def path():
     return ""
 
 
+@functools.cache
+def version():
+    """Its main number; 0 if it does not say."""
+    answer = subprocess.run([path(), "--version"], text=True, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    found = re.search(r"lldb version (\d+)", answer.stdout)
+    return int(found[1]) if found else 0
+
+
+@functools.cache
 def reads_intel_pt(lldb):
     """Debian's packages are built with it, others may not be."""
     answer = subprocess.run([lldb, "-b", "-x", "-o", "trace schema intel-pt"], text=True,
@@ -33,7 +44,8 @@ def reads_intel_pt(lldb):
 
 def why_not():
     """Why nothing can be tried with lldb here; empty if it can."""
-    return "" if path() else "there is no lldb that reads Intel PT (sudo apt install lldb-22)"
+    readable = path() and reads_intel_pt(path())
+    return "" if readable else "there is no lldb that reads Intel PT (sudo apt install lldb-22)"
 
 
 def command():

@@ -204,7 +204,11 @@ def what_is_missing(dialogue, engine):
     if not shutil.which(server):
         return f"{server} is not installed"
     if dialogue.debugger == "lldb":
-        return lldb_stock.why_not()
+        oldest = int(dialogue.settings.get("lldb", lldb_stock.OLDEST))
+        missing = lldb_stock.why_not()
+        if not missing and lldb_stock.version() < oldest:
+            missing = f"it needs LLDB {oldest}"
+        return missing
     return "" if shutil.which("gdb") else "gdb is not installed"
 
 
