@@ -19,6 +19,7 @@
 #include "plugin/provider/child_process.h"
 #include "plugin/provider/lldb_program.h"
 #include "plugin/server/engine_of.h"
+#include "plugin/server/sizes.h"
 
 namespace tailtrace {
 namespace {
@@ -119,6 +120,8 @@ Result<int> run_under_lldb(ServeOptions serve, const Invocation& invocation) {
   if (!start.has_main)
     fmt::print(invocation.err,
                "The program has no symbol `main`: LLDB stops at its first instruction.\n");
+  bool of_branches = !start.local_process || !start.record_from_start;
+  fmt::print(invocation.err, "{}\n", sizes_in_words(serve, of_branches, Reader::kLldb));
   return run_debug_session(std::move(serve),
                            [&](const std::string& socket,
                                const std::string& folder) -> Result<std::vector<std::string>> {

@@ -116,9 +116,17 @@ Result<void> override_or_not(Session& session, const Words& words) {
   return misused(session, "override");
 }
 
+// And says how much will be kept, where the debug server is ours.
+Result<void> start(Session& session, const Words&) {
+  auto started = session.command("process trace start --tsc");
+  if (!started) return fail(std::move(started.error()));
+  auto info = session.monitor("info");
+  bool is_other = !info && info.error().code == ErrorCode::kNoEngine;
+  return show(session, is_other ? std::move(started) : std::move(info));
+}
+
 constexpr std::array kRows = {
-    Row{"start", "", "Record all threads of the process from here on.", "", 0, 0,
-        [](Session& s, const Words&) { return show(s, s.command("process trace start --tsc")); }},
+    Row{"start", "", "Record all threads of the process from here on.", "", 0, 0, start},
     Row{"stop", "", "Stop recording, and drop the history.", "", 0, 0,
         [](Session& s, const Words&) { return show(s, s.command("process trace stop")); }},
     Row{"info", "[OPTIONS]", "What is recorded of each thread, and by which engine.", "", 0, kMany,

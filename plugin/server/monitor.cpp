@@ -7,6 +7,7 @@
 #include "decoder/base/file.h"
 #include "decoder/base/text.h"
 #include "decoder/bundle/bundle.h"
+#include "plugin/server/sizes.h"
 
 namespace tailtrace {
 namespace {
@@ -41,7 +42,11 @@ std::string Monitor::help() { return std::string(kHelp).append(MonitorHistory::h
 
 Result<std::string> Monitor::info() {
   if (recorder_.empty()) return "Nothing is recorded: use `record btrace`.\n";
-  std::string text = fmt::format("Recorded by the {} engine:\n", recorder_.engine().name());
+  std::string_view engine = recorder_.engine().name();
+  bool of_branches = engine == "step" || engine == "qemu";
+  Reader reader = lldb_.is_lldb() ? Reader::kLldb : Reader::kGdb;
+  std::string text = fmt::format("{}\nRecorded by the {} engine:\n",
+                                 sizes_in_words(options_, of_branches, reader), engine);
   Result<void> failed;
   recorder_.for_each([&](RecordedThread& thread) {
     auto snapshot = recorder_.visible(thread);

@@ -7,14 +7,17 @@
 #include <string>
 #include <string_view>
 
+#include "plugin/server/lldb_face.h"
 #include "plugin/server/monitor_history.h"
 #include "plugin/server/recorder.h"
+#include "plugin/server/serve.h"
 
 namespace tailtrace {
 
 class Monitor {
  public:
-  Monitor(Below& below, Recorder& recorder) : recorder_(recorder), history_(below, recorder) {}
+  Monitor(const ServeOptions& options, const LldbFace& lldb, Below& below, Recorder& recorder)
+      : options_(options), lldb_(lldb), recorder_(recorder), history_(below, recorder) {}
 
   // The text to show for a command; nothing when it is not ours. Errors: kGone.
   Result<std::optional<std::string>> answer(std::string_view command);
@@ -24,6 +27,8 @@ class Monitor {
   Result<std::string> info();
   std::string save(const std::string& path);
 
+  const ServeOptions& options_;
+  const LldbFace& lldb_;
   Recorder& recorder_;
   MonitorHistory history_;
 };

@@ -56,7 +56,7 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       judge_(below, recorder),
       stepper_(below, recorder, judge_),
       non_stop_(below, recorder, judge_),
-      monitor_(below, recorder),
+      monitor_(options, lldb_, below, recorder),
       terminal_(options.terminal),
       signals_(signals) {
   stepper_.set_knows_all_threads(lldb_server_.in_use());

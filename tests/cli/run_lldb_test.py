@@ -40,6 +40,7 @@ class Batch(run_cases.Batch, LldbCase):
         outcome = self.run_batch("", "next", "thread trace dump instructions --count 4",
                                  "thread trace dump info")
         self.assertIn("Number of individual errors: 0\n", outcome.stdout)
+        self.assertRegex(outcome.stderr, "the newest [0-9,]+ branches are kept, and LLDB is given")
         self.assertRegex(outcome.stdout, r"(?m)^  talks`main .*at talks\.c:11:")
 
     def test_a_signal_has_its_name_in_lldb(self):

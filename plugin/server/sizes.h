@@ -1,0 +1,18 @@
+// How much of a history is kept, and how much of that a debugger is given, in words for its user.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string>
+
+#include "plugin/server/serve.h"
+
+namespace tailtrace {
+
+enum class Reader { kGdb, kLldb };
+
+// One line. What processors record themselves has a size in bytes, not in branches: then
+// `of_branches` is false, and what is kept is left out.
+std::string sizes_in_words(const ServeOptions& options, bool of_branches, Reader reader);
+
+}  // namespace tailtrace
