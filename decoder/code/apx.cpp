@@ -1,8 +1,8 @@
 #include "decoder/code/apx.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 namespace tailtrace {
@@ -139,7 +139,9 @@ std::string disassemble_apx(ByteSpan bytes) {
   if (!is_jmpabs(bytes)) return decode_apx(bytes, {}) ? "(apx)" : "(bad)";
   std::uint64_t target = 0;
   std::memcpy(&target, bytes.data() + 3, sizeof target);
-  return fmt::format("jmpabs {:#x}", target);
+  char text[sizeof "jmpabs 0x0123456789abcdef"];
+  std::snprintf(text, sizeof text, "jmpabs 0x%" PRIx64, target);
+  return text;
 }
 
 }  // namespace tailtrace

@@ -403,13 +403,14 @@ TEST(Packet, ErrataOfNewerProcessors) {
     Errata e = errata_of({6, static_cast<std::uint8_t>(model), 0});
     EXPECT_EQ(e, (Errata{.bdm70 = true, .skd022 = true, .skl014 = true, .skz84 = true})) << model;
   }
-  EXPECT_EQ(errata_of({19, 1, 0}), errata_of({6, 0xcf, 0}));  // Diamond Rapids
+  EXPECT_EQ(errata_of({19, 1, 0}), errata_of({6, 0xcf, 0}));                       // Diamond Rapids
   for (unsigned model : {0xaa, 0xac, 0xb5, 0xb7, 0xba, 0xbd, 0xc5, 0xc6, 0xcc}) {  // Raptor Lake on
     Errata e = errata_of({6, static_cast<std::uint8_t>(model), 0});
     EXPECT_EQ(e, (Errata{.bdm70 = true, .skd022 = true, .skl014 = true, .apl11 = true})) << model;
   }
   for (unsigned model : {0xaf, 0xb6, 0xdd})  // Sierra Forest, Grand Ridge, Clearwater Forest
-    EXPECT_EQ(errata_of({6, static_cast<std::uint8_t>(model), 0}), (Errata{.apl11 = true})) << model;
+    EXPECT_EQ(errata_of({6, static_cast<std::uint8_t>(model), 0}), (Errata{.apl11 = true}))
+        << model;
   EXPECT_EQ(errata_of({6, 0x01, 0}), Errata{});
   EXPECT_EQ(errata_of({19, 0x55, 0}), Errata{});
 }
