@@ -5,6 +5,7 @@
 
 #include "decoder/code/apx.h"
 #include "decoder/code/instruction.h"
+#include "decoder/pt/far.h"
 #include "decoder/pt/packet_writer.h"
 
 namespace tailtrace {
@@ -24,12 +25,14 @@ int read_bytes(std::uint8_t* buffer, std::size_t size, const pt_asid*, std::uint
 // Decodes one instruction at a time with libipt.
 class Reference {
  public:
-  explicit Reference(CodeMode mode) {
+  // `ends`: with a TIP.PGD without address behind the start.
+  explicit Reference(CodeMode mode, bool ends = false) {
     pt::PacketWriter packets;
     packets.psb();
     packets.mode_exec(mode);
     packets.fup({kAt});
     packets.psbend();
+    if (ends) packets.tip_pgd_suppressed();
     trace_ = packets.take();
     pt_config config;
     pt_config_init(&config);
@@ -43,16 +46,30 @@ class Reference {
   ~Reference() { pt_insn_free_decoder(decoder_); }
 
   pt_insn decode(const Bytes& bytes) {
-    bytes_ = bytes;
-    int status = pt_insn_sync_set(decoder_, 0);
-    for (pt_event event; status >= 0 && (status & pts_event_pending) != 0;)
-      status = pt_insn_event(decoder_, &event, sizeof event);
+    start(bytes);
     pt_insn insn{};
     pt_insn_next(decoder_, &insn, sizeof insn);
     return insn;
   }
 
+  // Whether tracing ends by the instruction. REQUIRES: a trace that ends.
+  bool ends_tracing(const Bytes& bytes) {
+    start(bytes);
+    pt_insn insn{};
+    int status = pt_insn_next(decoder_, &insn, sizeof insn);
+    pt_event event{};
+    return status >= 0 && (status & pts_event_pending) != 0 &&
+           pt_insn_event(decoder_, &event, sizeof event) >= 0 && event.type == ptev_disabled;
+  }
+
  private:
+  void start(const Bytes& bytes) {
+    bytes_ = bytes;
+    int status = pt_insn_sync_set(decoder_, 0);
+    for (pt_event event; status >= 0 && (status & pts_event_pending) != 0;)
+      status = pt_insn_event(decoder_, &event, sizeof event);
+  }
+
   Bytes bytes_;
   Bytes trace_;
   pt_insn_decoder* decoder_ = nullptr;
@@ -114,8 +131,21 @@ void compare(Reference& reference, CodeMode mode, Bytes bytes) {
                                ours->size_bytes, static_cast<int>(theirs.iclass), theirs.size);
 }
 
-void compare_opcodes(CodeMode mode, const Bytes& prefixes) {
-  Reference reference(mode);
+// What TIP.PGD without an address, and with MOV to CR3 PIP, binds to.
+void compare_end(Reference& reference, CodeMode mode, Bytes bytes) {
+  bytes.resize(bytes.size() + kMaxInstructionSize_bytes, 0);
+  if (is_known_to_differ(bytes, mode)) return;
+  auto ours = decode_instruction(bytes, {kAt}, mode);
+  if (!ours) return;
+  bool ends = pt::is_far(ours->kind) || ours->kind == InstructionClass::kMovCr3;
+  EXPECT_EQ(ends, reference.ends_tracing(bytes))
+      << disassemble(bytes, {kAt}, mode)
+      << fmt::format(" ({:02x} {:02x} {:02x} {:02x})", bytes[0], bytes[1], bytes[2], bytes[3]);
+}
+
+using Compare = void (*)(Reference&, CodeMode, Bytes);
+
+void for_each_opcode(Reference& reference, CodeMode mode, const Bytes& prefixes, Compare compare) {
   for (unsigned opcode = 0; opcode < 512; ++opcode) {
     bool two_bytes = opcode >= 256;
     // A register, and memory, with each field of the opcode's extension.
@@ -129,6 +159,13 @@ void compare_opcodes(CodeMode mode, const Bytes& prefixes) {
   }
 }
 
+void compare_opcodes(CodeMode mode, const Bytes& prefixes) {
+  Reference classes(mode);
+  for_each_opcode(classes, mode, prefixes, compare);
+  Reference ends(mode, true);
+  for_each_opcode(ends, mode, prefixes, compare_end);
+}
+
 TEST(InstructionClasses, AreThoseOfLibiptInEachMode) {
   for (CodeMode mode : {CodeMode::k64, CodeMode::k32, CodeMode::k16})
     for (const Bytes& prefixes : {Bytes{}, Bytes{0x66}, Bytes{0xf2}, Bytes{0xf3}})
@@ -136,7 +173,8 @@ TEST(InstructionClasses, AreThoseOfLibiptInEachMode) {
 }
 
 TEST(InstructionClasses, AreThoseOfLibiptWithRex) {
-  for (const Bytes& prefixes : {Bytes{0x48}, Bytes{0x41}, Bytes{0x66, 0x48}, Bytes{0xf3, 0x48}})
+  for (const Bytes& prefixes :
+       {Bytes{0x48}, Bytes{0x41}, Bytes{0x44}, Bytes{0x66, 0x48}, Bytes{0xf3, 0x48}})
     compare_opcodes(CodeMode::k64, prefixes);
 }
 
