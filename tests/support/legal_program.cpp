@@ -40,11 +40,15 @@ constexpr Form kForms[] = {
     {"ffe0", Kind::kIndirectJump, kAll, 0, 2},
     {"ffa000010000", Kind::kIndirectJump, k32 | k64},
     {"ff242500000000", Kind::kIndirectJump, k64},
+    {"41ffe6", Kind::kIndirectJump, k64},
+    {"3effe0", Kind::kIndirectJump},
     {"ffd0", Kind::kIndirectCall},
+    {"41ff5608", Kind::kIndirectCall, k64},
     {"ff10", Kind::kIndirectCall},
     {"c3", Kind::kReturn, kAll, 0, 3},
     {"c20800", Kind::kReturn},
     {"f3c3", Kind::kReturn},
+    {"f2c3", Kind::kReturn},
     {"ff28", Kind::kFarJump},
     {"ea01020304", Kind::kFarJump, k16},
     {"ff18", Kind::kFarCall},
@@ -64,6 +68,7 @@ constexpr Form kForms[] = {
     {"0f01c3", Kind::kVmEntry},
     {"0f01c1", Kind::kVmCall},
     {"0f22d8", Kind::kMovCr3},
+    {"410f22de", Kind::kMovCr3, k64},
     {"f30faee0", Kind::kPtwrite},
 };
 
