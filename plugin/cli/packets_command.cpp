@@ -87,7 +87,7 @@ std::string payload_text(const ListedPacket& listed) {
     case PacketKind::kCfe:
       return fmt::format("type {}, vector {}", p.bits, p.payload);
     case PacketKind::kTrig:
-      return fmt::format("{:#x}{}", p.payload & 0xff,
+      return fmt::format("{:#x}{}{}", p.payload & 0xff, (p.bits & 2) != 0 ? ", MULT" : "",
                          (p.bits & 1) != 0 ? fmt::format(", ICNT {}", p.payload >> 8) : "");
     default:
       return {};
