@@ -73,9 +73,13 @@ class BundleWriter {
   // What was not finished goes away.
   ~BundleWriter();
 
-  // `maps` as save_snapshot has it. Errors: kSystem, as when the disk is full; kUsage when a bundle
-  // cannot hold that many.
-  Result<void> add(const ThreadSnapshot& snapshot, std::string_view maps);
+  // `maps` as save_snapshot has it. The files in which the process named code that it generated are
+  // copied: its perf map, where there is a path of it, and the jitdumps that it has mapped. What of
+  // these cannot be read is among remarks(). Errors: kSystem, as when the disk is full; kUsage when
+  // a bundle cannot hold that many.
+  Result<void> add(const ThreadSnapshot& snapshot, std::string_view maps,
+                   const std::string& perf_map = {});
+  const std::vector<Error>& remarks() const { return remarks_; }
 
   // The folder, for files that it shall hold beside the histories; describe() names them.
   std::string folder() const { return part_path(); }
@@ -89,9 +93,14 @@ class BundleWriter {
  private:
   explicit BundleWriter(std::string path) : path_(std::move(path)) {}
   std::string part_path() const { return path_ + ".part"; }
+  Result<void> add_generated(std::string_view maps, const std::string& path,
+                             const std::string& perf_map);
+  Result<void> copy_generated(const std::string& path, const std::string& from);
 
   std::string path_;
   std::vector<BundleThread> threads_;
+  std::vector<BundleModule> generated_;  // copies of files that name generated code
+  std::vector<Error> remarks_;
   BundleAbout about_;
   LldbWriter lldb_;
   // Held so that one is free to take the folder away with, however short descriptors have become.

@@ -11,6 +11,7 @@
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
 #include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/jit_dump.h"
 
 namespace tailtrace {
 namespace {
@@ -141,6 +142,12 @@ std::vector<Error> other_modules(const BundleAbout& about) {
        "instructions and gaps are right: their code is in the bundle"}};
 }
 
+std::string copy_of(const BundleAbout& about, const std::string& path, const std::string& folder) {
+  for (const BundleModule& module : about.modules)
+    if (module.path == path && !module.copy.empty()) return folder + "/" + module.copy;
+  return {};
+}
+
 std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
                            const std::string& folder) {
   std::unordered_map<std::string_view, std::string> moves;
@@ -148,15 +155,18 @@ std::string maps_to_copies(const std::string& maps, const std::vector<BundleModu
     if (!module.copy.empty()) moves.emplace(module.path, folder + "/" + module.copy);
     if (!module.other_build_id.empty()) moves.emplace(module.path, "another build: " + module.path);
   }
-  if (moves.empty()) return maps;
+  if (moves.empty() && maps.find(kJitDumpBegin) == maps.npos) return maps;
   std::string moved;
   for (std::string_view rest = maps; !rest.empty();) {
     std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     const std::size_t path = line.find('/');
     auto move = path == line.npos ? moves.end() : moves.find(line.substr(path));
-    moved.append(move == moves.end() ? line : line.substr(0, path));
-    if (move != moves.end()) moved.append(move->second);
+    const bool is_moved = move != moves.end();
+    const bool is_missing = !is_moved && path != line.npos && is_jit_dump_name(line);
+    moved.append(is_moved || is_missing ? line.substr(0, path) : line);
+    if (is_moved) moved.append(move->second);
+    if (is_missing) moved.append("not in the bundle: ").append(line.substr(path));
     moved.push_back('\n');
   }
   return moved;

@@ -11,6 +11,7 @@
 #include "decoder/bundle/bundle.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
+#include "decoder/symbols/generated_files.h"
 
 namespace tailtrace {
 namespace {
@@ -175,9 +176,9 @@ Result<LoadedSnapshot> load_frame(const BundleThread& thread) {
   if (thread.about)
     stream->maps = maps_to_copies(stream->maps, thread.about->modules, thread.folder);
   LoadedSnapshot loaded = snapshot_of(std::move(*stream), thread.stream_path);
-  if (thread.about)
-    for (Error& problem : other_modules(*thread.about))
-      loaded.problems.push_back(std::move(problem));
+  if (!thread.about) return loaded;
+  for (Error& problem : other_modules(*thread.about)) loaded.problems.push_back(std::move(problem));
+  loaded.perf_map = copy_of(*thread.about, perf_map_path(thread.thread.pid), thread.folder);
   return loaded;
 }
 
@@ -203,6 +204,7 @@ Result<OpenedThread> open_thread(const BundleThread& thread, std::uint64_t limit
       records_in_place(*loaded->snapshot, std::move(mapped->owner), mapped->records, limit_records);
   opened.maps = std::move(loaded->maps);
   opened.problems = std::move(loaded->problems);
+  opened.perf_map = std::move(loaded->perf_map);
   return opened;
 }
 

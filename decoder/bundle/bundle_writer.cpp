@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,9 @@
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
 #include "decoder/bundle/lldb_bundle.h"
+#include "decoder/history/symbolizer.h"
+#include "decoder/symbols/generated_files.h"
+#include "decoder/symbols/jit_dump.h"
 
 namespace tailtrace {
 namespace {
@@ -56,6 +60,8 @@ Result<BundleWriter> BundleWriter::create(const std::string& path) {
 BundleWriter::BundleWriter(BundleWriter&& other) noexcept
     : path_(std::move(other.path_)),
       threads_(std::move(other.threads_)),
+      generated_(std::move(other.generated_)),
+      remarks_(std::move(other.remarks_)),
       about_(std::move(other.about_)),
       lldb_(std::move(other.lldb_)),
       spare_(std::move(other.spare_)),
@@ -66,7 +72,40 @@ BundleWriter::~BundleWriter() {
   if (open_) remove_folder(part_path());
 }
 
-Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view maps) {
+// A copy stands for the file at `path`; what was tried once is not tried again.
+Result<void> BundleWriter::copy_generated(const std::string& path, const std::string& from) {
+  for (const BundleModule& known : generated_)
+    if (known.path == path) return {};
+  generated_.push_back({path, {}, {}});
+  Result<Bytes> bytes = read_generated_file(from);
+  if (!bytes) {
+    remarks_.push_back(std::move(bytes.error()));
+    return {};
+  }
+  std::string place = "generated";
+  for (const std::string& folder : {place, fmt::format("{}/{}", place, generated_.size())}) {
+    if (::mkdir((part_path() + "/" + folder).c_str(), 0700) != 0 && errno != EEXIST)
+      return fail(system_error("cannot make " + part_path() + "/" + folder));
+    place = folder;
+  }
+  place.append("/").append(base_name(path));
+  if (auto ok = write_file(part_path() + "/" + place, *bytes); !ok) return ok;
+  generated_.back().copy = std::move(place);
+  return {};
+}
+
+Result<void> BundleWriter::add_generated(std::string_view maps, const std::string& path,
+                                         const std::string& perf_map) {
+  if (!perf_map.empty())
+    if (auto ok = copy_generated(path, perf_map); !ok) return ok;
+  if (maps.find(kJitDumpBegin) == maps.npos) return {};
+  for (const std::string& dump : jit_dumps_of(parse_maps(maps)))
+    if (auto ok = copy_generated(dump, dump); !ok) return ok;
+  return {};
+}
+
+Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view maps,
+                               const std::string& perf_map) {
   std::uint64_t file = threads_.size() + 1;
   if (file > kBundleMaxThreads)
     return fail(ErrorCode::kUsage, "cannot save another thread in " + path_,
@@ -76,6 +115,7 @@ Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view 
   if (auto ok = write_file(bundle_records_path(part_path(), file), bytes); !ok) return ok;
   if (auto ok = save_snapshot_frame(snapshot, maps, bundle_stream_path(part_path(), file)); !ok)
     return ok;
+  if (auto ok = add_generated(maps, perf_map_path(snapshot.thread.pid), perf_map); !ok) return ok;
   threads_.push_back({snapshot.thread, snapshot.engine.substr(0, kBundleMaxEngine_bytes),
                       records.size(), bundle_records_path(path_, file),
                       bundle_stream_path(path_, file)});
@@ -100,6 +140,8 @@ Result<void> BundleWriter::finish() {
     list.push_back(std::move(object));
   }
   nlohmann::ordered_json json = {{"schema", kBundleSchema}};
+  for (BundleModule& copied : generated_)
+    if (!copied.copy.empty()) about_.modules.push_back(std::move(copied));
   add_about(about_, json);
   json["threads"] = std::move(list);
   if (auto ok = write_file(part_path() + "/" + kLldbBundleName, as_bytes(lldb_.description())); !ok)

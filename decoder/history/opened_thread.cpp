@@ -29,6 +29,7 @@ OpenedThread opened_thread(LoadedSnapshot loaded, std::uint64_t limit_records) {
       records_in_place(snapshot, loaded.snapshot, snapshot.records, limit_records);
   thread.maps = std::move(loaded.maps);
   thread.problems = std::move(loaded.problems);
+  thread.perf_map = std::move(loaded.perf_map);
   return thread;
 }
 

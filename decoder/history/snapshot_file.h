@@ -28,6 +28,9 @@ struct LoadedSnapshot {
   std::shared_ptr<const ThreadSnapshot> snapshot;
   std::string maps;
   std::vector<Error> problems;  // what of the file could not be read; gaps stand for it
+  // Of the file in which the program named code that it generated (decoder/symbols/JIT.md); the
+  // path is empty where there is none.
+  std::string perf_map = {};
 };
 
 // Errors: as read_record_stream.

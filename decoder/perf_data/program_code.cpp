@@ -7,6 +7,7 @@
 
 #include "decoder/code/known_code.h"
 #include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/jit_dump.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -98,6 +99,9 @@ void RecordedPrograms::mapped(std::uint64_t time, const MmapEvent& map) {
   if (!spend(1) || pages_ > kMaxPages) return;
   ++program->changes;
   const Found& found = find(map);
+  generate_until(*program, time);
+  if (found.file && is_jit_dump_name(map.path) && program->dumps.insert(map.path).second)
+    take_dump(*program, time, found);
   ByteSpan code;
   if (found.file && map.offset_bytes < found.file->bytes().size()) {
     code = found.file->bytes().subspan(map.offset_bytes);
@@ -115,15 +119,53 @@ void RecordedPrograms::mapped(std::uint64_t time, const MmapEvent& map) {
       (void)image.forget(begin, map.size_bytes, new_epoch(*program, time)).has_value();
     return;
   }
+  add_code(*program, time, begin, code, found.file);
+}
+
+void RecordedPrograms::add_code(Program& program, std::uint64_t time, Address begin, ByteSpan code,
+                                std::shared_ptr<const MappedFile> file) {
+  CodeImage& image = *program.image;
+  const Address end = begin + code.size();
   const KnownCode known = compare_code(image, begin, code);
   if (known == KnownCode::kSame) return;
-  const bool was_unknown = std::erase_if(program->unknown, [&](const auto& range) {
+  const bool was_unknown = std::erase_if(program.unknown, [&](const auto& range) {
                              return range.first < end && begin < range.second;
                            }) != 0;
   const bool replaces = known == KnownCode::kOther || was_unknown;
   // Nothing that lies in a file is too long for the address space, but for its place.
-  (void)image.add(begin, code, found.file, replaces ? new_epoch(*program, time) : image.newest())
+  (void)image
+      .add(begin, code, std::move(file), replaces ? new_epoch(program, time) : image.newest())
       .has_value();
+}
+
+// Where the times of both are not of one clock, all of it was made when the file was mapped.
+void RecordedPrograms::take_dump(Program& program, std::uint64_t time, const Found& found) {
+  auto dump = parse_jit_dump(found.file->bytes(), found.path);
+  const Error* problem = !dump ? &dump.error() : nullptr;
+  if (dump && !dump->problems.empty()) problem = &dump->problems.front();
+  if (problem != nullptr && missing_.size() < kMaxMissing)
+    missing_.emplace(found.path, problem->what + ": " + problem->why);
+  if (!dump || !spend(dump->loads.size())) return;
+  program.changes += dump->loads.size();
+  const bool is_timed = dump->is_tsc == files_.has_tsc;
+  std::vector<Generated>& all = program.generated;
+  for (const JitLoad& made : dump->loads)
+    all.push_back(
+        {is_timed ? std::max(made.time, time) : time, made.address, made.code, found.file});
+  // The next one last, and those of one time in the file's order.
+  std::ranges::reverse(all);
+  std::ranges::stable_sort(all, std::ranges::greater(), &Generated::time);
+}
+
+void RecordedPrograms::generate_until(Program& program, std::uint64_t time) {
+  std::vector<Generated>& all = program.generated;
+  for (; !all.empty() && all.back().time <= time; all.pop_back())
+    add_code(program, all.back().time, all.back().begin, all.back().code,
+             std::move(all.back().file));
+}
+
+void RecordedPrograms::finish() {
+  for (auto& [pid, program] : programs_) generate_until(program, ~0ull);
 }
 
 void RecordedPrograms::executed(std::uint64_t time, std::int32_t pid) {
@@ -131,6 +173,8 @@ void RecordedPrograms::executed(std::uint64_t time, std::int32_t pid) {
   if (program == nullptr || !spend(program->changes + 1)) return;
   program->lines.clear();
   program->unknown.clear();
+  program->generated.clear();
+  program->dumps.clear();
   if (program->image->empty()) return;
   const Epoch epoch = program->image->append(CodeImage());
   program->begins.push_back({time, epoch});

@@ -3,7 +3,8 @@
 //
 // A file is believed when it is the one that was recorded: its build id is compared, and where none
 // was recorded its inode. Code of files that are not there, or are others now, is not known: gaps
-// stand for what ran there, and a problem names the file.
+// stand for what ran there, and a problem names the file. Code that a program generated comes out
+// of the jitdumps (decoder/symbols/JIT.md) that it has mapped, from when it was made.
 //
 // Threading: one thread at a time; what it hands out does not change any more once all was told.
 #pragma once
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@ namespace tailtrace::perf {
 struct CodeFiles {
   std::map<std::string, std::string> build_ids;  // by name, in hexadecimal
   std::string build_id_cache;                    // perf's, as ~/.debug; empty: there is none
+  bool has_tsc = false;  // times are of the time stamp counter; else nanoseconds
 };
 
 class RecordedPrograms {
@@ -42,16 +45,27 @@ class RecordedPrograms {
   void mapped(std::uint64_t time, const MmapEvent& map);
   void executed(std::uint64_t time, std::int32_t pid);
   void forked(std::int32_t pid, std::int32_t parent);
+  // All was told.
+  void finish();
 
   struct Line {
     Address end;
     std::string text;  // as /proc/PID/maps has it
+  };
+  // Code that a program generated.
+  struct Generated {
+    std::uint64_t time = 0;
+    Address begin;
+    ByteSpan code;
+    std::shared_ptr<const MappedFile> file;  // that it lies in
   };
   struct Program {
     std::shared_ptr<CodeImage> image = std::make_shared<CodeImage>();
     std::vector<pt::EpochBegin> begins;                // of all epochs but the first
     std::map<Address, Line> lines;                     // of its map, by begin
     std::vector<std::pair<Address, Address>> unknown;  // code was there that nobody knows
+    std::vector<Generated> generated;                  // still to come, the next one last
+    std::set<std::string> dumps;                       // that tell of it
 
     std::size_t changes = 0;
 
@@ -74,6 +88,10 @@ class RecordedPrograms {
   const Found& find(const MmapEvent& map);
   Found look_for(const MmapEvent& map, const std::string& wanted_id);
   Program* program(std::int32_t pid);
+  void take_dump(Program& program, std::uint64_t time, const Found& found);
+  void generate_until(Program& program, std::uint64_t time);
+  static void add_code(Program& program, std::uint64_t time, Address begin, ByteSpan code,
+                       std::shared_ptr<const MappedFile> file);
   bool spend(std::size_t changes);
   static void put_line(Program& program, Address begin, Address end, std::string text);
   static Epoch new_epoch(Program& program, std::uint64_t time);

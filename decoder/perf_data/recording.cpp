@@ -59,7 +59,7 @@ Result<std::shared_ptr<const PerfRecording>> PerfRecording::make(PerfData data,
 PerfRecording::PerfRecording(PerfData data, std::string build_id_cache)
     : data_(std::move(data)),
       clock_(data_.clock()),
-      programs_({data_.build_ids, std::move(build_id_cache)}) {}
+      programs_({data_.build_ids, std::move(build_id_cache), clock_.has_value()}) {}
 
 std::uint64_t PerfRecording::ticks(std::uint64_t time_ns) const {
   if (!clock_) return time_ns;
@@ -88,6 +88,7 @@ void PerfRecording::read_sideband() {
         record->id.cpu.value_or(~0u) < kMaxCpus)
       finders[static_cast<std::int32_t>(*record->id.cpu)].add(*record);
   }
+  programs_.finish();
   for (auto& [cpu, finder] : finders) slots_[cpu] = finder.take();
   queues_ = join_pieces(data_.aux, holes_, is_snapshot());
   std::size_t unused = 0;

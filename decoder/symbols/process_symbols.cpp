@@ -2,9 +2,14 @@
 
 #include <algorithm>
 
+#include "decoder/symbols/demangle.h"
+#include "decoder/symbols/generated_files.h"
+
 namespace tailtrace {
 
-ProcessSymbols::ProcessSymbols(std::vector<Mapping> mappings) : mappings_(std::move(mappings)) {}
+ProcessSymbols::ProcessSymbols(std::vector<Mapping> mappings, std::string perf_map,
+                               std::function<void(const Error&)> tell)
+    : mappings_(std::move(mappings)), perf_map_(std::move(perf_map)), tell_(std::move(tell)) {}
 
 const Function& ProcessSymbols::function_at(Address address) {
   auto covers = [&](const Function& f) { return f.begin <= address && address < f.end; };
@@ -21,20 +26,49 @@ const Function& ProcessSymbols::function_at(Address address) {
 
 Function ProcessSymbols::make_function(Address address) {
   Place place = place_of(address);
+  if (place.module == nullptr) return make_generated_function(place, address);
   Function function;
   function.begin = place.begin;
-  function.end = place.end;
-  if (place.module != nullptr) {
-    function = place.module->function_at(address.value - place.bias);
-    // Stretches may begin or end beyond what is mapped, or wrap around.
-    auto loaded = [&](Address at) { return Address{at.value + place.bias}; };
-    Address begin = loaded(function.begin), end = loaded(function.end);
-    function.begin = begin > address ? place.begin : std::max(begin, place.begin);
-    function.end = end <= address ? place.end : std::min(end, place.end);
-    if (function.known()) function.entry = loaded(function.entry);
-  }
-  if (place.mapping != nullptr) function.module = place.mapping->path;
+  function = place.module->function_at(address.value - place.bias);
+  // Stretches may begin or end beyond what is mapped, or wrap around.
+  auto loaded = [&](Address at) { return Address{at.value + place.bias}; };
+  Address begin = loaded(function.begin), end = loaded(function.end);
+  function.begin = begin > address ? place.begin : std::max(begin, place.begin);
+  function.end = end <= address ? place.end : std::min(end, place.end);
+  if (function.known()) function.entry = loaded(function.entry);
+  function.module = place.mapping->path;
   return function;
+}
+
+Function ProcessSymbols::make_generated_function(const Place& place, Address address) {
+  const GeneratedFunctions::Cover cover = generated().cover(address);
+  Function function;
+  function.begin = std::max(place.begin, cover.begin);
+  function.end = std::min(place.end, cover.end);
+  if (place.mapping != nullptr) function.module = place.mapping->path;
+  if (cover.name == nullptr) return function;
+  function.entry = cover.entry;
+  function.symbol_name = *cover.name;
+  function.name = demangle(*cover.name);
+  function.module = kGeneratedModule;
+  return function;
+}
+
+const GeneratedFunctions& ProcessSymbols::generated() {
+  if (generated_) return *generated_;
+  std::vector<Error> problems;
+  generated_ = read_generated_functions(perf_map_, jit_dumps_of(mappings_), problems);
+  for (Error& problem : problems) add_problem(std::move(problem));
+  return *generated_;
+}
+
+void ProcessSymbols::add_problem(Error problem, const std::string& module) {
+  if (!module.empty()) {
+    problem.what = "cannot name the functions of " + module;
+    problem.now = "their instructions are shown without names";
+  }
+  if (tell_) tell_(problem);
+  problems_.push_back(std::move(problem));
 }
 
 ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
@@ -50,7 +84,10 @@ ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
   place.begin = mapping.begin;
   place.end = mapping.end;
   place.mapping = &mapping;
-  if (!mapping.has_file()) return place;
+  if (!mapping.has_file()) {
+    note_deleted(mapping);
+    return place;
+  }
   ModuleSymbols* module = module_of(mapping);
   if (module == nullptr) return place;
   std::optional<std::uint64_t> bias = module->bias(mapping.begin, mapping.file_offset_bytes);
@@ -60,11 +97,23 @@ ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
   return place;
 }
 
+// Memory that has a file's name only, as what programs generate code in, is none of these.
+void ProcessSymbols::note_deleted(const Mapping& mapping) {
+  constexpr std::string_view kDeleted = "deleted: ";
+  if (!mapping.path.starts_with(kDeleted)) return;
+  const std::string path = mapping.path.substr(kDeleted.size());
+  for (std::string_view memory : {"/memfd:", "/dev/", "/SYSV", "/anon_hugepage"})
+    if (path.starts_with(memory)) return;
+  if (!modules_.try_emplace(mapping.path).second) return;
+  add_problem({ErrorCode::kGone, "", "it was deleted or replaced after it had been mapped", "", ""},
+              path);
+}
+
 ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
   auto known = modules_.find(mapping.path);
   if (known != modules_.end()) return known->second.get();
   Result<std::unique_ptr<ModuleSymbols>> module = ModuleSymbols::open(mapping.path);
-  if (!module) problems_.push_back(module.error());
+  if (!module) add_problem(std::move(module.error()), mapping.path);
   auto& kept = modules_[mapping.path];
   if (module) kept = std::move(*module);
   return kept.get();

@@ -1,26 +1,35 @@
-// ProcessSymbols: names and lines of a process's addresses, from the files it has mapped.
+// ProcessSymbols: names and lines of a process's addresses, from the files it has mapped, and from
+// those in which it named the code that it generated.
 //
 // A file is read when an address of it is asked for. A file that cannot be read, or is not what was
-// mapped, gives no names; problems() tells.
+// mapped, gives no names; problems() tells, and so is whoever asked to be told.
 //
 // Threading: one thread at a time.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "decoder/history/symbolizer.h"
+#include "decoder/symbols/generated_functions.h"
 #include "decoder/symbols/mapping.h"
 #include "decoder/symbols/module_symbols.h"
 
 namespace tailtrace {
 
+// What stands for the module of functions that the program generated.
+constexpr char kGeneratedModule[] = "[jit]";
+
 class ProcessSymbols : public Symbolizer {
  public:
-  // REQUIRES: mappings as parse_maps orders them.
-  explicit ProcessSymbols(std::vector<Mapping> mappings);
+  // REQUIRES: mappings as parse_maps orders them. `perf_map` is the path of the process's; empty:
+  // there is none. `tell` is called for each problem, once, when it is met.
+  explicit ProcessSymbols(std::vector<Mapping> mappings, std::string perf_map = {},
+                          std::function<void(const Error&)> tell = {});
 
   const Function& function_at(Address address) override;
   std::optional<SourceLine> line_at(Address address) override;
@@ -42,9 +51,17 @@ class ProcessSymbols : public Symbolizer {
 
   Place place_of(Address address);
   ModuleSymbols* module_of(const Mapping& mapping);
+  void note_deleted(const Mapping& mapping);
+  // Where a module is named, that it is nameless is what is told.
+  void add_problem(Error problem, const std::string& module = {});
+  const GeneratedFunctions& generated();
+  Function make_generated_function(const Place& place, Address address);
   Function make_function(Address address);
 
   std::vector<Mapping> mappings_;
+  std::string perf_map_;
+  std::function<void(const Error&)> tell_;
+  std::optional<GeneratedFunctions> generated_;                    // read when it is needed
   std::map<std::string, std::unique_ptr<ModuleSymbols>> modules_;  // null: cannot be read
   std::vector<Error> problems_;
   std::map<Address, Function> functions_;  // by begin; apart from each other

@@ -151,6 +151,7 @@ Result<int> show_diff(const Options& options, const Invocation& invocation) {
   if (!here) return fail(std::move(here.error()));
   HistoryOptions other = options.there;
   other.records = options.here.records;
+  other.cache = options.here.cache;
   Result<Opened> there = open_side(other, options.here.range, invocation.err);
   if (!there) return fail(std::move(there.error()));
   Result<HistoryDiff> diff = diff_histories(

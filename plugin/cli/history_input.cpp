@@ -216,6 +216,7 @@ Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t lim
   LoadedSnapshot loaded;
   loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   loaded.maps = maps_of((*engine)->folder());
+  loaded.perf_map = (*engine)->folder().perf_map();
   loaded.problems = losses_of((*engine)->folder());
   return opened_thread(std::move(loaded));
 }

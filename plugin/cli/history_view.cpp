@@ -7,13 +7,12 @@
 
 #include "decoder/base/text.h"
 #include "plugin/cli/counting.h"
+#include "plugin/cli/units.h"
 
 namespace tailtrace {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMaxDocumentItems = 1 << 20;
 
 void say(std::FILE* err, const std::string& text) { fmt::print(err, "{}\n", text); }
 
@@ -25,9 +24,23 @@ void add_path(CLI::App& app, std::string& path) {
       ->required();
 }
 
-void add_thread_options(CLI::App& app, HistoryOptions& options) {
+void add_reading_options(CLI::App& app, HistoryOptions& options) {
   app.add_option("--records", options.records, "look at no more than the newest N records")
       ->type_name("N");
+  app.add_option("--cache", options.cache, "memory for what was decoded (256MiB)")
+      ->type_name("SIZE");
+}
+
+Result<HistorySettings> settings_of(const HistoryOptions& options) {
+  Result<std::uint64_t> cache_bytes = parse_size(options.cache);
+  if (!cache_bytes) return fail(std::move(cache_bytes.error()));
+  HistorySettings settings;
+  settings.cache_bytes = *cache_bytes;
+  return settings;
+}
+
+void add_thread_options(CLI::App& app, HistoryOptions& options) {
+  add_reading_options(app, options);
   app.add_flag("--forward", options.forward, "count from 1, the oldest, as GDB does");
   app.add_flag("--strict", options.strict, "exit with status 6 when the history has gaps");
   options.output = add_output_options(app);
@@ -69,11 +82,12 @@ Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
   if (threads->size() > 1 && options.thread.empty())
     say(err, fmt::format("thread {} of {}; tailtrace info lists them, --thread=TID picks one",
                          thread_text(thread->thread), threads->size()));
-  HistorySettings settings;
-  settings.numbers = numbers;
+  Result<HistorySettings> settings = settings_of(options);
+  if (!settings) return fail(std::move(settings.error()));
+  settings->numbers = numbers;
   return open_view_of(
       std::move(*thread), options.records, [err](const std::string& text) { say(err, text); },
-      settings);
+      *settings);
 }
 
 namespace {
@@ -99,7 +113,9 @@ Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_record
   HistoryView view;
   view.thread = std::move(thread);
   view.history = make_history(*opened, settings, say);
-  view.symbols = std::make_unique<ProcessSymbols>(parse_maps(opened->maps));
+  view.symbols =
+      std::make_unique<ProcessSymbols>(parse_maps(opened->maps), opened->perf_map,
+                                       [say](const Error& problem) { say(problem.to_string()); });
   return view;
 }
 
@@ -124,6 +140,12 @@ void print_lines(const std::function<void(const LineSink&)>& lister, const Outpu
   });
 }
 
+Error document_too_long() {
+  return {ErrorCode::kUsage, "cannot print so much as one JSON document",
+          fmt::format("it would have more than {} items", kMaxDocumentItems),
+          "ask for a smaller range, or use --json=lines", ""};
+}
+
 Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
                            std::string_view schema, const Json& head, const char* key,
                            const OutputOptions& output, std::FILE* out) {
@@ -141,10 +163,7 @@ Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
     items.push_back(Json::parse(line));
     return items.size() <= kMaxDocumentItems;
   });
-  if (items.size() > kMaxDocumentItems)
-    return fail(ErrorCode::kUsage, "cannot print so much as one JSON document",
-                fmt::format("it would have more than {} items", kMaxDocumentItems),
-                "ask for a smaller range, or use --json=lines");
+  if (items.size() > kMaxDocumentItems) return fail(document_too_long());
   print_json(out, schema, document, output.json);
   return {};
 }

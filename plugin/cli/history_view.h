@@ -19,17 +19,22 @@ struct HistoryOptions {
   std::string thread;
   std::string range;
   std::uint64_t records = ~0ull;
+  std::string cache = "256MiB";
   bool forward = false;
   bool strict = false;
   std::shared_ptr<OutputOptions> output;
 };
 
-// Adds PATH, RANGE, --thread, --records, --forward, --strict and the output options.
+// Adds PATH, RANGE, --thread, --records, --cache, --forward, --strict and the output options.
 void add_history_options(CLI::App& app, HistoryOptions& options);
 
 // The single ones, for commands with other words.
 void add_path(CLI::App& app, std::string& path);
 void add_thread_options(CLI::App& app, HistoryOptions& options);
+void add_reading_options(CLI::App& app, HistoryOptions& options);  // --records and --cache
+
+// How a history is to be read. Errors: as parse_size.
+Result<HistorySettings> settings_of(const HistoryOptions& options);
 constexpr char kRangeHelp[] = "N  N,M  N,+K  N,-K  all; N below 0 counts from the newest";
 
 // take_program of commands with a RANGE: one like "-50,-1" or "-" would pass for an option.
@@ -42,7 +47,8 @@ struct HistoryView {
   std::unique_ptr<ProcessSymbols> symbols;
 };
 
-// The thread's history. `say` is told what of it cannot be read. Errors: as open_recorded.
+// The thread's history. `say` is told what of it cannot be read, as long as the view lives: names
+// are read when they are needed. Errors: as open_recorded.
 Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_records,
                                  const std::function<void(const std::string&)>& say,
                                  const HistorySettings& settings = {});
@@ -61,6 +67,10 @@ nlohmann::ordered_json view_json(const HistoryView& view);
 // Prints the lines of a lister, headers and gaps marked by colour when that is wanted.
 void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,
                  std::FILE* out);
+
+// What one JSON document has at most, and what is said of one that would have more.
+constexpr std::size_t kMaxDocumentItems = 1 << 20;
+Error document_too_long();
 
 // Prints the objects of a JSON lister: under `key` of a document that begins as `head`, or a line
 // each after `head`. Errors: kUsage when a document would have too many.

@@ -102,13 +102,15 @@ Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err
   Result<std::vector<ThreadSource>> threads =
       asked_threads(options.shared.path, options.shared.thread);
   if (!threads) return fail(std::move(threads.error()));
+  Result<HistorySettings> settings = settings_of(options.shared);
+  if (!settings) return fail(std::move(settings.error()));
   std::uint64_t gaps = 0;
   std::set<std::string> said;  // what concerns a whole process is said once
   for (const ThreadSource& thread : *threads) {
-    Result<HistoryView> view =
-        open_view_of(thread, options.shared.records, [&](const std::string& problem) {
-          if (said.insert(problem).second) fmt::print(err, "{}\n", problem);
-        });
+    auto say = [&](const std::string& problem) {
+      if (said.insert(problem).second) fmt::print(err, "{}\n", problem);
+    };
+    Result<HistoryView> view = open_view_of(thread, options.shared.records, say, *settings);
     if (!view) return fail(std::move(view.error()));
     gaps += view->history->gaps();
     if (Result<void> asked = ask(*view, threads->size() > 1); !asked)

@@ -27,9 +27,11 @@ Result<int> run_save(const Options& options, const Invocation& invocation) {
       if (said.insert(problem.to_string()).second)
         fmt::print(invocation.err, "{}\n", problem.to_string());
     History history(opened->frame, opened->source, {});
-    if (Result<void> added = writer->add(history.snapshot(), opened->maps); !added)
-      return fail(std::move(added.error()));
+    Result<void> added = writer->add(history.snapshot(), opened->maps, opened->perf_map);
+    if (!added) return fail(std::move(added.error()));
   }
+  for (const Error& remark : writer->remarks())
+    fmt::print(invocation.err, "{}\n", remark.to_string());
   if (Result<void> finished = writer->finish(); !finished) return fail(std::move(finished.error()));
   fmt::print(invocation.err, "Saved {} thread{} in {}.\n", threads->size(),
              threads->size() == 1 ? "" : "s", options.folder);

@@ -14,6 +14,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/mapping.h"
 #include "plugin/recorder/core_file.h"
 
@@ -98,6 +99,7 @@ class Box {
     if (auto ok = add_modules(writer->folder()); !ok) return fail(std::move(ok.error()));
     if (plan_.core)
       if (auto ok = add_core(writer->folder()); !ok) return fail(std::move(ok.error()));
+    for (const Error& remark : writer->remarks()) remarks_.push_back(remark);
     writer->describe(std::move(about_));
     return writer;
   }
@@ -114,7 +116,7 @@ class Box {
         remarks_.push_back(std::move(snapshot.error()));
         continue;
       }
-      if (auto ok = writer.add(*snapshot, maps_); !ok) return ok;
+      if (auto ok = writer.add(*snapshot, maps_, perf_map_of(thread.pid)); !ok) return ok;
       note_executed(*snapshot);
       about_.threads[thread] = state_of(subject_, thread);
       ++added;

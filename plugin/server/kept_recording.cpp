@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "decoder/base/file.h"
+#include "decoder/symbols/generated_files.h"
 
 namespace tailtrace {
 namespace {
@@ -24,7 +25,8 @@ void KeptRecording::note_process(std::int32_t pid) {
 
 void KeptRecording::add(const ThreadSnapshot& snapshot) {
   note_process(snapshot.thread.pid);
-  auto added = writer_.add(snapshot, maps_[snapshot.thread.pid]);
+  const std::int32_t pid = snapshot.thread.pid;
+  auto added = writer_.add(snapshot, maps_[pid], perf_map_of(pid));
   if (added)
     empty_ = false;
   else if (failed_)

@@ -7,6 +7,7 @@
 #include "decoder/base/file.h"
 #include "decoder/base/text.h"
 #include "decoder/bundle/bundle.h"
+#include "decoder/symbols/generated_files.h"
 #include "plugin/server/sizes.h"
 
 namespace tailtrace {
@@ -78,7 +79,8 @@ std::string Monitor::save(const std::string& path) {
       return;
     }
     auto maps = read_file(fmt::format("/proc/{}/maps", thread.id.pid), kMaxMaps_bytes);
-    done = writer->add(*snapshot, maps ? as_text(*maps) : std::string_view());
+    done = writer->add(*snapshot, maps ? as_text(*maps) : std::string_view(),
+                       perf_map_of(thread.id.pid));
     ++threads;
   });
   if (done) done = writer->finish();

@@ -17,6 +17,7 @@
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/opened_thread.h"
 #include "decoder/history/why_listing.h"
+#include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/process_symbols.h"
 #include "plugin/server/rsp/thread_selector.h"
 
@@ -43,7 +44,7 @@ std::string bad_arguments(std::string_view usage) {
 std::unique_ptr<Symbolizer> symbols_of(ThreadId thread) {
   Result<Bytes> maps = read_file(fmt::format("/proc/{}/maps", thread.pid), kMaxMaps_bytes);
   if (!maps) return std::make_unique<NoSymbols>();
-  return std::make_unique<ProcessSymbols>(parse_maps(as_text(*maps)));
+  return std::make_unique<ProcessSymbols>(parse_maps(as_text(*maps)), perf_map_of(thread.pid));
 }
 
 // Collects lines up to the limit of an answer.

@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include "decoder/base/file.h"
+#include "decoder/symbols/generated_files.h"
 #include "plugin/provider/trace_provider.h"
 #include "python/core/errors.h"
 #include "python/core/standing_process.h"
@@ -74,7 +75,7 @@ class Attachment {
         return RecordSpan{shared, shared->records, shared->first};
       };
       source.content = [shared, text]() -> Result<OpenedThread> {
-        return opened_thread({shared, text, {}});
+        return opened_thread({shared, text, {}, perf_map_of(shared->thread.pid)});
       };
       sources.push_back(std::move(source));
     }

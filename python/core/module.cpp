@@ -129,7 +129,8 @@ void save(const ThreadHistories& threads, const std::string& path) {
     Result<BundleWriter> writer = BundleWriter::create(path);
     if (!writer) return fail(std::move(writer.error()));
     for (const auto& thread : threads)
-      if (auto ok = writer->add(thread->made().snapshot(), thread->maps()); !ok) return ok;
+      if (auto ok = writer->add(thread->made().snapshot(), thread->maps(), thread->perf_map()); !ok)
+        return ok;
     return writer->finish();
   });
   unwrap(std::move(done));

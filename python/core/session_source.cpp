@@ -36,7 +36,8 @@ Result<OpenedThread> content_of(SharedEngine& shared, ThreadId thread) {
   if (!snapshot) return fail(std::move(snapshot.error()));
   return opened_thread({std::make_shared<const ThreadSnapshot>(std::move(*snapshot)),
                         maps_of(shared.engine->folder().path()),
-                        {}});
+                        {},
+                        shared.engine->folder().perf_map()});
 }
 
 Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& sources) {

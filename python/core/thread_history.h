@@ -96,6 +96,8 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
 
   // What was mapped where, as /proc/PID/maps has it. REQUIRES: history() was called.
   const std::string& maps() const { return made_.get().maps; }
+  // The path of the process's (decoder/symbols/JIT.md); may be empty. REQUIRES: as maps().
+  const std::string& perf_map() const { return made_.get().perf_map; }
 
   // Whether it takes a while to count it (long_history.h). REQUIRES: history() was called.
   bool is_long() const { return made_.get().is_long; }
@@ -133,13 +135,14 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
     Result<std::shared_ptr<const History>> history;
     std::string maps;
     bool is_long = false;
+    std::string perf_map = {};
   };
   template <class Use>
   auto locked(Use use) {
     std::lock_guard lock(cursor_mutex_);
     if (!cursor_) {
       cursor_ = std::make_unique<HistoryCursor>(made());
-      symbols_ = std::make_unique<ProcessSymbols>(parse_maps(made_.get().maps));
+      symbols_ = std::make_unique<ProcessSymbols>(parse_maps(maps()), perf_map());
     }
     return use(*cursor_, *symbols_);
   }

@@ -82,15 +82,15 @@ class Session {
 Result<void> Session::open_thread() {
   HistorySettings settings;
   settings.numbers = HistorySettings::Numbers::kFromNewest;
-  std::string problem;
-  auto say = [&](const std::string& text) {
-    if (problem.empty()) problem = text.substr(0, text.find('\n'));
+  problem_.clear();
+  // Names are read later: what is wrong with them is told then.
+  auto say = [this](const std::string& text) {
+    if (problem_.empty()) problem_ = text.substr(0, text.find('\n'));
   };
   Result<HistoryView> view = open_view_of(threads_[thread_], ~0ull, say, settings);
   if (!view) return fail(std::move(view.error()));
   browser_.reset();
   view_ = std::move(*view);
-  problem_ = problem;
   browser_ =
       std::make_unique<Browser>(*view_.history, *view_.symbols, [this](const std::string& what) {
         if (screen_ == nullptr) return true;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "decoder/symbols/generated_files.h"
 #include "plugin/engines/qemu/process_state.h"
 
 namespace tailtrace {
@@ -100,6 +101,13 @@ Result<void> ProcessFolder::open_code() {
 
 bool ProcessFolder::is_alive() const {
   return start_time_ != 0 && process_start_time(pid_) == start_time_;
+}
+
+std::string ProcessFolder::perf_map() const {
+  const std::string kept = path_ + "/" + kPerfMapName;
+  std::error_code ignored;
+  if (std::filesystem::exists(kept, ignored)) return kept;
+  return is_alive() ? perf_map_of(pid_) : std::string();
 }
 
 RecordingLosses ProcessFolder::losses() const {

@@ -38,6 +38,9 @@ class ProcessFolder {
   // Whether the recorded process is still there (it may have executed another program meanwhile).
   bool is_alive() const;
   RecordingLosses losses() const;
+  // The path of its perf map (decoder/symbols/JIT.md): the kept one, else that of a process which
+  // is alive; empty: there is none.
+  std::string perf_map() const;
 
   // The rings of all threads, ended ones included, in the order in which they were made. Looks
   // for new ones. Errors: a ring that cannot be read.

@@ -200,7 +200,9 @@ Result<std::optional<int>> QemuProcess::try_wait() {
   int status;
   pid_t pid = ::waitpid(pid_, &status, WNOHANG);
   if (pid < 0) return fail(system_error("cannot wait for qemu"));
-  if (pid == pid_) status_ = status;
+  if (pid != pid_) return status_;
+  status_ = status;
+  keep_perf_maps(session());
   return status_;
 }
 

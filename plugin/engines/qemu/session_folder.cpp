@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,8 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+
+#include "decoder/symbols/generated_files.h"
+#include "plugin/engines/qemu/session_format.h"
 
 namespace tailtrace {
 namespace {
@@ -108,6 +114,31 @@ Result<std::vector<std::string>> process_folders(const std::string& session) {
   std::vector<std::string> folders;
   for (auto& [made, path] : found) folders.push_back(std::move(path));
   return folders;
+}
+
+void keep_perf_maps(const std::string& session) {
+  namespace fs = std::filesystem;
+  auto folders = process_folders(session);
+  if (!folders) return;
+  for (const fs::path folder : *folders) {
+    std::int32_t pid = 0;
+    const std::string name = folder.filename().string();
+    std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (pid <= 0 || ::kill(pid, 0) == 0) continue;
+    const std::string map = perf_map_of(pid);
+    std::error_code error;
+    const fs::path kept = folder / kPerfMapName;
+    if (map.empty() || fs::exists(kept, error)) continue;
+    // An older one is that of an earlier process.
+    const auto made = fs::last_write_time(folder / kProcessName, error);
+    if (error || fs::last_write_time(map, error) < made || error) continue;
+    Result<Bytes> bytes = read_generated_file(map);
+    if (!bytes) continue;
+    std::ofstream file(kept, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes->data()),
+               static_cast<std::streamsize>(bytes->size()));
+    if (!file.flush()) fs::remove(kept, error);
+  }
 }
 
 std::string process_folder_path(const std::string& session, int pid, unsigned program_index) {

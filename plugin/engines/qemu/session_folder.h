@@ -47,6 +47,11 @@ class SessionFolder {
 // The folders of the recorded processes of a session, PID.N each, in order of appearance.
 Result<std::vector<std::string>> process_folders(const std::string& session);
 
+// Keeps copies of the perf maps (decoder/symbols/JIT.md) of processes that have ended, which their
+// numbers alone will not tell from those of later ones. Names are a help and no more: what cannot
+// be kept is left alone.
+void keep_perf_maps(const std::string& session);
+
 // The folder of one process's program, whether or not it exists.
 std::string process_folder_path(const std::string& session, int pid, unsigned program_index);
 
