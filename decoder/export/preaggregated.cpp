@@ -37,4 +37,13 @@ void PreaggregatedProfile::list(const TextSink& line) const {
     if (!line(fmt::format("F {:x} {:x} {}", place.first, place.second, times))) return;
 }
 
+void PreaggregatedProfile::list_for_autofdo(const TextSink& line) const {
+  if (!line(std::to_string(runs_.size()))) return;
+  for (const auto& [place, times] : runs_)
+    if (!line(fmt::format("{:x}-{:x}:{}", place.first, place.second, times))) return;
+  if (!line("0") || !line(std::to_string(branches_.size()))) return;
+  for (const auto& [place, count] : branches_)
+    if (!line(fmt::format("{:x}->{:x}:{}", place.first, place.second, count.times))) return;
+}
+
 }  // namespace tailtrace

@@ -1,11 +1,16 @@
-// Pre-aggregated profile: branches and straight runs with their counts, one file's of a process, as
-// BOLT's `perf2bolt --pa` and what makes AutoFDO profiles of such counts read them. A line is one
-// of
+// Pre-aggregated profile: branches and straight runs with their counts, one file's of a process,
+// for compilers and linkers. Addresses are hexadecimal, the file's own, as objdump shows them.
+//
+// BOLT's `perf2bolt -pa` reads lines of these:
 //
 //     B FROM TO COUNT MISPREDICTED      a taken branch
 //     F FIRST LAST COUNT                instructions that ran straight, both included
 //
-// with hexadecimal addresses of the file, as objdump shows them.
+// AutoFDO's tools read three lists, each behind a line with its length:
+//
+//     FIRST-LAST:COUNT                  straight runs
+//     ADDRESS:COUNT                     samples without branches: none
+//     FROM->TO:COUNT                    taken branches
 //
 // Threading: one thread at a time.
 #pragma once
@@ -30,7 +35,8 @@ class PreaggregatedProfile {
 
   // Nothing of the file was executed.
   bool empty() const { return runs_.empty(); }
-  void list(const TextSink& line) const;
+  void list(const TextSink& line) const;  // as BOLT has it
+  void list_for_autofdo(const TextSink& line) const;
 
  private:
   using Place = std::pair<std::uint64_t, std::uint64_t>;

@@ -44,7 +44,9 @@ tl::unexpected<Error> unreadable(std::string_view text) {
 
 tl::unexpected<Error> nothing_there(std::string_view text, std::uint64_t size) {
   std::string why = size == 0 ? "the history is empty" : fmt::format("there are 1 to {}", size);
-  return fail(ErrorCode::kNegative, fmt::format("there is nothing in the range `{}`", text), why);
+  const std::string what = text.empty() ? std::string("there is nothing to show")
+                                        : fmt::format("there is nothing in the range `{}`", text);
+  return fail(ErrorCode::kNegative, what, why);
 }
 
 Result<Range> page_without_numbers(std::string_view text, const RangeContext& c) {

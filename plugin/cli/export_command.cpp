@@ -125,6 +125,8 @@ Command export_command() {
                "executed blocks, for coverage painters of disassemblers"},
               {"tailtrace export --format=bolt SESSION > profile",
                "for `perf2bolt -pa -p profile -o fdata PROGRAM`"},
+              {"tailtrace export --format=autofdo SESSION > profile",
+               "for `create_gcov --profiler=text` and its like"},
               {"tailtrace export --format=npy -o records.npy SESSION", "for numpy.load"},
               {"tailtrace export --format=btrace -o btrace.xml SESSION",
                "as GDB's remote protocol has it"},
@@ -140,7 +142,8 @@ Command export_command() {
             ->type_name(choice_type(export_formats()))
             ->required();
         app.add_option("--file", options->file,
-                       "of which file of the program a bolt profile is; the first executed one")
+                       "of which file of the program bolt and autofdo profiles are; the first "
+                       "executed one")
             ->type_name("NAME");
         app.add_option("-o,--output", options->output,
                        "a new file; the standard output if not given")
@@ -149,8 +152,7 @@ Command export_command() {
             ->type_name("[PID.]TID");
         app.add_option("--range", shared.range, std::string("of these items only: ") + kRangeHelp)
             ->type_name("RANGE");
-        app.add_option("--records", shared.records, "look at no more than the newest N records")
-            ->type_name("N");
+        add_reading_options(app, shared);
         app.add_flag("--strict", shared.strict, "exit with status 6 when there are gaps");
         return [options](const Invocation& invocation) { return run_export(*options, invocation); };
       },

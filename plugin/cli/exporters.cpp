@@ -197,9 +197,13 @@ class DrcovExporter final : public Exporter {
   ByteSink sink_;
 };
 
-class BoltExporter final : public Exporter {
+// For what optimises programs by it.
+class ProfileExporter final : public Exporter {
  public:
-  BoltExporter(TextSink sink, std::string file) : sink_(std::move(sink)), file_(std::move(file)) {}
+  using List = void (PreaggregatedProfile::*)(const TextSink&) const;
+
+  ProfileExporter(TextSink sink, std::string file, List list)
+      : sink_(std::move(sink)), file_(std::move(file)), list_(list) {}
   Result<void> add(HistoryView& view, Range range) override {
     if (file_.empty()) file_ = program_of(view, range);
     if (!profile_) profile_.emplace(file_);
@@ -208,7 +212,7 @@ class BoltExporter final : public Exporter {
   }
   Result<void> end() override {
     if (profile_ && !profile_->empty()) {
-      profile_->list(sink_);
+      ((*profile_).*list_)(sink_);
       return {};
     }
     return fail(ErrorCode::kUsage,
@@ -230,6 +234,7 @@ class BoltExporter final : public Exporter {
 
   TextSink sink_;
   std::string file_;
+  List list_;
   std::optional<PreaggregatedProfile> profile_;
 };
 
@@ -253,8 +258,9 @@ std::unique_ptr<Exporter> html_page(const ExportRequest& request, TextSink lines
   return std::make_unique<HtmlExporter>(std::move(lines), request.source);
 }
 
-std::unique_ptr<Exporter> bolt_profile(const ExportRequest& request, TextSink lines, ByteSink) {
-  return std::make_unique<BoltExporter>(std::move(lines), request.file);
+template <ProfileExporter::List list>
+std::unique_ptr<Exporter> profile(const ExportRequest& request, TextSink lines, ByteSink) {
+  return std::make_unique<ProfileExporter>(std::move(lines), request.file, list);
 }
 
 constexpr Form kForms[] = {
@@ -264,7 +270,8 @@ constexpr Form kForms[] = {
     {"html", true, html_page},
     {"perf-data", false, of_bytes<PerfExporter>},
     {"drcov", false, of_bytes<DrcovExporter>},
-    {"bolt", true, bolt_profile},
+    {"bolt", true, profile<&PreaggregatedProfile::list>},
+    {"autofdo", true, profile<&PreaggregatedProfile::list_for_autofdo>},
     {"npy", false, of_bytes<NumpyExporter>},
     {"btrace", true, of_bytes<BtraceExporter>},
 };

@@ -31,11 +31,19 @@ std::string roff(std::string_view text) {
 
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 
+// Lines may end behind each choice.
+std::string breakable(const std::string& choices) {
+  std::string text;
+  for (char c : choices) text += c == '|' ? std::string("|\\:") : std::string(1, c);
+  return text;
+}
+
 std::string option_entry(const OptionHelp& option) {
   std::string names;
   for (const auto& name : option.names) names += (names.empty() ? "" : ", ") + bold(name);
-  if (!option.value.empty()) names += "=\\fI" + roff(option.value) + "\\fR";
-  return fmt::format(".TP\n{}\n{}\n", names, roff(option.text));
+  if (!option.value.empty()) names += "=\\fI" + breakable(roff(option.value)) + "\\fR";
+  // A long list of values fills lines without a blank that they could be adjusted by.
+  return fmt::format(".TP\n.na\n{}\n.ad\n{}\n", names, roff(option.text));
 }
 
 std::string command_section(const Command& command) {

@@ -15,7 +15,23 @@ import cases
 
 # By this name it does what it is for.
 PERF2BOLT = shutil.which("perf2bolt", path="/usr/lib/llvm-16/bin:" + os.environ["PATH"])
+PROFGEN = shutil.which("llvm-profgen", path="/usr/lib/llvm-14/bin")  # Debian 12's
+XMLLINT = shutil.which("xmllint")
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
+
+
+def definition_in_gdb(name):
+    """The definition of a kind of document that GDB's program carries; None when it has none."""
+    gdb = shutil.which("gdb")
+    if gdb is None:
+        return None
+    with open(gdb, "rb") as file:
+        program = file.read()
+    found = re.search(rb"<!ELEMENT " + name.encode() + rb"\s", program)
+    if found is None:
+        return None
+    begin = program.rindex(b"\0", 0, found.start()) + 1
+    return program[begin:program.index(b"\0", found.start())]
 
 
 class Export(cases.CommandCase):
@@ -151,6 +167,76 @@ class Export(cases.CommandCase):
         left = executed[at:]
         self.assertEqual(left[0][0], blocks[-1][0])
         self.assertTrue(all(address <= blocks[-1][1] for address, _ in left), left)
+
+    def test_btrace_is_valid_by_the_definition_that_gdb_holds(self):
+        definition = definition_in_gdb("btrace")
+        if not definition or not XMLLINT:
+            self.skipTest("no xmllint, or no definition in gdb")
+        document, dtd = (os.path.join(self.folder, name) for name in ("btrace.xml", "btrace.dtd"))
+        with open(dtd, "wb") as file:
+            file.write(definition)
+        self.assertEqual(self.export("btrace", "-o", document), "")
+        validate = [XMLLINT, "--nonet", "--noout", "--dtdvalid", dtd]
+        said = subprocess.run([*validate, document], capture_output=True, text=True,
+                              timeout=cases.HANG_S, check=False)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        # It would say so.
+        with open(document, encoding="utf-8") as file:
+            wrong = file.read().replace("<block begin", "<block start", 1)
+        with open(document, "w", encoding="utf-8") as file:
+            file.write(wrong)
+        said = subprocess.run([*validate, document], capture_output=True, text=True,
+                              timeout=cases.HANG_S, check=False)
+        self.assertNotEqual(said.returncode, 0)
+
+    def profile(self):
+        """The lists of an autofdo profile, by what parts their numbers."""
+        lines = iter(self.export("autofdo").splitlines())
+        lists = []
+        for parting in "-", None, "->":
+            found = {}
+            for _ in range(int(next(lines))):
+                place, count = next(lines).split(":")
+                found[tuple(int(word, 16) for word in place.split(parting))] = int(count)
+            lists.append(found)
+        self.assertEqual(list(lines), [])
+        return lists
+
+    def test_an_autofdo_profile_has_the_counts_of_bolts(self):
+        runs, samples, branches = self.profile()
+        self.assertEqual(samples, {})
+        counts = {"B": {}, "F": {}}
+        for line in self.export("bolt").splitlines():
+            kind, first, second, count, *_ = line.split()
+            counts[kind][int(first, 16), int(second, 16)] = int(count)
+        self.assertEqual(branches, counts["B"])
+        self.assertEqual(runs, counts["F"])
+
+    @unittest.skipUnless(PROFGEN, "no llvm-profgen")
+    def test_llvm_makes_a_profile_for_its_compiler_of_it(self):
+        counts, profile = (os.path.join(self.folder, name) for name in ("counts", "profile"))
+        # LLVM's own has the same lists but for the empty one, of offsets in the code's segment.
+        segments = subprocess.run(["readelf", "-lW", PROGRAM], capture_output=True, text=True,
+                                  check=True).stdout
+        moved = int(re.search(r"(?m)^  LOAD +\S+ (\S+) .* R E ", segments)[1], 16)
+        runs, _, branches = self.profile()
+        with open(counts, "w", encoding="utf-8") as file:
+            for found, parting in (runs, "-"), (branches, "->"):
+                file.write(f"{len(found)}\n")
+                for (first, second), count in found.items():
+                    file.write(f"{first - moved:x}{parting}{second - moved:x}:{count}\n")
+        profdata = os.path.join(os.path.dirname(PROFGEN), "llvm-profdata")
+        for command in ([PROFGEN, "--unsymbolized-profile=" + counts, "--binary=" + PROGRAM,
+                         "--output=" + profile],
+                        [profdata, "merge", "-sample", "-text", profile, "-o", "-"]):
+            said = subprocess.run(command, capture_output=True, text=True, timeout=cases.HANG_S,
+                                  check=False)
+            self.assertEqual(said.returncode, 0, said.stderr)
+        # By hand, as above: each function with how often it was entered, and by whom.
+        self.assertRegex(said.stdout, r"(?m)^leaf:\d+:60$")
+        self.assertRegex(said.stdout, r"(?m)^round_begin:\d+:3$")
+        calls = re.findall(r" leaf:(\d+)", said.stdout)
+        self.assertEqual(sum(map(int, calls)), 60, said.stdout)
 
     def test_forms_that_hold_one_thread_say_so(self):
         session = self.record(os.path.join(cases.BINARY_DIR, "tests/programs/three_workers"),

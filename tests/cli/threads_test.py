@@ -67,6 +67,49 @@ class Threads(cases.CommandCase):
         said = cases.tailtrace("history", self.session).stderr
         self.assertIn(f"thread {self.tids[0]}.{self.tids[0]} of 3", said)
 
+    def test_merged_they_are_each_threads_items_in_the_order_of_time(self):
+        document = self.ask("history", "--merged", "-2000,-1")
+        self.assertEqual(document["schema"], "tailtrace.merged/1")
+        stretches = document["stretches"]
+        self.assertEqual(sum(len(stretch["items"]) for stretch in stretches), 2000)
+        begins = [stretch.get("begin", 0) for stretch in stretches]
+        self.assertEqual(begins, sorted(begins))
+        self.assertGreater(begins[-1], 0)
+        for tid in self.tids:
+            mine = [item for stretch in stretches if stretch["tid"] == tid
+                    for item in stretch["items"]]
+            alone = self.ask("history", f"--thread={tid}", f"-{len(mine)},-1") if mine else None
+            self.assertEqual([item.get("address") for item in mine],
+                             [item.get("address") for item in alone["items"]] if mine else [])
+
+    def test_what_a_thread_does_comes_behind_what_made_it(self):
+        session = os.path.join(self.folder, "hand_over")
+        program = os.path.join(cases.BINARY_DIR, "tests/programs/hand_over")
+        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--ring=1048576",
+                                  "--", program)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        said = cases.tailtrace("history", "--merged", "--json", session, "-100000,-1")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        stretches = json.loads(said.stdout)["stretches"]
+
+        def first(name):
+            return next(number for number, stretch in enumerate(stretches)
+                        if any(item.get("function") == name for item in stretch["items"]))
+
+        self.assertLess(first("main"), first("in_worker"))
+        self.assertNotEqual(stretches[first("main")]["tid"], stretches[first("in_worker")]["tid"])
+        # The same for people.
+        said = cases.tailtrace("history", "--merged", session, "all")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        headers = [line for line in said.stdout.splitlines() if line.startswith("thread ")]
+        self.assertEqual(len({line.split()[1] for line in headers}), 2)
+        self.assertIn("(may overlap what is above)", said.stdout)
+
+    def test_merged_has_no_numbers_in_common(self):
+        outcome = cases.tailtrace("history", "--merged", self.session, "1,5")
+        self.assert_error(outcome, 2, "cannot show the range `1,5` of all threads",
+                          "no numbers in common", "-N,-1")
+
     def test_why_and_export_and_diff(self):
         for tid in self.tids:
             document = self.ask("why", f"--thread={tid}")

@@ -55,6 +55,16 @@ TEST(Range, CountsBackFromTheNewestOfAHistoryThatNobodyCounted) {
   expect_range("-20,+5", kNewest - 19, kNewest - 15, uncounted);
 }
 
+TEST(Range, SaysOfAnEmptyHistoryThatItIsEmpty) {
+  const RangeContext empty{0, 10, {}};
+  for (const char* text : {"", "-", "all", "-5", "1,2"})
+    expect_error(text, ErrorCode::kNegative, empty);
+  EXPECT_EQ(parse_range("", empty).error().to_line(),
+            "there is nothing to show: the history is empty");
+  EXPECT_EQ(parse_range("all", empty).error().to_line(),
+            "there is nothing in the range `all`: the history is empty");
+}
+
 TEST(Range, TurnsPages) {
   expect_range("", 91, 100);
   expect_range("-", 91, 100);
