@@ -149,9 +149,12 @@ void RecordedPrograms::take_dump(Program& program, std::uint64_t time, const Fou
   program.changes += dump->loads.size();
   const bool is_timed = dump->is_tsc == files_.has_tsc;
   std::vector<Generated>& all = program.generated;
-  for (const JitLoad& made : dump->loads)
+  for (const JitLoad& made : dump->loads) {
+    generated_pages_ += made.size_bytes / kPage_bytes + 1;
+    if (generated_pages_ > kMaxGenerated_pages) break;
     all.push_back(
         {is_timed ? std::max(made.time, time) : time, made.address, made.code, found.file});
+  }
   // The next one last, and those of one time in the file's order.
   std::ranges::reverse(all);
   std::ranges::stable_sort(all, std::ranges::greater(), &Generated::time);

@@ -36,6 +36,8 @@ class RecordedPrograms {
   static constexpr std::size_t kMaxPrograms = 1 << 14;
   static constexpr std::size_t kMaxChanges = 1 << 20;     // of any program, those copied included
   static constexpr std::uint64_t kMaxPages = 1ull << 27;  // looked at, of 4 KiB
+  // Of generated code: a jitdump can say of one function that it was moved many times.
+  static constexpr std::uint64_t kMaxGenerated_pages = 1ull << 20;
   static constexpr std::size_t kMaxMissing = 4096;
   static constexpr std::size_t kMaxUnknown = 4096;  // ranges of a program
 
@@ -102,6 +104,7 @@ class RecordedPrograms {
   std::map<std::string, std::string> missing_;                  // files, and why
   std::size_t changes_ = 0;
   std::uint64_t pages_ = 0;
+  std::uint64_t generated_pages_ = 0;
 };
 
 }  // namespace tailtrace::perf

@@ -9,10 +9,12 @@ namespace tailtrace {
 bool GeneratedFunctions::add(Address begin, std::uint64_t size_bytes, std::string_view name) {
   if (size_bytes == 0 || name.empty() || names_.size() >= kMaxFunctions) return false;
   const Address end = begin + size_bytes;
-  if (end <= begin) return false;
+  name = name.substr(0, kMaxName_bytes);
+  if (end <= begin || names_bytes_ + name.size() > kMaxNames_bytes) return false;
+  names_bytes_ += name.size();
   clear(begin, end);
   stretches_[begin] = {end, begin, names_.size()};
-  names_.push_back(printable(name.substr(0, kMaxName_bytes)));
+  names_.push_back(printable(name));
   return true;
 }
 

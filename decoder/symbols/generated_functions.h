@@ -19,6 +19,8 @@ class GeneratedFunctions {
  public:
   static constexpr std::size_t kMaxFunctions = std::size_t{1} << 22;
   static constexpr std::size_t kMaxName_bytes = 4096;
+  // Of all together: a file can give one name to many functions.
+  static constexpr std::size_t kMaxNames_bytes = std::size_t{256} << 20;
 
   // Names are cut to their limit, and have '?' for control characters. Returns false, and knows
   // nothing of it, when it has no size or name, wraps around the address space, or is one too many.
@@ -45,6 +47,7 @@ class GeneratedFunctions {
 
   std::map<Address, Stretch> stretches_;  // by begin; apart from each other
   std::vector<std::string> names_;
+  std::size_t names_bytes_ = 0;
 };
 
 }  // namespace tailtrace

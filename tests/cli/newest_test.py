@@ -46,6 +46,12 @@ class Newest(cases.CommandCase):
         self.assertEqual(self.lines("calls", "--newest=100")[1:],
                          whole[-len(self.lines("calls", "--newest=100")) + 1:])
 
+    def test_with_hardly_a_cache_they_are_the_same(self):
+        self.assertEqual(self.lines("history", "--cache=4KiB", "-7000,-6901"),
+                         self.lines("history", "-7000,-6901"))
+        outcome = cases.tailtrace("history", "--cache=much", self.session)
+        self.assert_error(outcome, 2, "much")
+
     def test_what_is_not_there_is_said(self):
         outcome = cases.tailtrace("history", self.session, "-99999999,-99999998")
         self.assertEqual(outcome.returncode, 1)
