@@ -34,12 +34,18 @@ class Screen(terminal.Terminal):
                          **{"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment})
 
     def resize(self, rows, columns):
-        terminal.set_size(self.fd, (rows, columns))
+        """Nothing is left of what was on it."""
         self.screen.resize(rows, columns)
+        self.screen.erase_in_display(2)
+        self.look()
+        terminal.set_size(self.fd, (rows, columns))
 
     def take(self, data):
         self.bytes += data
         self.stream.feed(data)
+        self.look()
+
+    def look(self):
         self.text = "\n".join(line.rstrip() for line in self.screen.display)
 
     def wait_for(self, holds):
