@@ -134,12 +134,9 @@ bool ItemReader::take_trig(const Packet& packet) {
   return emit(event);
 }
 
-// SKD007: an OVF may come after the first byte of a CYC, in place of its rest. CYCs come back to
-// back only when the counter wraps, with a full payload. Goes on at the OVF then.
+// Goes on at the OVF then.
 bool ItemReader::skip_cut_cyc(const Packet& packet) {
-  bool cut = config_.errata.skd007 && packet.size_bytes == 2 &&
-             (packet.payload & ~0x1full) == 0x20 && packets_.offset() < packets_.size_bytes() &&
-             packets_.bytes()[packets_.offset()] == 0xf3;
+  bool cut = config_.errata.skd007 && is_cut_by_ovf(packet, packets_.bytes(), packets_.offset());
   if (cut) packets_.seek(packet_offset_ + 1);
   return cut;
 }

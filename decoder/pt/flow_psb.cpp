@@ -45,7 +45,7 @@ bool ItemReader::take_header_packet(const Packet& packet) {
     case PacketKind::kTma:
     case PacketKind::kMtc:
     case PacketKind::kCyc:
-      if (packet.kind == PacketKind::kCyc && skip_cut_cyc(packet)) return true;
+      if (skip_cut_cyc(packet)) return true;
       clock_.take(packet, true);
       return true;
     case PacketKind::kCbr:

@@ -327,6 +327,11 @@ ReadStatus PacketReader::next(Packet& packet) {
   return status;
 }
 
+bool is_cut_by_ovf(const Packet& cyc, ByteSpan bytes, std::size_t behind) {
+  return cyc.kind == PacketKind::kCyc && cyc.size_bytes == 2 && (cyc.payload & ~0x1full) == 0x20 &&
+         behind < bytes.size() && bytes[behind] == 0xf3;
+}
+
 std::optional<std::size_t> find_psb(ByteSpan bytes, std::size_t offset) {
   // A PSB is 16 bytes that repeat, so any 8 aligned bytes inside it look like one of two words.
   const std::uint8_t* base = bytes.data();

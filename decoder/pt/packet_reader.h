@@ -55,6 +55,11 @@ class PacketReader {
   bool skz84_ = false;
 };
 
+// SKD007: an OVF may come after the first byte of a CYC, in place of its rest. Whether that
+// happened to the one that ends at `behind`: CYCs come back to back only when the counter wraps,
+// with a full payload. The OVF begins behind the first byte.
+bool is_cut_by_ovf(const Packet& cyc, ByteSpan bytes, std::size_t behind);
+
 // The first PSB that begins at or behind `offset`.
 std::optional<std::size_t> find_psb(ByteSpan bytes, std::size_t offset);
 

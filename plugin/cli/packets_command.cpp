@@ -6,6 +6,7 @@
 
 #include "decoder/base/file.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/decode_input.h"
 #include "plugin/cli/output_options.h"
 
 namespace tailtrace {
@@ -96,15 +97,22 @@ std::string payload_text(const ListedPacket& listed) {
 
 struct Options {
   std::string file;
+  std::string cpu;
   std::uint64_t limit = 0;  // packets; 0 is all
 };
 
 Result<int> run(const Options& options, const OutputOptions& output, const Invocation& invocation) {
   Result<Bytes> trace = read_file(options.file, kMaxTrace_bytes);
   if (!trace) return fail(std::move(trace.error()));
+  pt::Cpu cpu;
+  if (!options.cpu.empty()) {
+    auto parsed = parse_cpu(options.cpu);
+    if (!parsed) return fail(parsed.error());
+    cpu = *parsed;
+  }
   auto all = nlohmann::ordered_json::array();
   std::uint64_t count = 0;
-  list_packets(*trace, [&](const ListedPacket& listed) {
+  list_packets(*trace, pt::errata_of(cpu), [&](const ListedPacket& listed) {
     if (output.json == JsonForm::kNone)
       fmt::print(invocation.out, "{}\n", packet_text(listed));
     else if (output.json == JsonForm::kLines)
@@ -120,8 +128,9 @@ Result<int> run(const Options& options, const OutputOptions& output, const Invoc
 
 }  // namespace
 
-void list_packets(ByteSpan trace, const std::function<bool(const ListedPacket&)>& take) {
-  pt::PacketReader packets(trace);
+void list_packets(ByteSpan trace, const pt::Errata& errata,
+                  const std::function<bool(const ListedPacket&)>& take) {
+  pt::PacketReader packets(trace, errata.skz84);
   std::optional<std::size_t> psb = pt::find_psb(trace, 0);
   if (!psb) return;
   packets.seek(*psb);
@@ -130,9 +139,14 @@ void list_packets(ByteSpan trace, const std::function<bool(const ListedPacket&)>
     ListedPacket listed;
     listed.offset_bytes = packets.offset();
     listed.status = packets.next(listed.packet);
+    if (errata.skd007 && listed.status == ReadStatus::kOk &&
+        pt::is_cut_by_ovf(listed.packet, trace, packets.offset())) {
+      packets.seek(listed.offset_bytes + 1);
+      listed.status = packets.next(listed.packet);
+    }
     if (listed.status == ReadStatus::kEnd) return;
     if (listed.status == ReadStatus::kOk) {
-      listed.size_bytes = listed.packet.size_bytes;
+      listed.size_bytes = packets.offset() - listed.offset_bytes;
       if (listed.packet.kind == PacketKind::kPsb) last_ip = 0;
       if (has_address(listed.packet.kind) && listed.packet.bits != pt::kIpSuppressed)
         listed.ip = last_ip = pt::apply_ip(last_ip, listed.packet);
@@ -194,6 +208,8 @@ Command packets_command() {
         auto options = std::make_shared<Options>();
         auto output = add_output_options(app);
         app.add_option("FILE", options->file, "the raw bytes of a trace")->required();
+        app.add_option("--cpu", options->cpu, "the processor that wrote the trace, for its errata")
+            ->type_name("FAMILY/MODEL/STEPPING");
         app.add_option("--limit", options->limit, "stop after so many packets");
         return [options, output](const Invocation& invocation) {
           return run(*options, *output, invocation);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "decoder/base/bytes.h"
+#include "decoder/pt/decoder.h"
 #include "decoder/pt/packet_reader.h"
 
 namespace tailtrace {
@@ -22,8 +23,9 @@ struct ListedPacket {
 };
 
 // Lists the packets from the first PSB on; behind bytes that are no packet it goes on at the next
-// PSB. Stops when `take` returns false.
-void list_packets(ByteSpan trace, const std::function<bool(const ListedPacket&)>& take);
+// PSB. Stops when `take` returns false. Of the errata those that spoil packets count.
+void list_packets(ByteSpan trace, const pt::Errata& errata,
+                  const std::function<bool(const ListedPacket&)>& take);
 
 // "0000000000000010  TIP        0x401136 (2 bytes)"; no line feed.
 std::string packet_text(const ListedPacket& listed);

@@ -12,10 +12,10 @@ namespace {
 
 constexpr const char* kPsb = "02820282028202820282028202820282";
 
-std::vector<ListedPacket> list(const std::string& hex) {
+std::vector<ListedPacket> list(const std::string& hex, const pt::Errata& errata = {}) {
   Bytes trace = *from_hex(hex);
   std::vector<ListedPacket> listed;
-  list_packets(trace, [&](const ListedPacket& packet) {
+  list_packets(trace, errata, [&](const ListedPacket& packet) {
     listed.push_back(packet);
     return true;
   });
@@ -92,6 +92,24 @@ TEST(PacketsCommand, ASpoiltPacketIsNamedAndTheListGoesOnAtTheNextPsb) {
   EXPECT_EQ(packet_json(listed[1])["error"], "bytes that are no packet");
   EXPECT_EQ(line_of(listed[2]), "PSB");
   EXPECT_EQ(line_of(listed[3]), "PSBEND");
+}
+
+TEST(PacketsCommand, ErrataSpoilPackets) {
+  std::string cut = kPsb + std::string("a702f30223");  // a CYC, cut by an OVF behind its first byte
+  EXPECT_EQ(line_of(list(cut)[1]), "CYC        52");
+  std::vector<ListedPacket> listed = list(cut, {.skd007 = true});
+  ASSERT_EQ(listed.size(), 3u);
+  EXPECT_EQ(line_of(listed[1]), "OVF");
+  EXPECT_EQ(listed[1].offset_bytes, 16u);
+  EXPECT_EQ(listed[1].size_bytes, 3u);
+  EXPECT_EQ(line_of(listed[2]), "PSBEND");
+
+  std::string corrupt = kPsb + std::string("0273010101010000") + "0223";  // and a byte too many
+  EXPECT_NE(list(corrupt)[1].status, pt::ReadStatus::kOk);
+  listed = list(corrupt, {.skz84 = true});
+  ASSERT_EQ(listed.size(), 3u);
+  EXPECT_EQ(listed[1].size_bytes, 8u);
+  EXPECT_EQ(line_of(listed[2]), "PSBEND");
 }
 
 TEST(PacketsCommand, AddressesAreCompletedFromThoseBefore) {
