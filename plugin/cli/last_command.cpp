@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "decoder/history/call_path.h"
+#include "decoder/history/path_listing.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/question.h"
 
@@ -47,37 +47,13 @@ class PathPrinter {
   }
 
  private:
-  std::string position(std::uint64_t item) const {
-    if (options_.question.shared.forward) return fmt::format("[{}]", item);
-    return fmt::format("[-{}]", view_.history->size() - item + 1);
-  }
-
   void print_text(const CallPath& path, std::uint64_t item) {
-    for (std::size_t i = 0; i < path.frames.size(); ++i) {
-      const PathFrame& frame = path.frames[i];
-      cursor_.seek(frame.item);
-      Address address = cursor_.item().instruction.address;
-      std::string time;
-      if (i == 0 && cursor_.item().time != 0) time = fmt::format("  time {}", cursor_.item().time);
-      const char* how = "";
-      if (i != 0 && frame.is_return)
-        how = "returned to ";
-      else if (i != 0)
-        how = frame.tail_called ? "jumped to from " : "called from ";
-      printer_.line(fmt::format("{}{}  {}{}{}", i == 0 ? "  " : "    ", position(frame.item), how,
-                                where_text(*view_.symbols, address), time));
-    }
-    if (path.cut)
-      printer_.line("    and further callers: --frames shows more");
-    else
-      say_where_it_ends(path, item);
-  }
-
-  // The outermost call that is known need not be the first.
-  void say_where_it_ends(const CallPath& path, std::uint64_t item) {
-    if (path.frames.empty()) return;
-    bool begins = view_.history->complete() && item < CallHistory::kMaxSegments;
-    if (!begins) printer_.line("    what called that is not in the history");
+    PathListing listing{options_.question.shared.forward,
+                        "    and further callers: --frames shows more"};
+    list_path(*view_.history, *view_.symbols, path, item, listing, [&](std::string_view line) {
+      printer_.line(std::string(line));
+      return true;
+    });
   }
 
   void print_json(const CallPath& path, std::uint64_t item) {

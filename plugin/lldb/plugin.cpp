@@ -15,7 +15,7 @@
 namespace tailtrace::lldb_plugin {
 namespace {
 
-constexpr std::uint64_t kPage = 10;
+constexpr std::uint64_t kPage = 10, kFrames = 50;
 constexpr std::size_t kMany = 64;  // options and words of the command line
 
 struct Row {
@@ -47,6 +47,15 @@ Result<std::uint64_t> count_in(const Words& words, std::size_t at, std::uint64_t
 Result<void> source(Session& session, const Words& words) {
   auto count = count_in(words, 0, kPage);
   return count ? show_source(session, *count) : fail(std::move(count.error()));
+}
+
+Result<void> stack(Session& session, const Words& words) {
+  auto number = number_of(session, words.empty() ? "-1" : words[0]);
+  if (!number) return fail(std::move(number.error()));
+  auto count = count_in(words, 1, kFrames);
+  if (!count) return fail(std::move(count.error()));
+  std::string position = words.empty() ? "-1" : words[0];
+  return show(session, session.monitor(fmt::format("stack {} {}", position, *count)));
 }
 
 Result<void> hits(Session& session, const Words& words) {
@@ -138,6 +147,9 @@ constexpr std::array kRows = {
     Row{"calls", "[OPTIONS] [N | N,M | N,+K | N,-K | -]",
         "The functions that led here, indented by level; Enter goes on backwards.",
         "tailtrace calls -", 0, kMany, calls},
+    Row{"stack", "[POSITION [COUNT]]",
+        "The calls that led to a position, innermost first; without one, to where it stopped.", "",
+        0, 2, stack},
     Row{"last", "[OPTIONS] LOCATION", "When FUNCTION, FILE:LINE or 0xADDRESS was executed last.",
         "", 1, kMany, last},
     Row{"hits", "[OPTIONS] LOCATION [COUNT]", "When it was executed, the newest times.", "", 1,

@@ -9,13 +9,13 @@
 #include "decoder/base/file.h"
 #include "decoder/base/text.h"
 #include "decoder/history/call_listing.h"
-#include "decoder/history/call_path.h"
 #include "decoder/history/find.h"
 #include "decoder/history/item_range.h"
 #include "decoder/history/listing.h"
 #include "decoder/history/long_history.h"
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/opened_thread.h"
+#include "decoder/history/path_listing.h"
 #include "decoder/history/why_listing.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/process_symbols.h"
@@ -98,6 +98,8 @@ std::string_view MonitorHistory::help() {
          "first\n"
          "monitor tailtrace why POSITION LIMIT [pPID.TID]\n"
          "                                    the branches that led to an item, newest first\n"
+         "monitor tailtrace stack POSITION LIMIT [pPID.TID]\n"
+         "                                    the calls that led to an item, innermost first\n"
          "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
          "                                    the newest instructions at these addresses, as many "
          "as\n"
@@ -117,6 +119,7 @@ Result<std::optional<std::string>> MonitorHistory::answer(std::string_view comma
   if (verb == "find") run = &MonitorHistory::find;
   if (verb == "hits") run = &MonitorHistory::hits;
   if (verb == "why") run = &MonitorHistory::why;
+  if (verb == "stack") run = &MonitorHistory::stack;
   if (run == nullptr) return std::optional<std::string>();
   std::string problem;
   auto made = make_meant(arguments.rest, problem);
@@ -300,6 +303,24 @@ std::string MonitorHistory::why(Arguments arguments) {
   ToldReasons told(*reasons, limit);
   std::string text = head_line("tailtrace.why/1", true, told.end_word());
   list_reasons_json(*made_->history, *made_->symbols, told, into(text), numbers_like(position));
+  return text;
+}
+
+std::string MonitorHistory::stack(Arguments arguments) {
+  std::int64_t position = 0;
+  std::uint64_t limit = 0;
+  bool good = arguments.number(position) && arguments.number(limit) && limit != 0;
+  const History& history = *made_->history;
+  auto number = good ? history.resolve(position) : std::nullopt;
+  if (!number) return bad_arguments("stack POSITION LIMIT [pPID.TID]");
+  auto calls = calls_up_to(history, *made_->symbols, *number);
+  if (!calls) return calls.error().to_string() + "\n";
+  CallPath path;
+  if (calls->holding(*number)) path = call_path(*calls, *number, std::min(limit, kMaxItems));
+  if (path.frames.empty()) return "There is a gap at this position.\n";
+  PathListing listing{position > 0, "    and further callers"};
+  std::string text;
+  list_path(history, *made_->symbols, path, *number, listing, into(text));
   return text;
 }
 

@@ -64,6 +64,7 @@ class MonitorHistory {
   std::string find(Arguments arguments);
   std::string hits(Arguments arguments);
   std::string why(Arguments arguments);
+  std::string stack(Arguments arguments);
   std::string newest_calls_json(std::int64_t first, std::uint64_t count);
   Range items_of(std::int64_t first, std::uint64_t count, std::uint64_t most) const;
   std::string head_line(std::string_view schema, bool count, std::string_view end = {}) const;

@@ -1,0 +1,44 @@
+#include "decoder/history/path_listing.h"
+
+#include <fmt/format.h>
+
+namespace tailtrace {
+namespace {
+
+std::string position_text(const History& history, std::uint64_t item, const PathListing& listing) {
+  if (listing.from_oldest) return fmt::format("[{}]", history.from_oldest(item));
+  return fmt::format("[{}]", history.from_newest(item));
+}
+
+const char* how(const PathFrame& frame, bool is_innermost) {
+  if (is_innermost) return "";
+  if (frame.is_return) return "returned to ";
+  return frame.tail_called ? "jumped to from " : "called from ";
+}
+
+}  // namespace
+
+void list_path(const History& history, Symbolizer& symbols, const CallPath& path,
+               std::uint64_t item, const PathListing& listing, const LineSink& sink) {
+  HistoryCursor cursor(history);
+  bool is_innermost = true;
+  for (const PathFrame& frame : path.frames) {
+    cursor.seek(frame.item);
+    std::string time;
+    if (is_innermost && cursor.item().time != 0)
+      time = fmt::format("  time {}", cursor.item().time);
+    if (!sink(fmt::format("{}{}  {}{}{}", is_innermost ? "  " : "    ",
+                          position_text(history, frame.item, listing), how(frame, is_innermost),
+                          where_text(symbols, cursor.item().instruction.address), time)))
+      return;
+    is_innermost = false;
+  }
+  // The outermost call that is known need not be the first.
+  bool begins = history.complete() && history.from_oldest(item) < CallHistory::kMaxSegments;
+  if (path.cut)
+    sink(listing.cut_note);
+  else if (!path.frames.empty() && !begins)
+    sink("    what called that is not in the history");
+}
+
+}  // namespace tailtrace
