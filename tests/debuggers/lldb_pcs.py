@@ -44,7 +44,8 @@ def by_trace(debugger, path):
     end = target.BreakpointCreateByAddress(returns_to(thread))
     assert end.IsValid()
     run(debugger, "process trace start --buffer-size 1048576")
-    target.process.Continue()
+    resumed = target.process.Continue()
+    assert target.process.GetState() == lldb.eStateStopped, how_it_ended(target, end, resumed)
     run(debugger, f"thread trace dump instructions --forwards --raw --json --count 100000000 "
                   f"--file {path}.json")
     with open(path + ".json", encoding="utf-8") as file:
@@ -52,6 +53,14 @@ def by_trace(debugger, path):
     errors = [item for item in items if "error" in item]
     assert not errors, errors
     write(path, [int(item["loadAddress"], 16) for item in items if "loadAddress" in item])
+
+
+def how_it_ended(target, end, resumed):
+    """All that tells a program that ran to its end from a server that is gone."""
+    process = target.process
+    return (f"{resumed}: {lldb.SBDebugger.StateAsCString(process.GetState())}, status "
+            f"{process.GetExitStatus()}, {process.GetExitDescription()}; {end}, "
+            f"{end.GetNumResolvedLocations()} resolved, {end.GetHitCount()} hits")
 
 
 def run(debugger, command):

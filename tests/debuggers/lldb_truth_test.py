@@ -61,11 +61,12 @@ def pcs(engine, program, function):
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                     timeout=TIMEOUT_S, check=False,
                                     env=environment(engine, function)).stdout
+            ended = server.process.poll() if server else None
         finally:
             if server:
                 server.close()
         if not os.path.exists(path):
-            sys.exit(f"{function} found nothing:\n{output}")
+            sys.exit(f"{function} found nothing, the server's status is {ended}:\n{output}")
         return pathlib.Path(path).read_text(encoding="utf-8").split()
 
 
