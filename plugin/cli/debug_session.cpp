@@ -72,7 +72,7 @@ int wait_for_debugger(pid_t pid, int terminal) {
 }  // namespace
 
 Result<int> run_debug_session(ServeOptions options, const DebuggerCommandLine& command_line) {
-  auto folder = PrivateFolder::make();
+  auto folder = make_private_folder();
   if (!folder) return fail(std::move(folder.error()));
   const int terminal = own_terminal();
   const std::string socket = folder->path() + "/gdb";

@@ -1,11 +1,10 @@
 #include "plugin/lldb/recording.h"
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <map>
 #include <utility>
 
+#include "decoder/base/own_folder.h"
 #include "plugin/lldb/program.h"
 
 namespace tailtrace::lldb_plugin {
@@ -17,27 +16,11 @@ std::map<lldb::user_id_t, std::string>& opened() {
   return folders;
 }
 
-// A folder that only this user can read, and that goes away.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> make() {
-    std::error_code error;
-    std::string path = std::filesystem::temp_directory_path(error) / "tailtrace-lldb-XXXXXX";
-    if (error || ::mkdtemp(path.data()) == nullptr)
-      return fail(system_error("cannot make a folder for the recording"));
-    return TemporaryFolder(std::move(path));
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
+Result<OwnFolder> make_temporary_folder() {
+  std::error_code error;
+  const std::string parent = std::filesystem::temp_directory_path(error);
+  return OwnFolder::make(error ? "/tmp" : parent, "tailtrace-lldb");
+}
 
 // `error: WHAT` of the program, without its first word: LLDB has it too.
 tl::unexpected<Error> refused(const Answer& answer) {
@@ -93,7 +76,7 @@ Result<std::string> answer_of_recording(Session& session, const std::string& ver
                                         const Words& words) {
   if (auto open = opened().find(session.debugger().GetID()); open != opened().end())
     return ask(session, verb, open->second, words);
-  auto folder = TemporaryFolder::make();
+  auto folder = make_temporary_folder();
   if (!folder) return fail(std::move(folder.error()));
   std::string path = folder->path() + "/recording";
   if (auto saved = save_into(session, path); !saved) return fail(std::move(saved.error()));

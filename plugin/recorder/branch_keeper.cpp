@@ -33,7 +33,7 @@ class HardwareKeeper final : public BranchKeeper {
 
 class StepKeeper final : public BranchKeeper {
  public:
-  StepKeeper(PrivateFolder folder, std::uint64_t ring_records)
+  StepKeeper(OwnFolder folder, std::uint64_t ring_records)
       : folder_(std::move(folder)),
         engine_(folder_.path(), {ring_records},
                 [](ThreadId thread, Address address, std::span<std::uint8_t> out) {
@@ -52,7 +52,7 @@ class StepKeeper final : public BranchKeeper {
   }
 
  private:
-  PrivateFolder folder_;
+  OwnFolder folder_;
   StepEngine engine_;
 };
 
@@ -67,7 +67,7 @@ std::unique_ptr<BranchKeeper> keep_by_hardware(perf::Hardware hardware,
 }
 
 Result<std::unique_ptr<BranchKeeper>> keep_by_steps(std::uint64_t ring_records) {
-  auto folder = PrivateFolder::make();
+  auto folder = make_private_folder();
   if (!folder) return fail(std::move(folder.error()));
   return std::make_unique<StepKeeper>(std::move(*folder), ring_records);
 }

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 namespace tailtrace {
 namespace {
 
@@ -18,18 +16,8 @@ std::string parent_folder() {
 
 }  // namespace
 
-Result<PrivateFolder> PrivateFolder::make() {
-  PrivateFolder folder;
-  std::string name = parent_folder() + "/tailtrace-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr)
-    return fail(system_error("cannot make a temporary folder in " + parent_folder()));
-  folder.path_ = name;
-  return folder;
-}
-
-PrivateFolder::~PrivateFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+Result<OwnFolder> make_private_folder() {
+  return OwnFolder::make(parent_folder(), "tailtrace-run");
 }
 
 }  // namespace tailtrace

@@ -1,32 +1,13 @@
-// A folder of our own for the lifetime of the object: mode 0700, gone with everything in it
-// afterwards.
+// The folder that a run of ours needs beside a session's: for sockets, and rings of steps.
 //
-// Threading: immutable.
+// Threading: function without state.
 #pragma once
 
-#include <string>
-
-#include "decoder/base/result.h"
+#include "decoder/base/own_folder.h"
 
 namespace tailtrace {
 
-class PrivateFolder {
- public:
-  // In the user's runtime folder, which is in memory, or where temporary files go.
-  static Result<PrivateFolder> make();
-
-  PrivateFolder(PrivateFolder&& other) noexcept { path_.swap(other.path_); }
-  PrivateFolder& operator=(PrivateFolder&& other) noexcept {
-    path_.swap(other.path_);
-    return *this;
-  }
-  ~PrivateFolder();
-
-  const std::string& path() const { return path_; }
-
- private:
-  PrivateFolder() = default;
-  std::string path_;
-};
+// In the user's runtime folder, which is in memory, or where temporary files go.
+Result<OwnFolder> make_private_folder();
 
 }  // namespace tailtrace

@@ -33,7 +33,7 @@ Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
     if (!created) return fail(std::move(created.error()));
     kept.emplace(std::move(*created));
   }
-  auto folder = PrivateFolder::make();
+  auto folder = make_private_folder();
   if (!folder) return fail(std::move(folder.error()));
   auto started = GdbserverLink::start(options, !listener.is_stdio(), signals);
   if (!started) return fail(std::move(started.error()));
@@ -51,7 +51,7 @@ Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
 
 Result<int> serve_by_lldb_server(const ServeOptions& options, Listener& listener,
                                  EndSignals& signals) {
-  auto folder = PrivateFolder::make();
+  auto folder = make_private_folder();
   if (!folder) return fail(std::move(folder.error()));
   auto started = LldbServerLink::start(options.lldb_server, options.lldb_server_words, signals);
   if (!started) return fail(std::move(started.error()));

@@ -81,7 +81,7 @@ double run_plain(const Program& program) {
 
 // Processor time of a recorded run; `taken` is how many records it wrote.
 double run_recorded(const Program& program, std::uint64_t& taken) {
-  SessionFolder session = or_die(SessionFolder::make(""));
+  OwnFolder session = or_die(make_session_folder(""));
   QemuOptions options;
   options.program = program.arguments;
   double cpu_s = run(or_die(make_qemu_command(options, session.path())));

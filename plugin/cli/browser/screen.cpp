@@ -117,7 +117,7 @@ Key character_key(wint_t key) {
   return {Kind::kText, utf8(key), 0};
 }
 
-// What a terminal leaves of its contents when its size changes is its own choice: all is drawn anew.
+// What a terminal keeps of its contents when its size changes is its own choice: all is drawn anew.
 void adopt_size() {
   winsize now{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &now) == 0 && now.ws_row != 0 && now.ws_col != 0)

@@ -160,7 +160,7 @@ Result<int> QemuCommand::start(const QemuOptions& options, int inherited) const 
 }
 
 std::string what_qemu_says(const QemuOptions& options) {
-  Result<SessionFolder> scratch = SessionFolder::make(options.sessions);
+  Result<OwnFolder> scratch = make_session_folder(options.sessions);
   if (!scratch) return scratch.error().to_line();
   QemuOptions asked = options;
   asked.with_stub = false;

@@ -80,9 +80,9 @@ QemuProcess::~QemuProcess() {
 
 Result<QemuProcess> QemuProcess::launch(const QemuOptions& options) {
   if (auto ok = check_ring_capacity(options.ring_records); !ok) return fail(std::move(ok.error()));
-  Result<SessionFolder> session = options.kept_session.empty()
-                                      ? SessionFolder::make(options.sessions)
-                                      : SessionFolder::make_at(options.kept_session);
+  Result<OwnFolder> session = options.kept_session.empty()
+                                  ? make_session_folder(options.sessions)
+                                  : make_session_folder_at(options.kept_session);
   if (!session) return fail(std::move(session.error()));
   QemuProcess process(std::move(*session));
   process.with_stub_ = options.with_stub;

@@ -30,7 +30,7 @@ struct QemuOptions {
   std::string folder;        // that the program begins in; empty: ours
   bool with_stub = false;    // stop before the first instruction and wait for a debugger
   std::string kept_session;  // a new folder to be left behind; empty: as the two around it say
-  std::string sessions;      // where the session folder is made; see SessionFolder::make
+  std::string sessions;      // where the session folder is made; see make_session_folder
   std::string qemu;          // name or path; default $TAILTRACE_QEMU, else qemu-x86_64
   std::vector<std::string> qemu_options;  // more of qemu's own, such as {"-seed", "1"}
 };
@@ -72,13 +72,13 @@ class QemuProcess {
   Result<int> wait();
 
  private:
-  explicit QemuProcess(SessionFolder session) : session_(std::move(session)) {}
+  explicit QemuProcess(OwnFolder session) : session_(std::move(session)) {}
 
   Result<void> spawn(const QemuOptions& options);
   Result<void> wait_for(const std::string& name);
   Error early_end(const QemuOptions& options);
 
-  SessionFolder session_;
+  OwnFolder session_;
   int pid_ = 0;
   UniqueFd pidfd_;
   Leash leash_;

@@ -1,12 +1,9 @@
 #include "plugin/engines/qemu/session_folder.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,10 +18,7 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::string_view kPrefix = "tailtrace-session.";
-// A folder is locked as soon as it is made; a younger one may be just about to be.
-constexpr time_t kMinAge_s = 60;
-constexpr int kMaxRemoved = 256;
+constexpr std::string_view kKind = "tailtrace-session";
 
 std::string default_parent() {
   for (const char* variable : {"TAILTRACE_SESSIONS", "XDG_RUNTIME_DIR"}) {
@@ -40,48 +34,18 @@ bool is_process_folder(const std::string& name) {
          static_cast<std::size_t>(end) == name.size();
 }
 
-// Nothing if somebody else has it locked.
-UniqueFd lock_folder(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
-  return fd;
-}
-
-bool is_left_behind(const std::string& path) {
-  struct stat info;
-  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
-         info.st_mtime + kMinAge_s < ::time(nullptr) && lock_folder(path);
-}
-
-// Whoever was killed could not do it.
-void remove_left_behind(const std::string& parent) {
-  std::error_code ignored;
-  std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
-    if (!entry.path().filename().string().starts_with(kPrefix)) continue;
-    if (is_left_behind(entry.path().string())) found.push_back(entry.path().string());
-    if (found.size() == kMaxRemoved) break;
-  }
-  for (const std::string& path : found) std::filesystem::remove_all(path, ignored);
-}
-
 }  // namespace
 
-Result<SessionFolder> SessionFolder::make(const std::string& parent) {
-  const std::string place = parent.empty() ? default_parent() : parent;
-  remove_left_behind(place);
-  std::string path = fmt::format("{}/{}XXXXXX", place, kPrefix);
-  if (::mkdtemp(path.data()) == nullptr) {  // with mode 0700
-    Error error = system_error("cannot make a folder for the recording, " + path);
-    error.fix = "name a folder that can be written to with TAILTRACE_SESSIONS";
-    return fail(std::move(error));
-  }
-  SessionFolder folder(std::move(path));
-  folder.lock_ = lock_folder(folder.path_);
-  return folder;
+Result<OwnFolder> make_session_folder(const std::string& parent) {
+  Result<OwnFolder> folder = OwnFolder::make(parent.empty() ? default_parent() : parent, kKind);
+  if (folder) return folder;
+  Error error = std::move(folder.error());
+  error.what += " for the recording";
+  error.fix = "name a folder that can be written to with TAILTRACE_SESSIONS";
+  return fail(std::move(error));
 }
 
-Result<SessionFolder> SessionFolder::make_at(const std::string& path) {
+Result<OwnFolder> make_session_folder_at(const std::string& path) {
   std::error_code ignored;
   std::filesystem::path parent = std::filesystem::absolute(path, ignored).parent_path();
   std::filesystem::create_directories(parent, ignored);  // mkdir says what is wrong
@@ -91,12 +55,7 @@ Result<SessionFolder> SessionFolder::make_at(const std::string& path) {
     if (number == EEXIST) error.fix = "name a folder that does not exist yet";
     return fail(std::move(error));
   }
-  return SessionFolder(std::filesystem::absolute(path, ignored).string());
-}
-
-SessionFolder::~SessionFolder() {
-  std::error_code ignored;
-  if (!path_.empty() && !keep_) std::filesystem::remove_all(path_, ignored);
+  return OwnFolder(std::filesystem::absolute(path, ignored).string());
 }
 
 Result<std::vector<std::string>> process_folders(const std::string& session) {

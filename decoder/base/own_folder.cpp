@@ -1,0 +1,64 @@
+#include "decoder/base/own_folder.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace tailtrace {
+namespace {
+
+// A folder is locked as soon as it is made; a younger one may be just about to be.
+constexpr time_t kMinAge_s = 60;
+constexpr std::size_t kMaxRemoved = 256;
+
+// Nothing if somebody else has it locked.
+UniqueFd lock_folder(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
+  return fd;
+}
+
+bool is_left_behind(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
+         info.st_mtime + kMinAge_s < ::time(nullptr) && lock_folder(path);
+}
+
+// Whoever was killed could not do it.
+void remove_left_behind(const std::string& parent, const std::string& prefix) {
+  std::error_code ignored;
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    if (is_left_behind(entry.path().string())) found.push_back(entry.path().string());
+    if (found.size() == kMaxRemoved) break;
+  }
+  for (const std::string& path : found) std::filesystem::remove_all(path, ignored);
+}
+
+}  // namespace
+
+Result<OwnFolder> OwnFolder::make(const std::string& parent, std::string_view kind) {
+  const std::string prefix = fmt::format("{}.", kind);
+  remove_left_behind(parent, prefix);
+  std::string path = fmt::format("{}/{}XXXXXX", parent, prefix);
+  if (::mkdtemp(path.data()) == nullptr)  // with mode 0700
+    return fail(system_error("cannot make a folder in " + parent));
+  OwnFolder folder(std::move(path));
+  folder.lock_ = lock_folder(folder.path_);
+  return folder;
+}
+
+OwnFolder::~OwnFolder() {
+  std::error_code ignored;
+  if (!path_.empty() && !keep_) std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace tailtrace

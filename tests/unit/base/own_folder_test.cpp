@@ -1,0 +1,76 @@
+#include "decoder/base/own_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/temp_folder.h"
+
+namespace tailtrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+OwnFolder make_in(const TempFolder& place) { return *OwnFolder::make(place.path(), "kind"); }
+
+void make_old(const std::string& path) {
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(1));
+}
+
+TEST(OwnFolder, IsPrivateAndGoesAwayWithWhatIsInIt) {
+  TempFolder place;
+  std::string path;
+  {
+    OwnFolder folder = make_in(place);
+    path = folder.path();
+    EXPECT_TRUE(path.starts_with(place.file("kind.")));
+    struct stat info {};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700u);
+    std::ofstream(path + "/file") << "text";
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(OwnFolder, StaysWhenItIsKept) {
+  TempFolder place;
+  std::string path;
+  {
+    OwnFolder folder = make_in(place);
+    folder.keep();
+    path = folder.path();
+  }
+  EXPECT_TRUE(fs::exists(path));
+}
+
+TEST(OwnFolder, TakesAwayWhatKilledOnesLeftBehindAndNothingElse) {
+  TempFolder place;
+  OwnFolder used = make_in(place);
+  for (const char* name : {"kind.killed", "kind.young", "other.killed", "kind"})
+    fs::create_directory(place.file(name));
+  fs::create_directory_symlink(place.file("other.killed"), place.file("kind.link"));
+  std::ofstream(place.file("kind.killed") + "/ring") << "records";
+  std::ofstream(place.file("kind.file")) << "text";
+  for (const std::string& path :
+       {used.path(), place.file("kind.killed"), place.file("other.killed"), place.file("kind"),
+        place.file("kind.file")})
+    make_old(path);
+  OwnFolder next = make_in(place);
+  EXPECT_FALSE(fs::exists(place.file("kind.killed")));
+  for (const std::string& path :
+       {used.path(), place.file("kind.young"), place.file("other.killed"), place.file("kind"),
+        place.file("kind.link"), place.file("kind.file"), next.path()})
+    EXPECT_TRUE(fs::exists(path)) << path;
+}
+
+TEST(OwnFolder, ThatCannotBeMadeIsAnError) {
+  TempFolder place;
+  auto folder = OwnFolder::make(place.file("missing"), "kind");
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().what, "cannot make a folder in " + place.file("missing"));
+}
+
+}  // namespace
+}  // namespace tailtrace
