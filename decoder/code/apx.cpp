@@ -5,33 +5,16 @@
 #include <cstdio>
 #include <cstring>
 
+#include "decoder/code/prefixes.h"
+
 namespace tailtrace {
 namespace {
 
 constexpr std::uint8_t kRex2 = 0xd5, kEvex = 0x62;
 constexpr std::size_t kJmpAbsSize_bytes = 11;
 
-bool is_prefix(std::uint8_t byte) {
-  switch (byte) {
-    case 0x26:
-    case 0x2e:
-    case 0x36:
-    case 0x3e:
-    case 0x64:
-    case 0x65:
-    case 0x66:
-    case 0x67:
-    case 0xf0:
-    case 0xf2:
-    case 0xf3:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::size_t prefixes_of(ByteSpan bytes) {
-  auto last = std::find_if_not(bytes.begin(), bytes.end(), is_prefix);
+  auto last = std::find_if_not(bytes.begin(), bytes.end(), is_legacy_prefix);
   return static_cast<std::size_t>(last - bytes.begin());
 }
 
@@ -45,7 +28,7 @@ bool forbids_rex2(bool map_0f, std::uint8_t opcode) {
   unsigned row = opcode >> 4;
   if (map_0f) return row == 3 || row == 8;
   if (row == 4 || row == 7 || row == 0xa || row == 0xe) return true;
-  return is_prefix(opcode) || opcode == 0x0f || opcode == kEvex || opcode == 0xc4 ||
+  return is_legacy_prefix(opcode) || opcode == 0x0f || opcode == kEvex || opcode == 0xc4 ||
          opcode == 0xc5 || opcode == kRex2;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "decoder/code/prefixes.h"
+
 namespace tailtrace {
 namespace {
 
@@ -26,18 +28,8 @@ constexpr bool lacks_modrm_0f(std::uint8_t opcode) {
 
 // Prefixes that are not part of a key, escapes to other maps, and 3DNow, whose last byte counts.
 constexpr bool is_uncommon(std::uint8_t opcode, CodeMode mode) {
+  if (is_legacy_prefix(opcode)) return true;
   switch (opcode) {
-    case 0x26:
-    case 0x2e:
-    case 0x36:
-    case 0x3e:
-    case 0x64:
-    case 0x65:
-    case 0x66:
-    case 0x67:
-    case 0xf0:
-    case 0xf2:
-    case 0xf3:
     case 0x62:  // EVEX, or BOUND
     case 0xc4:  // VEX, or LES and LDS
     case 0xc5:
