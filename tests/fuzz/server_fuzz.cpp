@@ -83,6 +83,11 @@ std::vector<Bytes> fuzz_seeds() {
                "<qRcmd,7461696c747261636520696e666f\n<Hgp7ffffffe.3\n>E01\n<Qbtrace:pt\n"),
       bytes_of(
           "!$?#3f\x03+-$OK#00\n>T05thread:01;\n<jLLDBTraceSupported\n<vRun;;\n>W00\n<D;1\n>OK\n"),
+      // LLDB writes a register of a server below that knows all at once only.
+      bytes_of("<qSupported:xmlRegisters=i386,arm\n>PacketSize=3fff;QThreadEvents+\n"
+               "<P1=0011223344556677\n"
+               ">l<target><reg bitsize=\"64\"/><reg bitsize=\"64\" regnum=\"1\"/></target>\n>" +
+               std::string(32, '0') + "\n>OK\n"),
   };
 }
 
