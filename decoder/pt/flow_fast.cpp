@@ -57,15 +57,14 @@ struct FastFlow::Registers {
   StateKey* stack;
   std::size_t top;
   std::uint32_t* out;
-  std::uint64_t sum = 0;
-  std::uint64_t sum_when_on = 0;  // when tracing was switched on last
-  bool enabled = false;
+  std::uint32_t* on_at = nullptr;          // `out` when tracing was switched on last
   bool timed = false;                      // any timing packet was taken
   const std::uint8_t* time_end = nullptr;  // of the last timing packets, and padding
   const std::uint8_t* cyc_end = nullptr;   // the same with a CYC among them
   PacketTime used;                         // of the last packet before `time_end`, and its time
   Clock* clock;
   std::uint64_t stop_time;
+  StateKey mode;
   bool skd007;
   bool pauses;
 };
@@ -153,6 +152,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   r.stack = stack_.data();
   r.clock = &clock;
   r.stop_time = place.stop_time;
+  r.mode = mode_key(place.mode);
   r.skd007 = config_.errata.skd007;
   r.pauses = sink.takes_pauses();
   r.time_end = r.at;
@@ -167,18 +167,18 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     std::uint32_t* room = words.room(kBlockWords + kPacketWords);
     r.top = stack_.top();
     r.out = room;
-    r.sum = 0;
-    r.enabled = false;
     more = run_block(r);
     stack_.set_top(r.top);
     words.grow(static_cast<std::size_t>(r.out - room));
     uses_ += static_cast<std::uint64_t>(r.out - room);
-    totals.insns += r.sum & Counts::kInsnMask;
-    totals.branches += r.sum >> Counts::kBranchShift & Counts::kBranchMask;
-    totals.records += r.sum >> Counts::kRecordShift;
-    if (r.enabled) place.insns = 0;
-    place.enabled |= r.enabled;
-    place.insns += (r.sum & Counts::kInsnMask) - (r.enabled ? r.sum_when_on : 0);
+    std::uint64_t sum = rows_.count({room, r.out});
+    totals.insns += sum & Counts::kInsnMask;
+    totals.branches += sum >> Counts::kBranchShift & Counts::kBranchMask;
+    totals.records += sum >> Counts::kRecordShift;
+    bool enabled = r.on_at != nullptr;
+    if (enabled) place.insns = 0;
+    place.enabled |= enabled;
+    place.insns += (enabled ? rows_.count({r.on_at, r.out}) : sum) & Counts::kInsnMask;
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());
   place.fresh_time = r.cyc_end == r.at;
@@ -207,8 +207,8 @@ struct FastFlow::Loop {
   FastFlow& owner;
   const std::uint8_t* at;
   const std::uint8_t* const end;
-  std::uint64_t last_ip, sum = 0, sum_when_on = 0, rest;
-  bool enabled = false, timed;
+  std::uint64_t last_ip, rest;
+  bool timed;
   const std::uint8_t *time_end, *cyc_end;
   PacketTime used;
   StateKey state;
@@ -218,11 +218,13 @@ struct FastFlow::Loop {
   StateKey* const stack;
   std::size_t top;
   std::uint32_t* out;
-  const Side* const sides;
+  std::uint32_t* on_at = nullptr;
+  const Pushes* const pushed;
   const std::uint64_t* const outcomes;
   Rows::TargetView targets;
   Clock& clock;
   const std::uint64_t stop_time;
+  const StateKey mode;
   const bool skd007, pauses;
 
   Loop(FastFlow& flow, const Registers& r)
@@ -241,11 +243,12 @@ struct FastFlow::Loop {
         stack(r.stack),
         top(r.top),
         out(r.out),
-        sides(flow.rows_.sides()),
+        pushed(flow.rows_.pushes()),
         outcomes(flow.rows_.outcomes()),
         targets(flow.rows_.targets()),
         clock(*r.clock),
         stop_time(r.stop_time),
+        mode(r.mode),
         skd007(r.skd007),
         pauses(r.pauses) {}
 
@@ -259,9 +262,7 @@ struct FastFlow::Loop {
     r.rest_count = rest_count;
     r.top = top;
     r.out = out;
-    r.sum = sum;
-    r.sum_when_on = sum_when_on;
-    r.enabled = enabled;
+    r.on_at = on_at;
     r.timed = timed;
     r.time_end = time_end;
     r.cyc_end = cyc_end;
@@ -271,11 +272,10 @@ struct FastFlow::Loop {
   // What a row does beside leading to the next state. Storing always is cheaper than asking.
   [[gnu::always_inline]] void apply(std::uint64_t row, std::uint32_t first) {
     std::uint32_t effect = RowBits::effect(row);
-    const Side& side = sides[effect];
-    std::memcpy(stack + top, side.push, sizeof side.push);
+    const Pushes& pushes = pushed[RowBits::growth(row) > 0 ? effect : 0];
+    std::memcpy(stack + top, pushes.keys, sizeof pushes.keys);
     top += static_cast<std::size_t>(RowBits::growth(row));
     *out++ = effect | first;
-    sum += side.counts;
   }
 
   // Uses the outcomes of a TNT byte. False: some could not be used and are in `left`.
@@ -350,14 +350,20 @@ struct FastFlow::Loop {
     const IpCode& code = kIpCodes[head >> 5];
     if (code.size_bytes == 0) return false;
     std::uint64_t ip = ip_of(at, code, last_ip);
-    std::uint64_t row = row_of(state, ip, IpKind::kTarget);
-    if (row == 0) return false;
+    std::uint64_t landing = row_of(mode, ip, IpKind::kTarget);
+    std::uint64_t row = outcomes[Rows::slot_of(state, kTipSymbol)];
+    if ((row & RowBits::kTagMask) != kTipSymbol) [[unlikely]]
+      row = owner.find_or_fill(state, kTipSymbol);
+    if (row == 0 || landing == 0) [[unlikely]]
+      return false;
     apply(row, target_first);
-    top += top == 0;  // nothing was there to be dropped
-    state = RowBits::next(row);
-    target_first = 0;
-    if ((row & RowBits::kDeferred) != 0) [[unlikely]]
+    if ((row & RowBits::kDeferred) != 0) [[unlikely]] {
+      state = RowBits::next(row);
+      target_first = 0;
       return true;  // the same packet again
+    }
+    top += top == 0;  // nothing was there to be dropped
+    state = RowBits::next(landing);
     target_first = kPathFirst;
     used.exact = cyc_end == at;
     last_ip = ip;
@@ -387,8 +393,7 @@ struct FastFlow::Loop {
     std::uint64_t on_row = row_of(RowBits::next(off_row), on_ip, IpKind::kOn);
     if (on_row == 0) return false;
     apply(off_row, std::exchange(target_first, kPathFirst));
-    sum_when_on = sum & Counts::kInsnMask;
-    enabled = true;
+    on_at = out;
     apply(on_row, kPathFirst);
     state = RowBits::next(on_row);
     used.exact = false;  // nothing stands between the two

@@ -172,17 +172,18 @@ std::uint64_t RowFiller::abandon(const Run& run) {
 
 std::uint32_t RowFiller::close(const Run& run, CodeMode mode, bool returns) {
   std::size_t records = rows_.book().records.size() - run.first_record;
-  Side side;
-  for (std::size_t i = 0; i < run.call_count; ++i) side.push[i] = rows_.key_of(run.calls[i], mode);
-  side.counts = Counts::pack(run.insns, run.branches, records);
+  Pushes pushes;
+  for (std::size_t i = 0; i < run.call_count; ++i)
+    pushes.keys[i] = rows_.key_of(run.calls[i], mode);
   std::size_t lead = run.decided ? run.lead_count : records;
   return rows_.add_effect({run.effect_start, static_cast<std::uint32_t>(run.first_record),
                            static_cast<std::uint32_t>(records), run.insns, run.tail, run.branches,
                            static_cast<std::uint16_t>(lead), run.decided, returns},
-                          side);
+                          pushes);
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
+  if (bits == kTipSymbol) return fill_tip(state);
   CodeMode mode = rows_.state(state).mode;
   Run run = begin(state);
   unsigned count = static_cast<unsigned>(std::bit_width(bits)) - 2;  // stop bit and header apart
@@ -227,7 +228,7 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
   if (static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << 16) >> 16) != ip) return 0;
   switch (kind) {
     case IpKind::kTarget:
-      return fill_target(state, ip);
+      return fill_landing(state, ip);
     case IpKind::kOff:
     case IpKind::kOffSilent:
       return fill_off(state, ip, kind);
@@ -237,29 +238,42 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
   return 0;
 }
 
-std::uint64_t RowFiller::fill_target(StateKey state, std::uint64_t target) {
+std::uint64_t RowFiller::fill_landing(StateKey mode, std::uint64_t target) {
+  Transition t;
+  t.next = rows_.key_of(target, static_cast<CodeMode>(mode));
+  std::uint64_t row = t.pack();
+  rows_.put(mode, target, IpKind::kTarget, row);
+  return row;
+}
+
+// Up to the branch that goes where the TIP says, that included.
+std::uint64_t RowFiller::fill_tip(StateKey state) {
   CodeMode mode = rows_.state(state).mode;
   Run run = begin(state);
   Node node = node_at(run.ip, mode);
   Step step = run_node(run, node, kMaxPush - 1);
   if (step == Step::kNone || too_large(run)) return abandon(run);
   Transition t;
-  t.growth = static_cast<int>(run.call_count);
   if (step == Step::kStopped) {
     // More calls than one row can push: the TIP is for the next one.
     if (run.ip == run.effect_start) return abandon(run);
     t.deferred = true;
-    return put_target(state, target, IpKind::kTarget, t, run);
+    t.growth = static_cast<int>(run.call_count);
+    t.next = rows_.key_of(run.ip, mode);
+  } else {
+    bool returns = node.end.kind == InstructionClass::kReturn;
+    if (!returns && !needs_target(node.end.kind)) return abandon(run);
+    bool drops_entry = returns && run.call_count == 0;
+    if (returns && run.call_count != 0) --run.call_count;
+    if (node.end.kind == InstructionClass::kIndirectCall)
+      run.calls[run.call_count++] = node.end.next().value;
+    branch(run, node, 0);
+    t.growth = drops_entry ? -1 : static_cast<int>(run.call_count);
   }
-  bool returns = node.end.kind == InstructionClass::kReturn;
-  if (!returns && !needs_target(node.end.kind)) return abandon(run);
-  bool drops_entry = returns && run.call_count == 0;
-  if (returns && run.call_count != 0) --run.call_count;
-  if (node.end.kind == InstructionClass::kIndirectCall)
-    run.calls[run.call_count++] = node.end.next().value;
-  branch(run, node, target);
-  t.growth = drops_entry ? -1 : static_cast<int>(run.call_count);
-  return put_target(state, target, IpKind::kTarget, t, run);
+  t.effect = close(run, mode, !t.deferred);
+  std::uint64_t row = t.pack();
+  rows_.put(state, kTipSymbol, row);
+  return row;
 }
 
 std::uint64_t RowFiller::put_target(StateKey state, std::uint64_t target, IpKind kind,

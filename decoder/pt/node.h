@@ -58,7 +58,7 @@ class RowFiller {
   static constexpr std::uint32_t kMaxNodeInsns = 4096;
   static constexpr std::size_t kMaxNodes = 1u << 18;
   static constexpr std::size_t kMaxDirects = 1u << 20;
-  static constexpr std::size_t kMaxPush = std::size(Side{}.push);
+  static constexpr std::size_t kMaxPush = std::size(Pushes{}.keys);
   static constexpr std::size_t kMaxNodeDirects = 64;
 
   // A transition in the making.
@@ -88,7 +88,8 @@ class RowFiller {
               std::uint8_t flags = 0);
   bool too_large(const Run& run) const;
   std::uint64_t abandon(const Run& run);
-  std::uint64_t fill_target(StateKey state, std::uint64_t target);
+  std::uint64_t fill_landing(StateKey mode, std::uint64_t target);
+  std::uint64_t fill_tip(StateKey state);
   std::uint64_t fill_off(StateKey state, std::uint64_t to, IpKind kind);
   std::uint64_t fill_on(StateKey state, std::uint64_t ip);
   Step run_off(Run& run, const Node& node, std::uint64_t to, IpKind kind, Rows::State& off);

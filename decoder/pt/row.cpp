@@ -37,13 +37,14 @@ LargeArray<T>::~LargeArray() {
 template class LargeArray<std::uint64_t>;
 template class LargeArray<std::uint32_t>;
 template class LargeArray<TargetRow>;
-template class LargeArray<Side>;
+template class LargeArray<Pushes>;
 
 Rows::Rows()
     : outcomes_(kMaxSlots),
       owners_(kMaxSlots, PageSize::kSmall),
       targets_(kLeastTargets),
-      sides_(RowBits::kMaxEffects),
+      pushes_(RowBits::kMaxEffects),
+      counts_(RowBits::kMaxEffects),
       book_(std::make_shared<EffectBook>()) {}
 
 bool Rows::full() const {
@@ -80,11 +81,18 @@ StateKey Rows::open_window(StateNumber state, unsigned shift) {
   return first << kShiftBits | shift;
 }
 
-std::uint32_t Rows::add_effect(const Effect& effect, const Side& side) {
+std::uint32_t Rows::add_effect(const Effect& effect, const Pushes& pushes) {
   book_->effects.push_back(effect);
   auto number = static_cast<std::uint32_t>(book_->effects.size() - 1);
-  sides_[number] = side;
+  pushes_[number] = pushes;
+  counts_[number] = Counts::pack(effect.insns, effect.branches, effect.record_count);
   return number;
+}
+
+std::uint64_t Rows::count(std::span<const std::uint32_t> words) const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t word : words) sum += counts_[word & kPathEffect];
+  return sum;
 }
 
 // --- Outcomes: a row lies in the window of its state -------------------------------------------
@@ -134,17 +142,19 @@ void Rows::make_room(std::span<StateKey> kept) {
   // Keys become numbers, from 1 on, and keys again when the windows are known.
   auto number = [this](StateKey& key) { key = key == 0 ? 0 : number_of(key) + 1; };
   auto name = [this](StateKey& key) { key = key == 0 ? 0 : keys_[key - 1]; };
-  std::span<Side> sides(sides_.data(), book_->effects.size());
+  std::span<Pushes> pushed(pushes_.data(), book_->effects.size());
   std::vector<MovingTarget> targets = take_targets();
   for (StateKey& key : kept) number(key);
-  for (Side& side : sides) std::ranges::for_each(side.push, number);
+  for (Pushes& pushes : pushed) std::ranges::for_each(pushes.keys, number);
 
   lay_out();
 
   for (StateKey& key : kept) name(key);
-  for (Side& side : sides) std::ranges::for_each(side.push, name);
-  for (const MovingTarget& target : targets)
-    put(keys_[target.state], target.ip, target.kind, renamed(target.row, target.next));
+  for (Pushes& pushes : pushed) std::ranges::for_each(pushes.keys, name);
+  for (const MovingTarget& target : targets) {
+    StateKey from = target.kind == IpKind::kTarget ? target.state : keys_[target.state];
+    put(from, target.ip, target.kind, renamed(target.row, target.next));
+  }
   // It gets rarer whether or not it helped.
   tolerated_detours_ = 2 * tolerated_detours_ + static_cast<std::uint32_t>(symbols_.size());
   detours_ = 0;
@@ -204,7 +214,8 @@ std::vector<Rows::MovingTarget> Rows::take_targets() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const TargetRow& row = targets_[i];
     if (row.row == 0) continue;
-    all.push_back({number_of(row.state()), number_of(RowBits::next(row.row)), row.kind(), row.ip(),
+    StateNumber from = row.kind() == IpKind::kTarget ? row.state() : number_of(row.state());
+    all.push_back({from, number_of(RowBits::next(row.row)), row.kind(), row.ip(),
                    row.row & ~RowBits::kTagMask});
   }
   std::fill_n(targets_.data(), targets_.size(), TargetRow{});

@@ -82,9 +82,13 @@ struct Transition {
   }
 };
 
+// A TIP among the TNT bytes, none of which is like it: up to the branch that it tells the target
+// of.
+constexpr std::uint8_t kTipSymbol = 0x02;
+
 // What an IP packet says.
 enum class IpKind : std::uint8_t {
-  kTarget,     // TIP
+  kTarget,     // TIP: where it leads, whatever was before. It finds the mode in a state's place.
   kOff,        // TIP.PGD
   kOffSilent,  // TIP.PGD without an address: 0
   kOn,         // TIP.PGE, to a state that a TIP.PGD led to
@@ -109,10 +113,12 @@ struct TargetRow {
   IpKind kind() const { return static_cast<IpKind>(row >> 8 & 3); }
 };
 
-// What a row does beside leading to the next state.
-struct Side {
-  StateKey push[2] = {};
-  std::uint64_t counts = 0;
+// In the place of a state's key, and like none.
+constexpr StateKey mode_key(CodeMode mode) { return static_cast<StateKey>(mode); }
+
+// The return addresses that a row pushes, the newest last.
+struct Pushes {
+  StateKey keys[2] = {};
 };
 
 // What a row did. Expands to its records.
@@ -214,7 +220,9 @@ class Rows {
   TargetView targets() const {
     return {targets_.data(), static_cast<std::uint32_t>(targets_.size() - 1)};
   }
-  const Side* sides() const { return sides_.data(); }
+  const Pushes* pushes() const { return pushes_.data(); }
+  // The Counts of the effects of these words, added up.
+  std::uint64_t count(std::span<const std::uint32_t> words) const;
 
   // The row, wherever it is; 0 when it is not filled in.
   std::uint64_t find(StateKey state, std::uint8_t bits);
@@ -222,8 +230,7 @@ class Rows {
   // REQUIRES: not full(); the row is not there.
   void put(StateKey state, std::uint8_t bits, std::uint64_t row);
   void put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row);
-  // The next effect's number is that of its side.
-  std::uint32_t add_effect(const Effect& effect, const Side& side);
+  std::uint32_t add_effect(const Effect& effect, const Pushes& pushes);
 
   // Whether too many rows have been looked for in vain where they should lie.
   bool is_crowded() const { return detours_ > tolerated_detours_; }
@@ -262,7 +269,7 @@ class Rows {
   void lay_out();
   std::uint64_t renamed(std::uint64_t row, StateNumber next) const;
   struct MovingTarget {
-    StateNumber state;
+    StateNumber state;  // or the mode
     StateNumber next;
     IpKind kind;
     std::uint64_t ip;
@@ -283,7 +290,8 @@ class Rows {
   std::uint32_t detours_ = 0, tolerated_detours_ = kFirstDetours;
   LargeArray<TargetRow> targets_;
   std::size_t target_count_ = 0;
-  LargeArray<Side> sides_;
+  LargeArray<Pushes> pushes_;         // by effect
+  LargeArray<std::uint64_t> counts_;  // by effect
   std::shared_ptr<EffectBook> book_;
 };
 

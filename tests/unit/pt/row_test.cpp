@@ -5,6 +5,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 namespace tailtrace::pt {
 namespace {
@@ -25,9 +26,15 @@ class RowMemory : public testing::Test {
     rows_.put(key(from), bits, row_to(to, to == 0 ? -1 : 0));
   }
 
-  void put_target(std::uint64_t from, std::uint64_t target) {
-    if (!targets_.emplace(Symbol{from, target}, target).second) return;
-    rows_.put(key(from), target, IpKind::kTarget, row_to(target));
+  // Of a TIP it does not matter where it comes from.
+  void put_target(std::uint64_t target) {
+    if (!targets_.emplace(target).second) return;
+    rows_.put(mode_key(CodeMode::k64), target, IpKind::kTarget, row_to(target));
+  }
+
+  void put_off(std::uint64_t from, std::uint64_t target) {
+    if (!offs_.emplace(Symbol{from, target}, target).second) return;
+    rows_.put(key(from), target, IpKind::kOff, row_to(target));
   }
 
   void expect_all_found() {
@@ -37,8 +44,13 @@ class RowMemory : public testing::Test {
       EXPECT_EQ(RowBits::pops(row), to == 0);
       EXPECT_EQ(RowBits::next(row), to == 0 ? 0 : key(to));
     }
-    for (const auto& [symbol, to] : targets_) {
-      std::uint64_t row = rows_.find(key(symbol.first), symbol.second, IpKind::kTarget);
+    for (const auto& [symbol, to] : offs_) {
+      std::uint64_t row = rows_.find(key(symbol.first), symbol.second, IpKind::kOff);
+      ASSERT_NE(row, 0u);
+      EXPECT_EQ(RowBits::next(row), key(to));
+    }
+    for (std::uint64_t to : targets_) {
+      std::uint64_t row = rows_.find(mode_key(CodeMode::k64), to, IpKind::kTarget);
       ASSERT_NE(row, 0u);
       EXPECT_EQ(RowBits::next(row), key(to));
     }
@@ -46,7 +58,8 @@ class RowMemory : public testing::Test {
   }
 
   Rows rows_;
-  std::map<Symbol, std::uint64_t> outcomes_, targets_;
+  std::map<Symbol, std::uint64_t> outcomes_, offs_;
+  std::set<std::uint64_t> targets_;
   std::uint32_t effect_ = 0;
 };
 
@@ -55,7 +68,8 @@ TEST_F(RowMemory, FindsWhatWasPutInBeforeAndAfterItMakesRoom) {
   for (int i = 0; i < 4000; ++i) {
     std::uint64_t from = 0x1000 + random() % 500, to = 0x1000 + random() % 500;
     put_outcome(from, static_cast<std::uint8_t>(4 + 2 * (random() % 126)), random() % 8 ? to : 0);
-    put_target(from, to);
+    put_off(from, to);
+    put_target(to);
   }
   expect_all_found();
   rows_.make_room({});
@@ -66,15 +80,13 @@ TEST_F(RowMemory, RenamesTheKeysThatItsOwnerKeeps) {
   for (std::uint64_t i = 0; i < 100; ++i)
     for (std::uint8_t bits : {4, 6, 8, 10, 12}) put_outcome(0x1000 + i, bits, 0x1001 + i);
   StateKey kept[] = {0, key(0x1010), key(0x1020)};
-  Side side;
-  side.push[0] = key(0x1030);
-  std::uint32_t effect = rows_.add_effect({}, side);
+  std::uint32_t effect = rows_.add_effect({}, {{key(0x1030), 0}});
   rows_.make_room(kept);
   EXPECT_EQ(kept[0], 0u);
   EXPECT_EQ(kept[1], key(0x1010));
   EXPECT_EQ(kept[2], key(0x1020));
-  EXPECT_EQ(rows_.sides()[effect].push[0], key(0x1030));
-  EXPECT_EQ(rows_.sides()[effect].push[1], 0u);
+  EXPECT_EQ(rows_.pushes()[effect].keys[0], key(0x1030));
+  EXPECT_EQ(rows_.pushes()[effect].keys[1], 0u);
   EXPECT_EQ(rows_.state(kept[1]).ip, 0x1010u);
 }
 
