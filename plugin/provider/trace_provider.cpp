@@ -2,28 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <filesystem>
+#include "plugin/engines/tasks.h"
 
 namespace tailtrace {
 namespace {
 
 using perf::Hardware;
-
-// All threads of a process that there are now; empty when it is gone.
-std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid) {
-  std::vector<ThreadId> threads;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(fmt::format("{}/proc/{}/task", root, pid), error),
-       end;
-       !error && entry != end; entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    ThreadId thread{pid, 0};
-    auto [stop, failed] = std::from_chars(name.data(), name.data() + name.size(), thread.tid);
-    if (failed == std::errc() && stop == name.data() + name.size()) threads.push_back(thread);
-  }
-  return threads;
-}
 
 }  // namespace
 

@@ -16,6 +16,7 @@
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/mapping.h"
+#include "plugin/engines/tasks.h"
 #include "plugin/recorder/core_file.h"
 
 namespace tailtrace {
@@ -25,7 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxShownCommand_bytes = 1000;
-constexpr std::size_t kMaxName_bytes = 64;
 constexpr std::size_t kPiece_bytes = 1 << 20;
 constexpr char kCoreName[] = "core";
 
@@ -36,17 +36,8 @@ std::uint64_t nanoseconds(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-std::string name_of(ThreadId thread) {
-  auto text =
-      read_file(fmt::format("/proc/{}/task/{}/comm", thread.pid, thread.tid), kMaxName_bytes);
-  if (!text) return {};
-  std::string name(as_text(*text));
-  name.erase(std::min(name.find('\n'), name.size()));
-  return name;
-}
-
 BundleThreadState state_of(Subject& subject, ThreadId thread) {
-  BundleThreadState state{name_of(thread), {}};
+  BundleThreadState state{name_of("", thread), {}};
   auto registers = subject.registers(thread);
   if (!registers) return state;
   const user_regs_struct& r = *registers;

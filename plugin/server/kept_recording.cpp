@@ -4,6 +4,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/symbols/generated_files.h"
+#include "plugin/engines/tasks.h"
 
 namespace tailtrace {
 namespace {
@@ -23,10 +24,12 @@ void KeptRecording::note_process(std::int32_t pid) {
   if (maps && !maps->empty()) maps_[pid] = as_text(*maps);
 }
 
-void KeptRecording::add(const ThreadSnapshot& snapshot) {
+void KeptRecording::add(const ThreadSnapshot& snapshot, std::string name) {
   note_process(snapshot.thread.pid);
   const std::int32_t pid = snapshot.thread.pid;
   auto added = writer_.add(snapshot, maps_[pid], perf_map_of(pid));
+  if (name.empty()) name = name_of("", snapshot.thread);
+  about_.threads[snapshot.thread].name = std::move(name);
   if (added)
     empty_ = false;
   else if (failed_)
@@ -35,6 +38,7 @@ void KeptRecording::add(const ThreadSnapshot& snapshot) {
 
 Result<void> KeptRecording::finish() {
   if (!failed_ || empty_) return failed_;
+  writer_.describe(std::move(about_));
   return writer_.finish();
 }
 

@@ -19,8 +19,9 @@ class KeptRecording {
 
   // Remembers what the process has mapped: at its end nobody knows any more.
   void note_process(std::int32_t pid);
+  // The history of a thread; without a name the thread is still there, and is asked for it.
   // What fails is told by finish().
-  void add(const ThreadSnapshot& snapshot);
+  void add(const ThreadSnapshot& snapshot, std::string name = {});
   // The bundle is at its place; without a thread there is none. Errors: as BundleWriter::add and
   // BundleWriter::finish, the first one.
   Result<void> finish();
@@ -30,6 +31,7 @@ class KeptRecording {
 
   BundleWriter writer_;
   std::map<std::int32_t, std::string> maps_;
+  BundleAbout about_;  // what the threads are called
   bool empty_ = true;
   Result<void> failed_;
 };

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <filesystem>
 
 #include "decoder/base/file.h"
 #include "decoder/perf/aux_area.h"
 #include "plugin/engines/perf/pt_settings.h"
+#include "plugin/engines/tasks.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -17,23 +17,6 @@ namespace {
 constexpr std::uint64_t kDefaultBuffer_bytes = 4u << 20;
 constexpr std::uint64_t kSideband_bytes = 128u << 10;
 constexpr std::uint64_t kSidebandFields = kSampleTid | kSampleTime;
-
-std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid) {
-  std::vector<ThreadId> threads;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(fmt::format("{}/proc/{}/task", root, pid), error),
-       end;
-       !error && entry != end; entry.increment(error))
-    threads.push_back({pid, std::atoi(entry->path().filename().c_str())});
-  return threads;
-}
-
-std::string name_of(const std::string& root, ThreadId thread) {
-  auto bytes = read_file(fmt::format("{}/proc/{}/task/{}/comm", root, thread.pid, thread.tid), 256);
-  std::string name = bytes ? std::string(as_text(*bytes)) : "";
-  while (name.ends_with('\n')) name.pop_back();
-  return name;
-}
 
 // The numbers in a list such as "0-3,6".
 std::vector<int> cpus_in(std::string_view list) {
@@ -175,6 +158,11 @@ Result<void> ProcessRecording::look() {
   }
   codes_.update(std::move(all), now);
   return {};
+}
+
+std::string ProcessRecording::name(ThreadId thread) const {
+  auto name = names_.find(thread.tid);
+  return name == names_.end() ? std::string() : name->second;
 }
 
 Result<pt::CpuTrace> ProcessRecording::read(Cpu& cpu, const pt::JoinedCode& code) {

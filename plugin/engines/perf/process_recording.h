@@ -42,6 +42,8 @@ class ProcessRecording {
 
   // The names of all threads that were seen, by thread, also of those that have ended.
   const std::map<std::int32_t, std::string>& names() const { return names_; }
+  // Empty for a thread that was not seen.
+  std::string name(ThreadId thread) const;
 
   std::size_t cpus() const { return cpus_.size(); }
 

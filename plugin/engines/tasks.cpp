@@ -1,0 +1,41 @@
+#include "plugin/engines/tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "decoder/base/file.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxName_bytes = 64;
+
+}  // namespace
+
+std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid) {
+  std::vector<ThreadId> threads;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(fmt::format("{}/proc/{}/task", root, pid), error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    ThreadId thread{pid, 0};
+    auto [stop, failed] = std::from_chars(name.data(), name.data() + name.size(), thread.tid);
+    if (failed == std::errc() && stop == name.data() + name.size()) threads.push_back(thread);
+  }
+  return threads;
+}
+
+std::string name_of(const std::string& root, ThreadId thread) {
+  auto text = read_file(fmt::format("{}/proc/{}/task/{}/comm", root, thread.pid, thread.tid),
+                        kMaxName_bytes);
+  if (!text) return {};
+  std::string name(as_text(*text));
+  name.erase(std::min(name.find('\n'), name.size()));
+  return name;
+}
+
+}  // namespace tailtrace

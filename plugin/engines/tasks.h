@@ -1,0 +1,19 @@
+// Tasks: the threads of a process and their names, as /proc shows them now.
+//
+// Threading: pure functions; they read /proc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "decoder/base/types.h"
+
+namespace tailtrace {
+
+// All threads that the process has; empty when it is gone. `root` is put in front of /proc.
+std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid);
+
+// At most 15 characters; empty when the thread is gone.
+std::string name_of(const std::string& root, ThreadId thread);
+
+}  // namespace tailtrace
