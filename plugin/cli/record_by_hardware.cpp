@@ -15,6 +15,7 @@
 #include "plugin/cli/watch_place.h"
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/process_recording.h"
+#include "plugin/engines/perf/pt_settings.h"
 #include "plugin/provider/trace_provider.h"
 #include "plugin/recorder/followed_program.h"
 #include "plugin/server/kept_recording.h"
@@ -88,7 +89,8 @@ class ByCpu final : public Recorder {
   Result<void> finish(KeptRecording& kept) override {
     auto taken = recording_->snapshot(config_.records.ring_records);
     if (!taken) return fail(std::move(taken.error()));
-    for (const ThreadSnapshot& snapshot : *taken) kept.add(snapshot);
+    for (const ThreadSnapshot& snapshot : *taken)
+      kept.add(snapshot, recording_->name(snapshot.thread));
     return {};
   }
 
@@ -159,6 +161,13 @@ Result<perf::PerfConfig> config_of(const ServeOptions& options, const HardwareRe
   perf::PerfConfig config;
   config.records.ring_records = options.ring_records;
   config.kernel = recording.kernel;
+  if (auto ok = perf::apply_pt_settings(recording.pt_settings, config); !ok)
+    return fail(std::move(ok.error()));
+  for (const std::string& text : recording.filters) {
+    auto filter = resolve_filter(text, pid);
+    if (!filter) return fail(std::move(filter.error()));
+    config.filters.push_back(std::move(*filter));
+  }
   auto watches = resolve_watches(recording.watches, pid, recording.reads);
   if (!watches) return fail(std::move(watches.error()));
   config.markers = std::move(*watches);
@@ -204,6 +213,10 @@ Result<void> check(const HardwareRecording& recording, EngineChoice engine) {
                    "--engine=pt without --lossless and --by-cpu");
   if ((!recording.resume_at.empty() || !recording.pause_at.empty()) && engine != EngineChoice::kPt)
     return misused("only Intel PT can be paused", "--engine=pt");
+  if (recording.is_of_pt() && engine != EngineChoice::kPt)
+    return misused("--pt and --filter are Intel PT's", "--engine=pt");
+  if (!recording.filters.empty() && recording.by_cpu)
+    return misused("address filters belong to a thread", "--filter without --by-cpu");
   if (recording.lossless && engine == EngineChoice::kLbr)
     return misused("last branch records are a short tail by nature", "--engine=pt or bts");
   return {};

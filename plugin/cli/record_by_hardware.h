@@ -23,10 +23,16 @@ struct HardwareRecording {
   bool reads = false;
   std::string resume_at, pause_at;
   bool kernel = false;  // the kernel's code as well; Intel PT, thread by thread
+  // Of Intel PT: as apply_pt_settings() and resolve_filter() have them.
+  std::string pt_settings;
+  std::vector<std::string> filters;
+  bool is_of_pt() const { return !pt_settings.empty() || !filters.empty(); }
   bool any_breakpoints() const {
     return !watches.empty() || !resume_at.empty() || !pause_at.empty();
   }
-  bool any() const { return by_cpu || children || lossless || kernel || any_breakpoints(); }
+  bool any() const {
+    return by_cpu || children || lossless || kernel || any_breakpoints() || is_of_pt();
+  }
 };
 
 // Whether the recorder can be had so. Errors: kUsage.

@@ -146,8 +146,8 @@ Result<int> run_without_debugger(ServeOptions serve, const HardwareRecording& wa
   if (wanted.any() && !is_hardware(serve.engine))
     return fail(
         ErrorCode::kUsage, "cannot record so",
-        "--by-cpu, --children, --lossless, --kernel, --watch, --resume-at and --pause-at are the "
-        "hardware engines'",
+        "--by-cpu, --children, --lossless, --kernel, --watch, --resume-at, --pause-at, --pt and "
+        "--filter are the hardware engines'",
         "--engine=pt", wanted.watches.empty() ? "" : "tailtrace watch PLACE -- PROGRAM");
   if (!is_hardware(serve.engine)) return record_to_end(serve, err);
   if (auto ok = check(wanted, serve.engine); !ok) return fail(std::move(ok.error()));
@@ -158,7 +158,7 @@ Result<int> run_without_debugger(ServeOptions serve, const HardwareRecording& wa
 // qemu has no debug registers.
 Result<int> run_until_crash(ServeOptions serve, const RunOptions& options, std::FILE* err) {
   const HardwareRecording& other = options.hardware;
-  if (options.lldb || options.gdb || other.by_cpu || other.children || other.lossless)
+  if (options.lldb || options.gdb || other.any())
     return fail(ErrorCode::kUsage, "cannot record so until a crash",
                 "--on-crash is a way of its own, without a debugger and by thread");
   if (!serve.keep_folder.empty())
@@ -242,6 +242,12 @@ Command run_command() {
             ->type_name("PLACE");
         app.add_option("--pause-at", options->hardware.pause_at, "record until there (the same)")
             ->type_name("PLACE");
+        app.add_option("--filter", options->hardware.filters,
+                       "record only that function; NAME:SIZE (--no-debugger; pt)")
+            ->type_name("PLACE");
+        app.add_option("--pt", options->hardware.pt_settings,
+                       "cyc, mtc_period=N, psb_period=N, ... (--no-debugger; pt)")
+            ->type_name("SETTINGS");
         add_recorder_options(app, options->recorder);
         add_recording_options(app, options->recording);
         return [options](const Invocation& invocation) { return run(*options, invocation); };
@@ -256,7 +262,9 @@ Command run_command() {
           "recording, and of SIGUSR2; SIGTERM and SIGHUP are passed on to the program. "
           "A PLACE is one of `tailtrace watch`; `tailtrace find --kind=marker` shows what "
           "was executed at its hits. With --resume-at and --pause-at the trace runs only between "
-          "them, however often; Linux 6.13 can do that.",
+          "them, however often; Linux 6.13 can do that. SETTINGS are those of Intel PT as sysfs "
+          "names them, separated by commas: tsc, cyc, cyc_thresh, mtc, mtc_period, psb_period, "
+          "ptw, event, noretcomp; what has no value is switched on.",
   };
 }
 

@@ -114,15 +114,21 @@ struct Loaded {
   std::uint64_t bias = 0;
 };
 
+Result<std::vector<Mapping>> mappings_of(std::int32_t pid) {
+  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
+  if (!maps) return fail(std::move(maps.error()));
+  return parse_maps(as_text(*maps));
+}
+
 Result<Loaded> program_of(std::int32_t pid) {
   std::error_code error;
   const auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
   if (error) return fail(ErrorCode::kGone, "cannot look up names in the program", error.message());
-  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
-  if (!maps) return fail(std::move(maps.error()));
+  auto mappings = mappings_of(pid);
+  if (!mappings) return fail(std::move(mappings.error()));
   auto module = ModuleSymbols::open(path.string());
   if (!module) return fail(std::move(module.error()));
-  for (const Mapping& mapping : parse_maps(as_text(*maps))) {
+  for (const Mapping& mapping : *mappings) {
     if (mapping.path != path) continue;
     if (auto bias = (*module)->bias(mapping.begin, mapping.file_offset_bytes))
       return Loaded{path.string(), *bias};
@@ -147,6 +153,33 @@ Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words
   return spec;
 }
 
+// What a user names, before anybody asks what can be done with it.
+struct Place {
+  perf::BreakpointSpec spec;
+  bool is_data = false;
+  std::optional<std::uint64_t> said_size_bytes;
+  std::uint64_t size_bytes = 0;  // as said, else as the symbol table has it
+};
+
+Result<Place> place_of(const std::string& text, std::int32_t pid) {
+  auto words = words_of(text);
+  if (!words) return fail(std::move(words.error()));
+  Place place;
+  if (words->address) {
+    place.spec.address = {*words->address};
+  } else {
+    auto program = program_of(pid);
+    if (!program) return fail(std::move(program.error()));
+    auto found = look_up(text, *words, *program, place.is_data, place.size_bytes);
+    if (!found) return fail(std::move(found.error()));
+    place.spec = std::move(*found);
+  }
+  place.spec.name = text;
+  place.said_size_bytes = words->size_bytes;
+  place.size_bytes = words->size_bytes.value_or(place.size_bytes);
+  return place;
+}
+
 bool can_be_watched(std::uint64_t size_bytes, Address address) {
   const bool fits = size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
   return fits && address.value % size_bytes == 0;
@@ -155,23 +188,11 @@ bool can_be_watched(std::uint64_t size_bytes, Address address) {
 }  // namespace
 
 Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t pid, bool reads) {
-  auto words = words_of(text);
-  if (!words) return fail(std::move(words.error()));
-  bool is_data = false;
-  std::uint64_t size = 0;
-  perf::BreakpointSpec spec;
-  if (words->address) {
-    spec.address = {*words->address};
-  } else {
-    auto program = program_of(pid);
-    if (!program) return fail(std::move(program.error()));
-    auto found = look_up(text, *words, *program, is_data, size);
-    if (!found) return found;
-    spec = *found;
-  }
-  spec.name = text;
-  if (!is_data && !words->size_bytes) return spec;
-  size = words->size_bytes.value_or(size);
+  auto place = place_of(text, pid);
+  if (!place) return fail(std::move(place.error()));
+  perf::BreakpointSpec& spec = place->spec;
+  const std::uint64_t size = place->size_bytes;
+  if (!place->is_data && !place->said_size_bytes) return spec;
   if (!can_be_watched(size, spec.address))
     return unusable(text,
                     fmt::format("it is {} bytes at {:#x}, and a debug register watches 1, 2, 4 or "
@@ -181,6 +202,29 @@ Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t
   spec.on = reads ? perf::BreakOn::kAccess : perf::BreakOn::kWrite;
   spec.size_bytes = static_cast<std::uint8_t>(size);
   return spec;
+}
+
+Result<std::string> resolve_filter(const std::string& text, std::int32_t pid) {
+  auto unfit = [&](std::string why, std::string fix) {
+    return fail(ErrorCode::kUsage, "cannot record only " + text, std::move(why), std::move(fix));
+  };
+  auto place = place_of(text, pid);
+  if (!place) return fail(std::move(place.error()));
+  if (place->size_bytes == 0)
+    return unfit("nobody says how long it is", "with its size in bytes: " + text + ":64");
+  auto mappings = mappings_of(pid);
+  if (!mappings) return fail(std::move(mappings.error()));
+  const Address begin = place->spec.address;
+  for (const Mapping& mapping : *mappings) {
+    if (begin < mapping.begin || begin >= mapping.end || !mapping.has_file()) continue;
+    if (mapping.path.find_first_of(" ,\t\n") != std::string::npos)
+      return unfit("the kernel takes no spaces and commas in the path of a file: " + mapping.path,
+                   "another path of it");
+    return fmt::format("filter {:#x}/{:#x}@{}",
+                       begin.value - mapping.begin.value + mapping.file_offset_bytes,
+                       place->size_bytes, mapping.path);
+  }
+  return unfit("it belongs to no file that is mapped", "a function of the program's own file");
 }
 
 Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,

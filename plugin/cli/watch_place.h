@@ -20,6 +20,11 @@ namespace tailtrace {
 // Errors: kUsage: there is no such name, or no debug register can watch so much.
 Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t pid, bool reads);
 
+// The address filter with which Intel PT records nothing but a place, as the kernel takes it: a
+// function, or whatever has a size. Errors: as resolve_watch; kUsage when its size is not known, or
+// it belongs to no file.
+Result<std::string> resolve_filter(const std::string& text, std::int32_t pid);
+
 // All of them, and no more than a thread has registers.
 Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,
                                                           std::int32_t pid, bool reads);

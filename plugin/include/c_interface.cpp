@@ -13,6 +13,8 @@
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/perf/process_recording.h"
+#include "plugin/engines/perf/pt_settings.h"
+#include "plugin/engines/tasks.h"
 #include "plugin/include/tailtrace/tailtrace.h"
 #include "plugin/provider/trace_provider.h"
 
@@ -22,23 +24,28 @@ struct tt_error {
   Error error;
 };
 
+// What a snapshot of a whole process found.
+using Threads = std::vector<std::shared_ptr<const ThreadSnapshot>>;
+
 struct tt_provider {
   TraceProvider provider;
-  std::deque<Error> remarks;
+  std::deque<Error> remarks = {};
+  Threads threads = {};  // of the last snapshot of a process
 };
 
 struct tt_snapshot {
-  explicit tt_snapshot(std::shared_ptr<const ThreadSnapshot> taken)
-      : snapshot(taken), history(std::move(taken)), cursor(history) {}
+  tt_snapshot(std::shared_ptr<const ThreadSnapshot> taken, std::string thread_name)
+      : snapshot(taken), name(std::move(thread_name)), history(std::move(taken)), cursor(history) {}
 
   std::shared_ptr<const ThreadSnapshot> snapshot;
+  std::string name;
   History history;
   HistoryCursor cursor;
 };
 
 struct tt_process {
   perf::ProcessRecording recording;
-  std::vector<std::shared_ptr<const ThreadSnapshot>> threads;  // of the last snapshot
+  Threads threads = {};  // of the last snapshot
 };
 
 struct tt_lossless {
@@ -119,6 +126,11 @@ Result<perf::PerfConfig> config_of(const tt_options& options) {
   if (options.records != 0) config.records.ring_records = options.records;
   if (options.resume_at != 0) config.resume_at = Address{options.resume_at};
   if (options.pause_at != 0) config.pause_at = Address{options.pause_at};
+  config.kernel = options.kernel != 0;
+  if (options.settings != nullptr)
+    if (auto ok = perf::apply_pt_settings(options.settings, config); !ok)
+      return fail(std::move(ok.error()));
+  if (options.filters != nullptr && *options.filters != 0) config.filters = {options.filters};
   for (std::size_t i = 0; i < options.place_count; ++i) {
     auto spec = spec_of(options.places[i]);
     if (!spec) return fail(std::move(spec.error()));
@@ -150,6 +162,21 @@ tt_error* next_of(std::deque<Error>& remarks) {
 
 std::uint64_t limit_of(std::uint64_t limit) { return limit == 0 ? ~0ull : limit; }
 
+// Of a thread that is still there.
+tt_snapshot* snapshot_of(std::shared_ptr<const ThreadSnapshot> taken) {
+  std::string name = name_of("", taken->thread);
+  return new tt_snapshot(std::move(taken), std::move(name));
+}
+
+// Keeps what was taken for those who ask for it by index; returns how many there are.
+int keep(Result<std::vector<ThreadSnapshot>> taken, Threads& threads, tt_error** error) {
+  if (!taken) return answer(fail(std::move(taken.error())), error);
+  threads.clear();
+  for (ThreadSnapshot& snapshot : *taken)
+    threads.push_back(std::make_shared<ThreadSnapshot>(std::move(snapshot)));
+  return static_cast<int>(threads.size());
+}
+
 }  // namespace
 
 const char* tt_version(void) { return TAILTRACE_VERSION; }
@@ -174,7 +201,7 @@ tt_provider* tt_provider_new(const tt_options* options, tt_error** error) {
       store(error, std::move(config.error()));
       return nullptr;
     }
-    return new tt_provider{TraceProvider(perf::real_kernel(), *hardware, std::move(*config)), {}};
+    return new tt_provider{TraceProvider(perf::real_kernel(), *hardware, std::move(*config))};
   });
 }
 
@@ -209,14 +236,29 @@ tt_snapshot* tt_snapshot_thread(tt_provider* provider, int32_t pid, int32_t tid,
   return guarded<tt_snapshot*>(error, nullptr, [&]() -> tt_snapshot* {
     auto taken = provider->provider.snapshot(
         {pid, tid}, pc == 0 ? std::nullopt : std::optional(Address{pc}), limit_of(limit));
-    if (taken) return new tt_snapshot(std::make_shared<ThreadSnapshot>(std::move(*taken)));
+    if (taken) return snapshot_of(std::make_shared<ThreadSnapshot>(std::move(*taken)));
     store(error, std::move(taken.error()));
     return nullptr;
   });
 }
 
+int tt_snapshot_process(tt_provider* provider, int32_t pid, uint64_t limit, tt_error** error) {
+  return guarded(error, -1, [&] {
+    return keep(provider->provider.snapshot_process(pid, limit_of(limit)), provider->threads,
+                error);
+  });
+}
+
+tt_snapshot* tt_provider_thread(tt_provider* provider, size_t index) {
+  return guarded<tt_snapshot*>(nullptr, nullptr, [&]() -> tt_snapshot* {
+    if (index >= provider->threads.size()) return nullptr;
+    return snapshot_of(provider->threads[index]);
+  });
+}
+
 int32_t tt_snapshot_pid(const tt_snapshot* snapshot) { return snapshot->snapshot->thread.pid; }
 int32_t tt_snapshot_tid(const tt_snapshot* snapshot) { return snapshot->snapshot->thread.tid; }
+const char* tt_snapshot_name(const tt_snapshot* snapshot) { return snapshot->name.c_str(); }
 
 tt_process* tt_process_record(const tt_options* options, int32_t pid, int children,
                               tt_error** error) {
@@ -227,7 +269,7 @@ tt_process* tt_process_record(const tt_options* options, int32_t pid, int childr
       return nullptr;
     }
     auto started = perf::ProcessRecording::start(perf::real_kernel(), *config, pid, children != 0);
-    if (started) return new tt_process{std::move(*started), {}};
+    if (started) return new tt_process{std::move(*started)};
     store(error, std::move(started.error()));
     return nullptr;
   });
@@ -237,22 +279,15 @@ void tt_process_free(tt_process* process) { delete process; }
 
 int tt_process_snapshot(tt_process* process, uint64_t limit, tt_error** error) {
   return guarded(error, -1, [&] {
-    auto taken = process->recording.snapshot(limit_of(limit));
-    if (!taken) {
-      store(error, std::move(taken.error()));
-      return -1;
-    }
-    process->threads.clear();
-    for (ThreadSnapshot& snapshot : *taken)
-      process->threads.push_back(std::make_shared<ThreadSnapshot>(std::move(snapshot)));
-    return static_cast<int>(process->threads.size());
+    return keep(process->recording.snapshot(limit_of(limit)), process->threads, error);
   });
 }
 
 tt_snapshot* tt_process_thread(tt_process* process, size_t index) {
   return guarded<tt_snapshot*>(nullptr, nullptr, [&]() -> tt_snapshot* {
     if (index >= process->threads.size()) return nullptr;
-    return new tt_snapshot(process->threads[index]);
+    const auto& taken = process->threads[index];
+    return new tt_snapshot(taken, process->recording.name(taken->thread));
   });
 }
 
@@ -304,7 +339,7 @@ tt_snapshot* tt_lossless_snapshot(tt_lossless* lossless, uint64_t pc, uint64_t l
     Address stop{pc};
     if (pc == 0) stop = perf::pc_of("", lossless->thread).value_or(Address{});
     auto taken = lossless->recording.snapshot(stop, limit_of(limit));
-    if (taken) return new tt_snapshot(std::make_shared<ThreadSnapshot>(std::move(*taken)));
+    if (taken) return snapshot_of(std::make_shared<ThreadSnapshot>(std::move(*taken)));
     store(error, std::move(taken.error()));
     return nullptr;
   });

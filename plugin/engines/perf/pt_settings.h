@@ -14,7 +14,12 @@ namespace tailtrace::perf {
 // can do it that often.
 std::uint8_t psb_period_for(const PmuDescription& pmu, std::uint64_t buffer_bytes);
 
-// Errors: kNoEngine for a wish that the processor does not have, by name.
+// Puts settings into a configuration, named as sysfs names them and separated by commas:
+// "cyc,mtc_period=5,psb_period=0". What has no value is switched on. There are tsc, cyc,
+// cyc_thresh, mtc, mtc_period, psb_period, ptw, event and noretcomp. Errors: kUsage.
+Result<void> apply_pt_settings(std::string_view settings, PerfConfig& config);
+
+// Errors: kNoEngine for a wish that the processor does not have, by name, with what sysfs says.
 Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& config,
                                 std::uint64_t buffer_bytes);
 

@@ -28,6 +28,7 @@ struct PerfConfig {
   // Intel PT.
   bool tsc = true;
   bool cyc = false;
+  std::uint8_t cyc_threshold = 0;  // a packet for 2^(n - 1) cycles or more; 0: for each branch
   bool mtc = false;
   std::uint8_t mtc_period = 3;
   std::optional<std::uint8_t> psb_period;  // a decoder can start every 2 KiB << n

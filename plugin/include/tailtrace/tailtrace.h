@@ -94,6 +94,15 @@ typedef struct tt_options {
   // no stop, a debug register each; 0: neither. Linux 6.13 and later.
   uint64_t resume_at;
   uint64_t pause_at;
+  // 1: the kernel's code as well; Intel PT, thread by thread, with the rights for it.
+  int kernel;
+  // Of Intel PT, as sysfs names its settings, "cyc,mtc_period=5,psb_period=0": tsc, cyc,
+  // cyc_thresh, mtc, mtc_period, psb_period, ptw, event, noretcomp. Null: good ones.
+  const char* settings;
+  // Address filters of Intel PT for recordings thread by thread, as the kernel takes them, several
+  // separated by commas: "filter 0x1000/0x200@/path/to/file", the offset in the file and the size.
+  // Null: none.
+  const char* filters;
 } tt_options;
 
 // `options` may be null.
@@ -117,9 +126,17 @@ TT_API tt_snapshot* tt_snapshot_thread(tt_provider* provider, int32_t pid, int32
                                        uint64_t limit, tt_error** error);
 TT_API void tt_snapshot_free(tt_snapshot* snapshot);
 
+// The same of all recorded threads of a process, which stand. Returns how many there are, or -1.
+TT_API int tt_snapshot_process(tt_provider* provider, int32_t pid, uint64_t limit,
+                               tt_error** error);
+// Of the last call, by index from 0; the caller's to free. Null when there is no such thread.
+TT_API tt_snapshot* tt_provider_thread(tt_provider* provider, size_t index);
+
 // The process and the thread that a snapshot is of.
 TT_API int32_t tt_snapshot_pid(const tt_snapshot* snapshot);
 TT_API int32_t tt_snapshot_tid(const tt_snapshot* snapshot);
+// What the thread is called, or was; empty when nobody knows.
+TT_API const char* tt_snapshot_name(const tt_snapshot* snapshot);
 
 // A whole process recorded with Intel PT by CPU: threads that come and go, and with `children` the
 // processes that it makes. buffer_bytes is of each CPU, and `hardware` is not looked at.

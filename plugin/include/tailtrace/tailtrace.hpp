@@ -68,6 +68,7 @@ class Snapshot {
   bool complete() const { return tt_snapshot_complete(snapshot_.get()) != 0; }
   std::int32_t pid() const { return tt_snapshot_pid(snapshot_.get()); }
   std::int32_t tid() const { return tt_snapshot_tid(snapshot_.get()); }
+  std::string name() const { return tt_snapshot_name(snapshot_.get()); }
   std::string hardware() const { return tt_snapshot_hardware(snapshot_.get()); }
 
   // Instructions and gaps, numbered from 1.
@@ -117,14 +118,18 @@ struct Options {
   std::vector<Place> places;    // whose hits are put into histories
   std::uint64_t resume_at = 0;  // the trace goes on there
   std::uint64_t pause_at = 0;   // and pauses there
+  bool kernel = false;          // the kernel's code as well
+  std::string settings;         // of Intel PT: see tt_options
+  std::string filters;          // the same
 
   // Calls back with what the C interface takes, which lives meanwhile.
   template <class Use>
   auto with_raw(Use use) const {
     std::vector<tt_place> raw_places;
     for (const Place& place : places) raw_places.push_back(place.raw());
-    const tt_options raw{sizeof(tt_options), hardware.c_str(),  buffer_bytes, records,
-                         raw_places.data(),  raw_places.size(), resume_at,    pause_at};
+    const tt_options raw{sizeof(tt_options), hardware.c_str(),  buffer_bytes,   records,
+                         raw_places.data(),  raw_places.size(), resume_at,      pause_at,
+                         kernel ? 1 : 0,     settings.c_str(),  filters.c_str()};
     return use(&raw);
   }
 };
@@ -256,6 +261,16 @@ class Provider {
     tt_snapshot* taken = tt_snapshot_thread(provider_.get(), pid, tid, pc, limit, &error);
     if (taken == nullptr) throw Failure(error);
     return Snapshot(taken);
+  }
+  // All recorded threads of the process, which stand.
+  std::vector<Snapshot> snapshots(std::int32_t pid, std::uint64_t limit = 0) {
+    tt_error* error = nullptr;
+    const int count = tt_snapshot_process(provider_.get(), pid, limit, &error);
+    if (count < 0) throw Failure(error);
+    std::vector<Snapshot> threads;
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back(tt_provider_thread(provider_.get(), static_cast<std::size_t>(i)));
+    return threads;
   }
   // What turned out otherwise than asked since the last call.
   std::vector<std::string> remarks() {

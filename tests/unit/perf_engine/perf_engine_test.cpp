@@ -142,6 +142,64 @@ TEST(PtSettings, AskForWhatThereIs) {
   EXPECT_EQ(pt_attr(*pmu, config, 4096).error().code, ErrorCode::kNoEngine);
 }
 
+TEST(PtSettings, AreUnderstoodByTheirNamesInSysfs) {
+  PerfConfig config;
+  ASSERT_TRUE(apply_pt_settings("cyc_thresh=4,mtc_period=5,psb_period=0,ptw,event,noretcomp,tsc=0",
+                                config));
+  EXPECT_TRUE(config.cyc && config.mtc && config.ptwrite && config.event_trace);
+  EXPECT_FALSE(config.tsc || config.return_compression);
+  EXPECT_EQ(config.cyc_threshold, 4);
+  EXPECT_EQ(config.mtc_period, 5);
+  EXPECT_EQ(config.psb_period, 0);
+  EXPECT_TRUE(apply_pt_settings("", config));
+  EXPECT_TRUE(apply_pt_settings("mtc_period", config));
+  for (const char* wrong : {"nonsense", "mtc_period=", "psb_period=16", "tsc=2", ",", "cyc=on",
+                            "ptw=1x", "psb_period=-1"})
+    EXPECT_EQ(apply_pt_settings(wrong, config).error().code, ErrorCode::kUsage) << wrong;
+}
+
+// The kernel would say EINVAL to all of them.
+TEST(PtSettings, ThatTheProcessorDoesNotHaveAreNamedWithWhatSysfsSays) {
+  FakeKernel kernel;
+  put_pt(kernel);
+  const std::string folder = "/sys/bus/event_source/devices/intel_pt/";
+  for (auto [name, field] : {std::pair{"cyc", "config:1"},
+                             {"cyc_thresh", "config:19-22"},
+                             {"mtc", "config:9"},
+                             {"mtc_period", "config:14-17"},
+                             {"ptw", "config:12"},
+                             {"fup_on_ptw", "config:5"},
+                             {"event", "config:31"}})
+    kernel.put_file(folder + "format/" + name, std::string(field) + "\n");
+  auto error_of = [&](const char* settings) {
+    auto pmu = read_pmu(kernel.root(), "intel_pt");
+    EXPECT_TRUE(pmu);
+    PerfConfig config;
+    EXPECT_TRUE(apply_pt_settings(settings, config));
+    auto attr = pt_attr(*pmu, config, 1 << 20);
+    return attr ? std::string() : attr.error().what + ": " + attr.error().why;
+  };
+  // A kernel that does not tell is asked.
+  for (const char* settings : {"cyc", "mtc", "ptw", "event", "cyc_thresh=3"})
+    EXPECT_EQ(error_of(settings), "");
+  for (const char* cap : {"psb_cyc", "mtc", "ptwrite", "event_trace"})
+    kernel.put_file(folder + "caps/" + cap, "0\n");
+  EXPECT_THAT(error_of("cyc"), HasSubstr("cannot set cyc of intel_pt: this processor cannot"));
+  EXPECT_THAT(error_of("mtc"), HasSubstr("caps/mtc is 0"));
+  EXPECT_THAT(error_of("ptw"), HasSubstr("caps/ptwrite is 0"));
+  EXPECT_THAT(error_of("event"), HasSubstr("caps/event_trace is 0"));
+  for (const char* cap : {"psb_cyc", "mtc", "ptwrite", "event_trace"})
+    kernel.put_file(folder + "caps/" + cap, "1\n");
+  kernel.put_file(folder + "caps/mtc_periods", "249\n");
+  kernel.put_file(folder + "caps/cycle_thresholds", "3\n");
+  EXPECT_EQ(error_of("cyc,mtc,ptw,event"), "");
+  EXPECT_THAT(error_of("mtc_period=4"),
+              HasSubstr("cannot set mtc_period of intel_pt to 4: caps/mtc_periods of this "
+                        "processor has 0, 3, 6, 9"));
+  EXPECT_THAT(error_of("cyc_thresh=2"), HasSubstr("has 0, 1"));
+  EXPECT_THAT(error_of("psb_period=6"), HasSubstr("has 0, 1, 2, 3, 4, 5"));
+}
+
 TEST(Overlap, AgreesWithTryingEveryLength) {
   std::mt19937 random(6);
   for (int round = 0; round < 2000; ++round) {
