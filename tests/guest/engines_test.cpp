@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "plugin/engines/perf/perf_engine.h"
+#include "plugin/engines/perf/pt_settings.h"
 #include "tests/guest/config.h"
 #include "tests/guest/shown.h"
 #include "tests/guest/truth.h"
@@ -119,6 +120,20 @@ TEST(Pt, GoesOnFromStopToStop) {
     }
     buffer == 4096 ? expect_tail(before, 1000) : expect_all(before);
   }
+}
+
+// The stand-in shows of the kernel how system calls enter it; the code is that in memory.
+TEST(Pt, ShowsTheKernelsCodeWhereItIsAskedTo) {
+  PerfConfig config = config_of(1 << 20);
+  config.kernel = true;
+  Session session(Hardware::kPt, config, {[] { work(20, {false, true}); }});
+  ASSERT_TRUE(session.child.run());
+  ThreadSnapshot snapshot = session.snapshot();
+  expect_all(snapshot);
+  std::size_t in_kernel = 0;
+  for (Address address : show(snapshot).executed) in_kernel += address.value >> 63;
+  EXPECT_GT(in_kernel, 0u);
+  std::printf("    %zu of them in the kernel\n", in_kernel);
 }
 
 TEST(Pt, FollowsADebuggerThatSteps) {
@@ -301,13 +316,19 @@ TEST(Refusals, ASecondTracerIsToldWhoTheFirstIs) {
 }
 
 TEST(Refusals, WishesThatTheProcessorDoesNotHaveAreNamed) {
-  Child child({});
-  PerfConfig config = config_of(65536);
-  config.mtc = true;
-  PerfEngine engine(real_kernel(), Hardware::kPt, config);
-  auto started = engine.start({child.pid(), child.pid()});
-  ASSERT_FALSE(started);
-  EXPECT_THAT(started.error().why, testing::HasSubstr("its config bits"));
+  // What sysfs says of it, and what the kernel says where sysfs does not.
+  for (auto [setting, why] : {std::pair{"mtc", "caps/mtc is 0"},
+                              {"event", "there is no format/event"},
+                              {"psb_period=7", "caps/psb_periods of this processor has 0, 1, 2"},
+                              {"cyc", "its config bits"}}) {
+    Child child({});
+    PerfConfig config = config_of(65536);
+    ASSERT_TRUE(apply_pt_settings(setting, config));
+    PerfEngine engine(real_kernel(), Hardware::kPt, config);
+    auto started = engine.start({child.pid(), child.pid()});
+    ASSERT_FALSE(started);
+    EXPECT_THAT(started.error().why, testing::HasSubstr(why));
+  }
 }
 
 struct Injected {

@@ -10,7 +10,7 @@ namespace tailtrace {
 namespace {
 
 const char* const kLog = "/sys/kernel/debug/fakepmu/truth";
-constexpr unsigned kTidShift = 48;  // above addresses of user code
+constexpr unsigned kTidShift = 48;  // above the addresses, which repeat their last bit
 constexpr std::size_t kMaxLog_bytes = 64u << 20;
 
 }  // namespace
@@ -28,7 +28,8 @@ void each_in_log(See see) {
   std::uint64_t entry;
   for (std::size_t count = 0; log.read(reinterpret_cast<char*>(&entry), sizeof entry); ++count) {
     assert(count < kMaxLog_bytes / sizeof entry);
-    see(static_cast<std::int32_t>(entry >> kTidShift), Address{entry & ((1ull << kTidShift) - 1)});
+    const auto address = static_cast<std::int64_t>(entry << (64 - kTidShift)) >> (64 - kTidShift);
+    see(static_cast<std::int32_t>(entry >> kTidShift), {static_cast<std::uint64_t>(address)});
   }
 }
 

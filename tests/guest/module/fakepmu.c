@@ -189,9 +189,9 @@ static inline void truth_put(u64 ip)
 {
 	long at = atomic_long_fetch_inc(&truth_n);
 
-	/* user addresses have 47 bits; the thread stands above them */
+	/* addresses have 48 bits, and the last of them again and again; the thread stands above them */
 	if (truth && at < truth_bytes / sizeof(u64))
-		truth[at] = ip | (u64)current->pid << 48;
+		truth[at] = (ip & GENMASK_ULL(47, 0)) | (u64)current->pid << 48;
 }
 
 /* ---- byte sink ------------------------------------------------------------ */
@@ -328,6 +328,29 @@ static void pt_async_off(struct fk_cpu *c, struct fk_gen *g)
 	pt_ip(c, g, OP_FUP, this_cpu_read(cur_ip), false);
 	pt_ip(c, g, OP_PGD, 0, true);
 	g->pge = false;
+}
+/*
+ * Of the kernel's own code, what is known without stepping it: a system call goes to its entry point, which begins
+ * with an ENDBR64 where the kernel has that, and SWAPGS.  Behind those the trace pauses, as in an interrupt.
+ */
+static void pt_kernel_entry(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e)
+{
+	static const u8 endbr[4] = { 0xf3, 0x0f, 0x1e, 0xfa }, swapgs[3] = { 0x0f, 0x01, 0xf8 };
+	u64 ip;
+
+	if (e->attr.exclude_kernel || g->nrange)
+		return;
+	rdmsrl(MSR_LSTAR, ip);
+	pt_ip(c, g, OP_TIP, ip, false);
+	if (!memcmp((void *)ip, endbr, sizeof(endbr))) {
+		truth_put(ip);
+		ip += sizeof(endbr);
+	}
+	if (!memcmp((void *)ip, swapgs, sizeof(swapgs))) {
+		truth_put(ip);
+		ip += sizeof(swapgs);
+	}
+	pt_ip(c, g, OP_FUP, ip, false);
 }
 static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, enum kind k, u32 len,
 		    u64 old, u64 new, u64 retaddr)
@@ -733,6 +756,7 @@ static void on_sys_enter(void *d, struct pt_regs *regs, long id)
 		if (!g->paused && !g->lose) {
 			pt_enable(pc, g, pc->handle.event, regs->ip - 2);
 			if (g->pge) {
+				pt_kernel_entry(pc, g, pc->handle.event);
 				pt_ip(pc, g, OP_PGD, 0, true);
 				g->pge = false;
 			}

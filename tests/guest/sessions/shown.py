@@ -1,8 +1,10 @@
 """Holds what `tailtrace history` shows of a recording against what the kernel saw executed.
 
-shown.py TAILTRACE FOLDER: FOLDER/*/kept are recordings, each beside the log of what was executed.
-All threads of it, and no others, were traced; the newest items of each are the newest that it
-executed, without a gap (for last branch records: with gaps).
+shown.py TAILTRACE FOLDER PROGRAM: FOLDER/*/kept are recordings, each beside the log of what was
+executed. All threads of it, and no others, were traced, and have the program's name; the newest
+items of each are the newest that it executed, without a gap (for last branch records: with gaps).
+What was to be recorded of it only, and what was watched, is in the folder's name; PROGRAM has the
+places named there.
 """
 
 import json
@@ -11,7 +13,7 @@ import struct
 import subprocess
 import sys
 
-TAILTRACE, RECORDED = sys.argv[1:]
+TAILTRACE, RECORDED, PROGRAM = sys.argv[1:]
 
 
 def executed_by_thread(log):
@@ -20,6 +22,8 @@ def executed_by_thread(log):
     for (entry,) in struct.iter_unpack("<Q", log):
         executed = truth.setdefault(entry >> 48, [])
         address = entry & (1 << 48) - 1
+        if address >> 47:  # the kernel's: the last bit goes on
+            address |= 0xffff << 48
         if not executed or executed[-1] != address:  # a REP is one instruction
             executed.append(address)
     return truth
@@ -33,10 +37,10 @@ def tailtrace(*words):
 def stretches(items):
     found = [[]]
     for item in items:
-        if "address" in item:
-            found[-1].append(int(item["address"], 16))
-        else:
+        if "gap" in item:
             found.append([])
+        else:
+            found[-1].append(int(item["address"], 16))
     return [stretch for stretch in found if stretch]
 
 
@@ -48,15 +52,52 @@ def follows(stretch, executed, begin):
     return -1
 
 
+def lines_of(*words):
+    """What a question has found, without the line that says of whom."""
+    lines = map(json.loads, tailtrace(*words, "--json=lines").splitlines())
+    return [line for line in lines if "address" in line and "gap" not in line]
+
+
+def is_at(address, function):
+    """Programs lie somewhere else each time, at a multiple of a page."""
+    return address % 4096 == SYMBOLS[function] % 4096
+
+
+def asked_for(way, folder, thread, executed):
+    """The part of what a thread executed that was to be recorded."""
+    if "--filter" not in way and "--resume-at" not in way:
+        return executed
+    oldest = lines_of("history", f"--thread={thread['tid']}", folder, "1,1")[0]
+    begin = int(oldest["address"], 16)
+    if "--filter" in way:  # of a function that is one instruction
+        assert is_at(begin, "work_end"), (way, hex(begin))
+        return [address for address in executed if address == begin]
+    assert is_at(begin, "work_begin"), (way, hex(begin))
+    end = begin + SYMBOLS["work_end"] - SYMBOLS["work_begin"]
+    between = executed[executed.index(begin):executed.index(end)]
+    assert thread["instructions"] == len(between), (way, thread["instructions"], len(between))
+    return between
+
+
+def check_watched(way, folder, tid, executed):
+    listed = lines_of("find", "--kind=marker", f"--thread={tid}", folder)
+    hits = [int(hit["address"], 16) for hit in listed]
+    assert len(hits) == 2 and is_at(hits[0], "work_begin") and is_at(hits[1], "work_end"), way
+    assert all(executed.count(hit) == 1 for hit in hits), way
+
+
 def compare(way, folder, truth):
     threads = json.loads(tailtrace("info", "--json", folder))["threads"]
     assert threads and len(threads) == len(truth), (way, len(threads), len(truth))
     for thread in threads:
+        assert thread["name"] == way.split()[0], thread
         listed = tailtrace("history", "--json=lines", f"--thread={thread['tid']}", folder,
                            "-300,-1")
         items = [json.loads(line) for line in listed.splitlines()]
         shown = stretches(item for item in items if "address" in item or "gap" in item)
-        executed = truth[thread["tid"]]
+        executed = asked_for(way, folder, thread, truth[thread["tid"]])
+        if "--watch" in way:
+            check_watched(way, folder, thread["tid"], executed)
         if "lbr" in way:
             at = 0
             for stretch in shown:
@@ -70,6 +111,9 @@ def compare(way, folder, truth):
     print(f"{way}: {len(threads)} threads, equal")
 
 
+named = subprocess.run(["nm", PROGRAM], check=True, capture_output=True, text=True).stdout
+SYMBOLS = {line.split()[-1]: int(line.split()[0], 16)
+           for line in named.splitlines() if line[0] != " "}
 ways = sorted(pathlib.Path(RECORDED).iterdir())
 assert ways, "nothing was recorded"
 for one in ways:
