@@ -243,10 +243,10 @@ Command run_command() {
         app.add_option("--pause-at", options->hardware.pause_at, "record until there (the same)")
             ->type_name("PLACE");
         app.add_option("--filter", options->hardware.filters,
-                       "record only that function; NAME:SIZE (--no-debugger; pt)")
+                       "only that function; NAME:SIZE (--no-debugger; pt)")
             ->type_name("PLACE");
         app.add_option("--pt", options->hardware.pt_settings,
-                       "cyc, mtc_period=N, psb_period=N, ... (--no-debugger; pt)")
+                       "cyc, mtc_period=N, ... (--no-debugger; pt)")
             ->type_name("SETTINGS");
         add_recorder_options(app, options->recorder);
         add_recording_options(app, options->recording);
