@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "plugin/engines/tasks.h"
 
 namespace tailtrace {
@@ -107,8 +109,16 @@ Result<ThreadSnapshot> TraceProvider::snapshot(ThreadId thread, std::optional<Ad
   return engine_->snapshot(thread, {*pc, false}, limit);
 }
 
+void TraceProvider::forget_ended(std::int32_t pid) {
+  std::vector<ThreadId> left = threads_of(kernel_.root(), pid);
+  for (ThreadId thread : threads())
+    if (thread.pid == pid && std::ranges::find(left, thread) == left.end())
+      (void)stop(thread).has_value();
+}
+
 Result<std::vector<ThreadSnapshot>> TraceProvider::snapshot_process(std::int32_t pid,
                                                                     std::uint64_t limit) {
+  forget_ended(pid);
   std::vector<ThreadSnapshot> snapshots;
   for (ThreadId thread : threads_) {
     if (thread.pid != pid) continue;

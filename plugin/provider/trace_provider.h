@@ -40,12 +40,16 @@ class TraceProvider {
   Result<void> stop(ThreadId thread);
   Result<void> stop_process(std::int32_t pid);
 
+  // Stops recording those threads of the process that ended meanwhile.
+  void forget_ended(std::int32_t pid);
+
   std::vector<ThreadId> threads() const { return {threads_.begin(), threads_.end()}; }
 
   // The newest `limit` records of a thread that stands at `pc`; without it /proc is asked.
   // Errors: kGone when it is not recorded, kUsage when it runs.
   Result<ThreadSnapshot> snapshot(ThreadId thread, std::optional<Address> pc, std::uint64_t limit);
-  // Of all recorded threads of the process, by thread.
+  // Of all recorded threads of the process, by thread. Those that ended are left out, and are not
+  // recorded any more. Errors: as snapshot(); kGone when none is left.
   Result<std::vector<ThreadSnapshot>> snapshot_process(std::int32_t pid, std::uint64_t limit);
 
   // Null before the first thread is started.

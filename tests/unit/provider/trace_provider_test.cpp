@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "tests/support/fake_kernel.h"
 
@@ -90,6 +91,23 @@ TEST(TraceProvider, AThreadThatEndedMeanwhileIsNoError) {
   TraceProvider provider(kernel, Hardware::kLbr, small());
   ASSERT_TRUE(provider.start_process(100));
   EXPECT_EQ(provider.threads(), (std::vector<ThreadId>{{100, 100}}));
+}
+
+TEST(TraceProvider, AThreadThatEndedSinceIsLeftOutOfItsProcess) {
+  FakeKernel kernel;
+  const std::string tasks = fmt::format("/proc/{}/task/", kSelf.pid);
+  const ThreadId other{kSelf.pid, 1};
+  for (ThreadId thread : {kSelf, other})
+    kernel.put_file(fmt::format("{}{}/syscall", tasks, thread.tid), "-1 0x7ffc0000 0x401000\n");
+  TraceProvider provider(kernel, Hardware::kLbr, small());
+  ASSERT_TRUE(provider.start_process(kSelf.pid));
+  EXPECT_EQ(provider.snapshot_process(kSelf.pid, ~0ull)->size(), 2u);
+  std::filesystem::remove_all(fmt::format("{}{}{}", kernel.root(), tasks, other.tid));
+  auto snapshots = provider.snapshot_process(kSelf.pid, ~0ull);
+  ASSERT_TRUE(snapshots) << snapshots.error().to_string();
+  ASSERT_EQ(snapshots->size(), 1u);
+  EXPECT_EQ(snapshots->front().thread, kSelf);
+  EXPECT_EQ(provider.threads(), std::vector<ThreadId>{kSelf});
 }
 
 TEST(TraceProvider, ARunningThreadHasNoSnapshot) {
