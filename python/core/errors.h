@@ -14,6 +14,9 @@ namespace tailtrace::python {
 // Text of the library for Python: names of files and symbols in it need not be UTF-8.
 pybind11::str to_str(std::string_view text);
 
+// The exception of tailtrace/errors.py that stands for the error, not thrown.
+pybind11::object to_exception(const Error& error);
+
 // Throws what pybind11 turns into the exception that tailtrace/errors.py has for the code.
 [[noreturn]] void raise(const Error& error);
 

@@ -27,8 +27,6 @@ constexpr char kRecordFormat[] = "T{<Q:from:<Q:to:<Q:time:<I:insns:B:kind:B:flag
 // Text that is asked for at once is for people.
 constexpr std::size_t kMaxListing_bytes = 16 << 20;
 
-using ThreadHistories = std::vector<std::shared_ptr<ThreadHistory>>;
-
 ThreadHistories open_path(const std::string& path,
                           const std::vector<std::pair<std::uint64_t, py::bytes>>& code) {
   GivenCode given;

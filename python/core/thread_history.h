@@ -161,4 +161,6 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   std::unique_ptr<Symbolizer> symbols_;
 };
 
+using ThreadHistories = std::vector<std::shared_ptr<ThreadHistory>>;
+
 }  // namespace tailtrace::python

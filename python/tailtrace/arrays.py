@@ -4,11 +4,6 @@ from typing import Any, Dict, Optional, Tuple
 
 from . import _core
 
-try:
-    import numpy
-except ImportError:
-    numpy = None  # type: ignore[assignment]
-
 # One branch record for `struct.iter_unpack` over the memoryview that takes the place of an array:
 # from, to, time, insns, kind, flags, extra.
 RECORD_STRUCT = "<QQQIBBH"
@@ -16,7 +11,9 @@ RECORD_STRUCT = "<QQQIBBH"
 
 def as_array(buffer: Any) -> Any:
     """The buffer in place, read-only."""
-    if numpy is None:
+    try:
+        import numpy  # not before it is needed: that takes longer than all else here
+    except ImportError:
         return memoryview(buffer)
     return numpy.asarray(buffer)
 

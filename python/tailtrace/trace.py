@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 from . import _core
-from .errors import UsageError
+from .errors import Error, UsageError
 from .history import History
 
 
@@ -21,6 +21,11 @@ class Trace:
         self.path = path
         self.exit_status = exit_status  # of a program that was run; -N: signal N killed it
         self.threads = [History(thread) for thread in threads]
+
+    @classmethod
+    def of(cls, path: str, threads: "Iterable[History]") -> "Trace":
+        """Histories that were taken one by one, as one recording."""
+        return cls(path, [thread._core for thread in threads])
 
     def save(self, path: "Union[str, os.PathLike[str]]") -> None:
         """Writes all of it to a new folder, a bundle, for another day or machine: `open` reads it.
@@ -100,11 +105,39 @@ class Attached:
         self.pid = pid
         self._core = core
 
+    @property
+    def engine(self) -> str:
+        """What records it: "pt", "bts" or "lbr"."""
+        return self._core.engine
+
+    @property
+    def threads(self) -> List[int]:
+        """The ids of the threads that are recorded."""
+        return self._core.threads
+
+    def take_remarks(self) -> List[Error]:
+        """What turned out otherwise than asked since the last call: hardware that was passed over,
+        a smaller buffer.
+        """
+        return self._core.take_remarks()
+
+    def follow(self, tid: int) -> None:
+        """Records a thread that came since, from now on. `snapshot` does that for all; this is for
+        whoever knows of it earlier, as a debugger does, which holds it before it runs.
+        """
+        self._core.follow(tid)
+
     def snapshot(self, records: int = 1 << 20) -> Trace:
         """What each thread did last, `records` branches at most. The process stands still
         meanwhile, and goes on.
         """
         return Trace(f"process {self.pid}", self._core.snapshot(records))
+
+    def snapshot_thread(self, tid: int, records: int = 1 << 20) -> History:
+        """The same of one thread, which somebody else, as a debugger, holds already: nothing is
+        stopped. One that runs is refused.
+        """
+        return History(self._core.snapshot_thread(tid, records))
 
     def stop(self) -> None:
         """Ends the recording. Histories that were taken stay good."""
