@@ -21,6 +21,9 @@ def load():
     place = own.parent / "tailtrace_gdb" / "__init__.py"
     if not place.exists():
         return importlib.import_module("tailtrace_gdb")
+    before = sys.modules.get("tailtrace_gdb")
+    if hasattr(before, "uninstall"):
+        before.uninstall()
     for name in [name for name in sys.modules if name.partition(".")[0] == "tailtrace_gdb"]:
         del sys.modules[name]  # sourced again: what is there now counts
     spec = importlib.util.spec_from_file_location("tailtrace_gdb", place)

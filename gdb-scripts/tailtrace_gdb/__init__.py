@@ -1,11 +1,12 @@
 """GDB commands over recorded histories.
 
-A history comes from `tailtrace serve`, which the inferior runs under, or out of a saved bundle,
-read by the Python package `tailtrace`; the commands are the same. Numbers are those of GDB's own
+A history comes from `tailtrace serve`, which the inferior runs under; from the processor, for
+programs that GDB runs itself; or out of a saved bundle. For the last two the Python package
+`tailtrace` is needed; the commands are the same. Numbers are those of GDB's own
 `record instruction-history` and `record function-call-history`.
 """
 
-from . import control, lists, prefix, search, settings, walk, window
+from . import control, lists, native, prefix, search, settings, walk, window
 
 
 def install():
@@ -16,3 +17,8 @@ def install():
     for module in (control, lists, walk, search):
         for command in module.COMMANDS:
             command()
+
+
+def uninstall():
+    """Before others take the place of these: what is being recorded ends."""
+    native.end_all()

@@ -6,8 +6,9 @@ import shutil
 
 import gdb
 
-from . import export, saved, source
+from . import export, native, saved, source
 from .errors import user_error
+from .package import attempt, package
 from .prefix import Command
 from .server import monitor
 
@@ -23,22 +24,38 @@ def filename(argument, verb):
 class Start(Command):
     """Begin to record the program's threads, and those that it starts.
 
-Usage: tailtrace start [bts | pt]"""
+Usage: tailtrace start [pt | bts | lbr]
+
+A program that GDB runs itself is recorded by the processor: Intel PT, Intel BTS, or last branch
+records, the best that works unless one is named. One that does not run yet is recorded from its
+first instruction. Behind `tailtrace serve` it is the server that records."""
 
     name = "start"
 
     def run(self, argument):
-        word = argument.strip()
-        if word not in ("", "bts", "pt"):
-            raise user_error(f"cannot record as `{word}`", "", "tailtrace start [bts | pt]")
+        word = argument.strip() or "auto"
+        if word not in native.ENGINES:
+            raise user_error(f"cannot record with `{word}`", "", "tailtrace start [pt | bts | lbr]")
+        inferior = gdb.selected_inferior()
+        if native.is_native(inferior):
+            recording = native.start(inferior, word)
+            if recording is None:
+                gdb.write("Recording begins when the program does.\n")
+            else:
+                native.tell(recording)
+        else:
+            self.behind_server("" if word == "auto" else word)
+        saved.unload()
+
+    @staticmethod
+    def behind_server(word):
         monitor("help")  # says how to get a server where there is none
         if gdb.current_recording() is None:
             gdb.execute(f"record btrace {word}".rstrip())
-        saved.unload()
         gdb.write("Recording.\n")
 
     def complete(self, text, word):
-        return [choice for choice in ("bts", "pt") if choice.startswith(text)]
+        return [choice for choice in native.ENGINES if choice.startswith(text)]
 
 
 class Stop(Command):
@@ -50,10 +67,11 @@ Usage: tailtrace stop"""
     completion = gdb.COMPLETE_NONE
 
     def run(self, argument):
-        loaded = saved.trace is not None
+        ended = saved.trace is not None
         saved.unload()
+        ended = native.stop(gdb.selected_inferior()) or ended
         if gdb.selected_thread() is None or gdb.current_recording() is None:
-            if not loaded:
+            if not ended:
                 raise user_error("cannot stop recording", "nothing is recorded",
                                  "tailtrace start")
             return
@@ -72,19 +90,31 @@ Usage: tailtrace info"""
     completion = gdb.COMPLETE_NONE
 
     def run(self, argument):
-        if saved.trace is None:
-            gdb.write(monitor("info"))
-        else:
-            gdb.write(f"Loaded from {saved.trace.path}:\n")
-            for thread in saved.trace.threads:
-                gdb.write(f"  thread {thread.pid}.{thread.tid}: recorded by "
-                          f"{thread.engine or 'an unknown engine'}\n")
+        self.write_threads()
         history = source.current()
         size = history.size  # all of it is looked at, whatever its length
         facts = history.facts()
         whole = "from its beginning" if facts["complete"] else "older ones are overwritten"
         gaps = facts["gaps"]
         gdb.write(f"Selected thread: {size - gaps} instructions, {gaps} gaps, {whole}.\n")
+
+    @staticmethod
+    def write_threads():
+        recording = native.current()
+        if saved.trace is not None:
+            gdb.write(f"Loaded from {saved.trace.path}:\n")
+            for thread in saved.trace.threads:
+                gdb.write(thread_line(thread.pid, thread.tid, thread.engine))
+        elif recording is not None:
+            for tid in recording.threads():
+                gdb.write(thread_line(recording.pid, tid, recording.attached.engine))
+        else:
+            source.refuse_where_none_can_be()
+            gdb.write(monitor("info"))
+
+
+def thread_line(pid, tid, engine):
+    return f"  thread {pid}.{tid}: recorded by {engine or 'an unknown engine'}\n"
 
 
 class Save(Command):
@@ -100,11 +130,19 @@ keep a core file beside it (`generate-core-file`)."""
 
     def run(self, argument):
         path = filename(argument, "save")
+        recording = native.current()
         if saved.trace is not None:
-            saved.attempt(lambda _: saved.trace.save(path))
-            gdb.write(f"Saved {len(saved.trace.threads)} threads in {path}.\n")
+            attempt(lambda _: saved.trace.save(path))
+            self.tell(len(saved.trace.threads), path)
+        elif recording is not None:
+            self.tell(recording.save(path), path)
         else:
+            source.refuse_where_none_can_be()
             gdb.write(monitor(f"save {path}"))
+
+    @staticmethod
+    def tell(count, path):
+        gdb.write(f"Saved {threads_text(count)} in {path}.\n")
 
 
 class Load(Command):
@@ -119,8 +157,11 @@ Also loads whatever else the Python package opens. `tailtrace stop` forgets it."
 
     def run(self, argument):
         saved.load(filename(argument, "load"))
-        gdb.write(f"Loaded {len(saved.trace.threads)} thread"
-                  f"{'' if len(saved.trace.threads) == 1 else 's'} from {saved.trace.path}.\n")
+        gdb.write(f"Loaded {threads_text(len(saved.trace.threads))} from {saved.trace.path}.\n")
+
+
+def threads_text(count):
+    return f"{count} thread{'' if count == 1 else 's'}"
 
 
 class Run(Command):
@@ -215,9 +256,13 @@ Usage: tailtrace doctor"""
         connection = getattr(gdb.selected_inferior(), "connection", None)
         kind = f"{connection.type} {connection.details or ''}".strip() if connection else "none"
         gdb.write(f"connection: {kind}\n")
-        checks = [("Python package", lambda: saved.package().__version__),
-                  ("server", lambda: monitor("help") and "tailtrace serve"),
-                  ("recording", lambda: recorded_text(source.current()))]
+        checks = [("Python package", lambda: package().__version__)]
+        if native.is_native(gdb.selected_inferior()):
+            checks += [(name, lambda name=name: native.try_engine(name) or "works")
+                       for name in native.ENGINES[1:]]
+        else:
+            checks.append(("server", lambda: monitor("help") and "tailtrace serve"))
+        checks.append(("recording", lambda: recorded_text(source.current())))
         for what, try_it in checks:
             try:
                 gdb.write(f"{what}: {try_it()}\n")

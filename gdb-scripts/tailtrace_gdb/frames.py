@@ -130,9 +130,19 @@ def frame_line(level, frame):
     return f"#{level:<3}{address}{name} ({arguments_of(frame.inside())}){where}\n"
 
 
+def show_present(limit):
+    """As GDB has it, which knows the values there."""
+    gdb.execute("frame 0")
+    stack = gdb.execute(f"backtrace {limit}", to_string=True)
+    gdb.write("".join(stack.splitlines(keepends=True)[1:]))
+
+
 def show(history, position, gdb_has_shown):
     """Writes the frame at an instruction and the stack around it."""
     limit = gdb.parameter("tailtrace frames") or 1 << 16
+    if position == 0 and not gdb_has_shown and not place.is_gdb_in_the_past():
+        show_present(limit)
+        return
     frames = stack_at(history, position, limit + 1)
     if gdb_has_shown and frames:
         # GDB's `record goto` leaves the TUI as it was; choosing another frame does not.

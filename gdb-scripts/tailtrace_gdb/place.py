@@ -30,8 +30,13 @@ def standing(history):
     return record.replay_position.number - record.end.number
 
 
-def is_past(history):
-    return standing(history) < 0
+def is_gdb_in_the_past():
+    """Whether it is replaying, whichever history is looked at."""
+    try:
+        record = gdb.current_recording()
+        return record is not None and record.replay_position is not None
+    except gdb.error:
+        return False
 
 
 def check(history, position):

@@ -25,8 +25,9 @@ class Command(gdb.Command):
 class Tailtrace(gdb.Command):
     """Show and walk what the program did last.
 
-The program runs under `tailtrace serve` and is recorded since `record btrace`, or what it did was
-saved and is read with `tailtrace load`.
+A program that GDB runs itself is recorded by the processor since `tailtrace start`; one under
+`tailtrace serve`, as `tailtrace run` starts it, since `record btrace`; what was saved is read with
+`tailtrace load`.
 Numbers count instructions from 1, the oldest; negative ones back from -1, the newest."""
 
     def __init__(self):

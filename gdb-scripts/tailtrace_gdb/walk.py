@@ -4,6 +4,7 @@ import gdb
 
 from . import frames, place, source
 from .errors import user_error
+from .export import CALLS
 from .prefix import Command
 from .ranges import number_of
 from .words import source_line
@@ -94,6 +95,8 @@ class Frame:
         """The instruction before in this call, or the one that called it."""
         if self.call is None:
             return None
+        if self.position == 0:
+            return calling(self.history, -1) if newest_branch(self.history) == "return" else -1
         if self.position > self.call["first"]:
             return self.position - 1
         before = self.call.get("earlier") or self.call.get("caller")
@@ -109,6 +112,26 @@ class Frame:
             self.call = self.history.call_holding(before)
         self.position = before
         return True
+
+
+def newest_branch(history):
+    """What led to the present, if it was a branch."""
+    return history.item(-1).get("branch")
+
+
+def calling(history, position):
+    """The instruction that called the function which is shown at a position, or None."""
+    branch = newest_branch(history) if position == 0 else None
+    if branch in CALLS:
+        return -1
+    if branch == "return":
+        position = calling(history, -1)
+        if position is None:
+            return None
+    call = history.call_holding(min(position, -1))
+    if call is None or not call.get("caller"):
+        return None
+    return history.call(call["caller"])["last"]
 
 
 def line_at(history, position):
@@ -170,10 +193,10 @@ Usage: tailtrace finish-back"""
 
     def run(self, argument):
         history = source.current()
-        call = history.call_holding(min(place.standing(history), -1))
-        if call is None or not call.get("caller"):
+        position = calling(history, place.standing(history))
+        if position is None:
             raise user_error("cannot go back to the call", "it was not recorded")
-        go_to(history, history.call(call["caller"])["last"])
+        go_to(history, position)
 
 
 class Where(Command):

@@ -5,10 +5,12 @@ executed. All threads of it, and no others, were traced, and have the program's 
 items of each are the newest that it executed, without a gap (for last branch records: with gaps).
 What was to be recorded of it only, and what was watched, is in the folder's name; PROGRAM has the
 places named there.
+Files listed.TID beside a recording are what gdb listed of a thread's first and last instructions.
 """
 
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -111,10 +113,24 @@ def compare(way, folder, truth):
     print(f"{way}: {len(threads)} threads, equal")
 
 
+LISTED = 20  # of either end
+
+
+def compare_listed(path, executed):
+    shown = re.findall(r"^\d+\t.*?(0x\w+)", path.read_text(), re.M)
+    addresses = [int(address, 16) for address in shown]
+    assert len(addresses) == 2 * LISTED, (path.name, len(addresses))
+    assert addresses[:LISTED] == executed[:LISTED], path.name
+    assert addresses[LISTED:] in (executed[-LISTED:], executed[-LISTED - 1:-1]), path.name
+
+
 named = subprocess.run(["nm", PROGRAM], check=True, capture_output=True, text=True).stdout
 SYMBOLS = {line.split()[-1]: int(line.split()[0], 16)
            for line in named.splitlines() if line[0] != " "}
 ways = sorted(pathlib.Path(RECORDED).iterdir())
 assert ways, "nothing was recorded"
 for one in ways:
-    compare(one.name, str(one / "kept"), executed_by_thread((one / "truth").read_bytes()))
+    truth = executed_by_thread((one / "truth").read_bytes())
+    compare(one.name, str(one / "kept"), truth)
+    for listed in one.glob("listed.*"):
+        compare_listed(listed, truth[int(listed.suffix[1:])])
