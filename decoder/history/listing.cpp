@@ -264,6 +264,8 @@ void list_items(const History& history, Symbolizer& symbols, std::span<const std
 
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
                             const LineSink& sink, JsonNumbers numbers) {
+  if (range.size() == 0)
+    return;  // its first item, which is none, would be looked for to the oldest
   HistoryCursor cursor(history);
   bool more = true;
   for (cursor.seek(range.first); more && cursor.valid() && cursor.item().number <= range.last;

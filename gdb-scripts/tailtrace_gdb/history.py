@@ -37,7 +37,7 @@ class History:
         self._head = None
 
     def facts(self):
-        """long, complete, engine; stop ("0x...") where it is known; size and gaps unless long."""
+        """long, engine; stop ("0x...") where it is known; what `counted` has unless long."""
         if self._head is None:
             self._head = self.head()
         return self._head
@@ -142,7 +142,7 @@ class History:
         raise NotImplementedError
 
     def counted(self):
-        """size and gaps."""
+        """size, gaps and complete."""
         raise NotImplementedError
 
     def calls_head(self):

@@ -8,7 +8,7 @@ thread did is read when somebody asks, once a stop.
 import gdb
 
 from .errors import user_error
-from .package import PackageHistory, attempt
+from .package import PackageHistory, attempt, package
 
 ENGINES = ("auto", "pt", "bts", "lbr")
 
@@ -33,9 +33,12 @@ class Recording:
         self.histories.clear()
 
     def follow(self, tid):
+        module = package()
         try:
-            attempt(lambda _: self.attached.follow(tid))
-        except gdb.GdbError as error:
+            self.attached.follow(tid)
+        except module.GoneError:
+            pass  # GDB tells of a thread when it hears of its end, too
+        except module.Error as error:
             # The program goes on: nobody is there to be told but by a line.
             gdb.write(f"thread {tid} is not recorded: {error}\n", gdb.STDERR)
 

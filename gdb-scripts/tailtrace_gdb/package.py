@@ -36,8 +36,8 @@ class PackageHistory(History):
 
     def head(self):
         h = self.source
-        facts = attempt(lambda _: {"complete": h.complete, "engine": h.engine,
-                                   "long": h._core.is_long, "state": self.state})
+        facts = attempt(lambda _: {"engine": h.engine, "long": h._core.is_long,
+                                   "state": self.state})
         if not facts["long"]:
             facts.update(self.counted())
         if h.stop is not None:
@@ -45,7 +45,8 @@ class PackageHistory(History):
         return facts
 
     def counted(self):
-        return attempt(lambda _: {"size": len(self.source), "gaps": self.source.gaps})
+        h = self.source
+        return attempt(lambda _: {"size": len(h), "gaps": h.gaps, "complete": h.complete})
 
     def calls(self):
         if self._calls is None:

@@ -56,7 +56,7 @@ class ServerHistory(History):
 
     def counted(self):
         head = self.ask("items 1 0")[0]
-        return {"size": head["size"], "gaps": head["gaps"]}
+        return {name: head[name] for name in ("size", "gaps", "complete")}
 
     def calls_head(self):
         return self.ask("calls 1 0")[0]

@@ -30,6 +30,9 @@ constexpr std::uint64_t kMaxItems = 10'000;
 // Addresses that one search takes.
 constexpr std::size_t kMaxWanted = 256;
 constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+// What is made where only the newest part is asked for: that comes at once, however much there is,
+// and is enough to know whether the whole is long.
+constexpr std::uint64_t kNewest_records = kLongHistory + 1;
 
 std::string refusal(std::string what, std::string why, std::string fix) {
   return Error{ErrorCode::kUsage, std::move(what), std::move(why), std::move(fix), {}}.to_string() +
@@ -122,7 +125,12 @@ Result<std::optional<std::string>> MonitorHistory::answer(std::string_view comma
   if (verb == "stack") run = &MonitorHistory::stack;
   if (run == nullptr) return std::optional<std::string>();
   std::string problem;
-  auto made = make_meant(arguments.rest, problem);
+  auto thread = meant(arguments.rest, problem);
+  if (!thread) return fail(std::move(thread.error()));
+  if (!*thread) return std::optional(problem);
+  const bool is_near = verb == "items" || verb == "loops";
+  auto made = make(**thread, !is_near, problem);
+  if (made && *made && !has(arguments)) made = make(**thread, true, problem);
   if (!made) return fail(std::move(made.error()));
   return std::optional(*made ? (this->*run)(arguments) : problem);
 }
@@ -337,7 +345,7 @@ std::string MonitorHistory::head_line(std::string_view schema, bool count,
   }
   json["long"] = made_->is_long;
   json["state"] = made_->head.value;  // grows as the thread goes on
-  json["complete"] = history.complete();
+  if (made_->is_whole) json["complete"] = history.complete();
   if (made_->calls) json["calls"] = made_->calls->size();
   if (auto stop = history.stop()) json["stop"] = fmt::format("{:#x}", stop->value);
   return json.dump() + "\n";
@@ -357,24 +365,32 @@ bool MonitorHistory::make_calls(std::string& problem) {
   return true;
 }
 
-Result<bool> MonitorHistory::make_meant(std::string_view& words, std::string& problem) {
+bool MonitorHistory::has(Arguments arguments) const {
+  std::int64_t first = 0;
+  std::uint64_t count = 0;
+  if (made_->is_whole || !arguments.stretch(first, count)) return true;
+  const History& history = *made_->history;
+  return first < 0 && history.holds(history.newest() + 1 + static_cast<std::uint64_t>(first));
+}
+
+Result<std::optional<ThreadId>> MonitorHistory::meant(std::string_view& words,
+                                                      std::string& problem) {
   std::size_t space = words.find_last_of(' ');
   std::string_view last = space == std::string_view::npos ? words : words.substr(space + 1);
   if (last.starts_with('p')) {
     auto named = rsp::parse_thread(last);
     words.remove_suffix(last.size());
-    if (named && named->is_thread()) return make(named->thread(), problem);
+    if (named && named->is_thread()) return std::optional(named->thread());
     problem = bad_arguments("... pPID.TID");
-    return false;
+    return std::optional<ThreadId>();
   }
   auto thread = below_.debugger_thread();
-  if (!thread) return fail(std::move(thread.error()));
-  if (*thread) return make(**thread, problem);
-  problem = refusal("cannot show a history", "no thread is selected", "start the program first");
-  return false;
+  if (thread && !*thread)
+    problem = refusal("cannot show a history", "no thread is selected", "start the program first");
+  return thread;
 }
 
-Result<bool> MonitorHistory::make(ThreadId id, std::string& problem) {
+Result<bool> MonitorHistory::make(ThreadId id, bool whole, std::string& problem) {
   RecordedThread* thread = recorder_.find(id);
   if (thread == nullptr) {
     made_.reset();
@@ -385,9 +401,12 @@ Result<bool> MonitorHistory::make(ThreadId id, std::string& problem) {
   if (!stop) return fail(std::move(stop.error()));
   auto head = recorder_.engine().head(id);
   if (!head) return fail(std::move(head.error()));
-  if (made_ && made_->thread == id && made_->head == *head && made_->pc == stop->pc) return true;
-  auto snapshot = recorder_.visible(*thread);
+  if (made_ && made_->thread == id && made_->head == *head && made_->pc == stop->pc &&
+      (made_->is_whole || !whole))
+    return true;
+  auto snapshot = recorder_.visible(*thread, whole ? ~0ull : kNewest_records);
   if (!snapshot) return fail(std::move(snapshot.error()));
+  const bool is_whole = whole || snapshot->records.size() < kNewest_records;
   auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   OpenedThread opened = records_in_place(*shared, shared, shared->records);
   HistorySettings settings;
@@ -395,6 +414,7 @@ Result<bool> MonitorHistory::make(ThreadId id, std::string& problem) {
   made_ = Made{.thread = id,
                .head = *head,
                .pc = stop->pc,
+               .is_whole = is_whole,
                .is_long = is_long(*opened.source),
                .history = std::make_unique<const History>(opened.frame, opened.source, settings),
                .symbols = symbols_of(id),

@@ -36,7 +36,8 @@ class MonitorHistory {
     ThreadId thread;
     Position head;
     Address pc;
-    bool is_long = false;  // long_history.h
+    bool is_whole = true;  // or the newest part only
+    bool is_long = false;  // long_history.h; of the whole, too
     std::unique_ptr<const History> history;
     std::unique_ptr<Symbolizer> symbols;
     std::unique_ptr<const CallHistory> calls;  // null: not asked for yet
@@ -71,10 +72,13 @@ class MonitorHistory {
   // Makes made_->calls; false: `problem` says why there are none.
   bool make_calls(std::string& problem);
 
-  // Sets made_. False: `problem` says why there is none.
-  Result<bool> make(ThreadId thread, std::string& problem);
-  // Of the thread that the last word names, which is taken off, or of the selected one.
-  Result<bool> make_meant(std::string_view& words, std::string& problem);
+  // The thread that the last word names, which is taken off, or the selected one; none: `problem`
+  // says why.
+  Result<std::optional<ThreadId>> meant(std::string_view& words, std::string& problem);
+  // Sets made_; to the newest part at least. False: `problem` says why there is none.
+  Result<bool> make(ThreadId thread, bool whole, std::string& problem);
+  // Whether made_ has what a command asks for with FIRST COUNT.
+  bool has(Arguments arguments) const;
 
   Below& below_;
   Recorder& recorder_;

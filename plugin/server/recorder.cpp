@@ -88,10 +88,10 @@ Result<Engine::Stop> Recorder::settle(RecordedThread& thread) {
   return thread.stop;
 }
 
-Result<ThreadSnapshot> Recorder::snapshot(RecordedThread& thread) {
+Result<ThreadSnapshot> Recorder::snapshot(RecordedThread& thread, std::uint64_t limit) {
   auto stop = settle(thread);
   if (!stop) return fail(std::move(stop.error()));
-  return engine_.snapshot(thread.id, *stop, ~0ull);
+  return engine_.snapshot(thread.id, *stop, limit);
 }
 
 Result<HistoryMark> Recorder::mark(RecordedThread& thread) {
@@ -102,10 +102,10 @@ Result<HistoryMark> Recorder::mark(RecordedThread& thread) {
   return end_mark(*newest);
 }
 
-Result<ThreadSnapshot> Recorder::visible(RecordedThread& thread) {
-  auto whole = snapshot(thread);
-  if (!whole) return whole;
-  return since(std::move(*whole), thread.begin);
+Result<ThreadSnapshot> Recorder::visible(RecordedThread& thread, std::uint64_t limit) {
+  auto all = snapshot(thread, limit);
+  if (!all) return all;
+  return since(std::move(*all), thread.begin);
 }
 
 void Recorder::registers_written(ThreadId id) {

@@ -104,12 +104,12 @@ class Recorder {
 
   // Makes sure where a stopped thread stands. Errors: kGone.
   Result<Engine::Stop> settle(RecordedThread& thread);
-  // Everything recorded of a stopped thread. Errors: kGone.
-  Result<ThreadSnapshot> snapshot(RecordedThread& thread);
+  // The newest `limit` records of a stopped thread. Errors: kGone.
+  Result<ThreadSnapshot> snapshot(RecordedThread& thread, std::uint64_t limit = ~0ull);
   // Where a stopped thread stands in its history. Errors: kGone.
   Result<HistoryMark> mark(RecordedThread& thread);
   // The part of it that the debugger may see: since its `begin`. Errors: kGone.
-  Result<ThreadSnapshot> visible(RecordedThread& thread);
+  Result<ThreadSnapshot> visible(RecordedThread& thread, std::uint64_t limit = ~0ull);
 
   // The debugger is about to write registers of the thread.
   void registers_written(ThreadId thread);
