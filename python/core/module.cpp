@@ -163,6 +163,11 @@ void bind_history(py::module_& module) {
       .def_property_readonly("stop", &stop_of)
       .def_property_readonly("first_record",
                              [](ThreadHistory& h) { return h.records().first.value; })
+      .def_property_readonly("overwritten",
+                             [](ThreadHistory& h) -> std::size_t {
+                               const RecordSpan& span = h.records();
+                               return span.overwritten ? span.overwritten() : 0;
+                             })
       .def("records",
            [](ThreadHistory& h) {
              const RecordSpan& span = h.records();

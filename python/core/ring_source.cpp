@@ -63,7 +63,7 @@ std::shared_ptr<const ThreadSnapshot> snapshot_of(const Ring& ring,
 // Of a ring that nobody writes any more.
 Result<OpenedThread> content_in_place(const Ring& ring, const std::string& path,
                                       std::shared_ptr<const CodeImage> image) {
-  Result<RecordSpan> span = view_ring(ring, path, closing_record(ring));
+  Result<RecordSpan> span = view_closed_ring(ring, path, closing_record(ring));
   if (!span) return fail(std::move(span.error()));
   ThreadFrame frame;
   frame.thread = ring.thread();
@@ -82,11 +82,6 @@ bool is_live(const Ring& ring) {
          process_exists(ring.header().pid);
 }
 
-Result<RecordSpan> records_of(const Ring& ring, const std::string& path) {
-  if (is_live(ring)) return copy_ring(ring);
-  return view_ring(ring, path);
-}
-
 Result<std::vector<ThreadSource>> open_ring(const std::string& path, const GivenCode& code) {
   Result<Ring> opened = Ring::open(path);
   if (!opened) return fail(std::move(opened.error()));
@@ -100,7 +95,7 @@ Result<std::vector<ThreadSource>> open_ring(const std::string& path, const Given
     if (!is_live(*ring)) return content_in_place(*ring, path, image);
     return opened_thread({snapshot_of(*ring, image), {}, {}});
   };
-  source.records = [ring, path]() { return records_of(*ring, path); };
+  source.records = [ring, path]() { return view_ring(ring, path, is_live(*ring)); };
   return std::vector<ThreadSource>{std::move(source)};
 }
 

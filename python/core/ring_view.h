@@ -1,12 +1,13 @@
-// RingView: the records of a ring file that nobody writes any more, in order and in place.
+// RingView: the records of a ring file, in order and in place.
 //
 // A ring that went round begins in its middle. Its records are mapped twice, one behind the other,
 // so that the oldest to the newest are one stretch of memory all the same: nothing is copied and
-// opening costs the same for any size.
+// opening costs the same for any size. A writer that writes on overwrites it from the oldest on.
 //
-// Threading: immutable once made.
+// Threading: immutable once made, but for what the writer does.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,15 +22,21 @@ struct RecordSpan {
   std::shared_ptr<const void> owner;
   std::span<const BranchRecord> records;
   Position first;
+  // How many of the oldest may be overwritten by now; empty: nobody writes them.
+  std::function<std::size_t()> overwritten = {};
 };
 
-// A copy of what the ring holds now, whoever writes it.
-RecordSpan copy_ring(const Ring& ring, const std::optional<BranchRecord>& closing = {});
+// The records that `ring`, opened from `path`, holds now. Rings of less than a page, which cannot
+// be mapped twice, are copied. Errors: kSystem.
+Result<RecordSpan> view_ring(std::shared_ptr<const Ring> ring, const std::string& path,
+                             bool is_written);
 
-// The records that `ring`, opened from `path`, holds. Rings of less than a page, which cannot be
-// mapped twice, are copied. With a record that closes them there is one more, in this view alone.
-// REQUIRES: the writer is done. Errors: kSystem.
-Result<RecordSpan> view_ring(const Ring& ring, const std::string& path,
-                             const std::optional<BranchRecord>& closing = {});
+// The same of a ring that nobody writes any more, with one more that closes them, in this view
+// alone.
+Result<RecordSpan> view_closed_ring(const Ring& ring, const std::string& path,
+                                    const BranchRecord& closing);
+
+// The records of a view that are still there, copied, and the position of the first.
+RecordRange copy_of(const RecordSpan& view);
 
 }  // namespace tailtrace::python

@@ -56,9 +56,10 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& s
     source.content = [shared, thread = source.thread] { return content_of(*shared, thread); };
     std::string path = fmt::format("{}/thread.{}.ring", folder, ring->header().slot);
     source.records = [shared, path]() -> Result<RecordSpan> {
-      Result<Ring> own = Ring::open(path);
-      if (!own) return fail(std::move(own.error()));
-      return records_of(*own, path);
+      Result<Ring> opened = Ring::open(path);
+      if (!opened) return fail(std::move(opened.error()));
+      auto own = std::make_shared<const Ring>(std::move(*opened));
+      return view_ring(own, path, is_live(*own));
     };
     sources.push_back(std::move(source));
   }

@@ -43,7 +43,4 @@ Result<std::vector<ThreadSource>> open_lldb_bundle(const std::string& path);
 // Whether the writer of a ring may write on.
 bool is_live(const Ring& ring);
 
-// Records of a ring: in place, or, if it is written, a copy that does not change.
-Result<RecordSpan> records_of(const Ring& ring, const std::string& path);
-
 }  // namespace tailtrace::python

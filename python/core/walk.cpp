@@ -88,7 +88,14 @@ Buffer record_column(std::span<const BranchRecord> records, const char* format, 
 
 py::dict record_columns(ThreadHistory& thread) {
   using R = const BranchRecord&;
-  std::span<const BranchRecord> records = thread.records().records;
+  const RecordSpan& view = thread.records();
+  std::span<const BranchRecord> records = view.records;
+  RecordRange still;  // where somebody writes on, all columns are of the same records
+  if (view.overwritten) {
+    py::gil_scoped_release release;
+    still = copy_of(view);
+    records = still.records;
+  }
   py::dict dict;
   dict["from"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.from.value; });
   dict["to"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.to.value; });

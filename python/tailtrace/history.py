@@ -190,7 +190,8 @@ class History:
         """The branch records in place: a read-only NumPy structured array, nothing copied.
 
         Its fields are from, to, time, insns, kind, flags and extra. It keeps what it shows, also
-        when the trace is closed. Only of a thread that may still be running it is a copy. Without
+        when the trace is closed. Of a thread that runs on it is its ring itself, whose oldest records
+        are overwritten as it goes: see `overwritten`. (Rings of 64 records only are copied.) Without
         NumPy it is a memoryview; see `tailtrace.RECORD_STRUCT`.
 
         >>> h = example_history()
@@ -209,8 +210,20 @@ class History:
         """Position of records[0]: 0 is the first ever written."""
         return self._core.first_record
 
+    @property
+    def overwritten(self) -> int:
+        """How many of `records` may be overwritten by now, from the oldest on; 0 where nobody
+        writes. Of a thread that runs on, what was read of `records[n:]` is whole if `overwritten`
+        is `n` at most when it is asked for afterwards.
+
+        >>> example_history().overwritten
+        0
+        """
+        return self._core.overwritten
+
     def columns(self) -> Columns:
-        """The records as one contiguous array per field. This copies them.
+        """The records as one contiguous array per field. This copies them; of a thread that runs on
+        those that are not overwritten.
 
         >>> int(example_history().columns()["insns"].sum())
         6

@@ -132,16 +132,23 @@ def measure_first_screen(folder):
         best(lambda: len(tailtrace.open(os.path.join(folder, "large.tt")).threads[0])))
 
 
-def measure_views(folder):
-    """A ring file of 100 million records; the file has holes, so that it takes no room."""
-    records = 100 * MILLION
-    capacity = 1 << 27
+def large_ring(folder, records, **more):
+    """The file has holes, so that it takes no room."""
     path = os.path.join(folder, "large.ring")
+    capacity = 1 << 27
     with open(path, "wb") as file:
-        file.write(rings.header(capacity, records))
+        file.write(rings.header(capacity, records, **more))
         file.truncate(rings.HEADER_SIZE + capacity * rings.RECORD_SIZE)
-    say("first view of 100 M records, from opening",
-        best(lambda: tailtrace.open(path).threads[0].records[-10:].tolist()))
+    return path
+
+
+def measure_views(folder):
+    records = 100 * MILLION
+    path = large_ring(folder, records, pid=os.getpid(), state=rings.STATE_RUNNING)
+    first_view = lambda: tailtrace.open(path).threads[0].records[-10:].tolist()  # noqa: E731
+    say("first view of 100 M records that somebody writes", best(first_view))
+    path = large_ring(folder, records)
+    say("first view of 100 M records, from opening", best(first_view))
     view = tailtrace.open(path).threads[0].records[-MILLION:]
     seconds = best(lambda: (view["kind"] == 3).sum())
     say("filter 1 M records by kind", seconds, len(view))

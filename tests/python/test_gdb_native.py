@@ -28,8 +28,11 @@ class Attached:
         self.follow(pid)
 
     def follow(self, tid):
-        with open(f"/proc/{{tid}}/syscall") as file:
-            state = "runs" if file.read().startswith("running") else "stands"
+        try:
+            with open(f"/proc/{{tid}}/syscall") as file:
+                state = "runs" if file.read().startswith("running") else "stands"
+        except OSError:
+            raise tailtrace.GoneError("it has ended")
         gdb.write(f"recorded {{'first' if tid == self.pid else 'another'}} {{state}}\\n")
         self.threads.append(tid)
 

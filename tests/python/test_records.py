@@ -87,17 +87,47 @@ def test_columns_hold_the_same(open_loop):
         numpy.testing.assert_array_equal(column, h.records[name])
 
 
-def test_of_a_thread_that_runs_on_do_not_change(tmp_path):
-    records = rings.example_records()
-    path = rings.write_ring(tmp_path / "live.ring", records, pid=os.getpid(),
+def written_on(path, capacity, written):
+    """The writer of a ring writes one more record, all of whose numbers are its position."""
+    with open(path, "r+b") as file:
+        file.seek(rings.HEADER_SIZE + written % capacity * rings.RECORD_SIZE)
+        file.write(rings.record(rings.JUMP, written, written))
+        file.seek(128)
+        file.write(struct.pack("<Q", (written + 1) * rings.RECORD_SIZE))
+
+
+def test_of_a_thread_that_runs_on_are_overwritten_from_the_oldest_on(tmp_path):
+    capacity, written = 128, 1000
+    every = [rings.record(rings.JUMP, n, n) for n in range(written)]
+    path = rings.write_ring(tmp_path / "live.ring", every, capacity=capacity, pid=os.getpid(),
                             state=rings.STATE_RUNNING)
     h = tailtrace.open(path).threads[0]
-    assert h.live
-    before = h.records.tolist()
-    with open(path, "r+b") as file:
-        file.seek(rings.HEADER_SIZE)
-        file.write(bytes(32 * 4))
-    assert h.records.tolist() == before == unpacked(records)
+    records = h.records
+    assert h.live and h.overwritten == 0
+    truth = list(range(written - (capacity - 1), written))
+    assert records["from"].tolist() == truth
+    for more in range(1, 6):
+        written_on(path, capacity, written + more - 1)
+        assert h.overwritten == more
+        assert records["from"][h.overwritten:].tolist() == truth[more:]
+    # It is the ring itself: the new ones stand where the oldest were.
+    assert records["from"][:4].tolist() == [1001, 1002, 1003, 1004]
+    assert h.columns()["from"].tolist() == truth[5:]
+    for more in range(6, 200):
+        written_on(path, capacity, written + more - 1)
+    assert h.overwritten == len(records)
+    assert len(h.columns()["from"]) == 0
+
+
+def test_of_a_thread_that_runs_on_and_a_small_ring_do_not_change(tmp_path):
+    path = rings.write_ring(tmp_path / "live.ring", [rings.record(rings.JUMP, n, n) for n in
+                                                     range(100)], capacity=64, pid=os.getpid(),
+                            state=rings.STATE_RUNNING)
+    h = tailtrace.open(path).threads[0]
+    records = h.records
+    for written in range(100, 120):
+        written_on(path, 64, written)
+    assert records["from"].tolist() == list(range(37, 100)) and h.overwritten == 0
 
 
 def test_without_numpy_are_a_memoryview(tmp_path, example_path):
