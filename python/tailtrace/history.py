@@ -190,9 +190,9 @@ class History:
         """The branch records in place: a read-only NumPy structured array, nothing copied.
 
         Its fields are from, to, time, insns, kind, flags and extra. It keeps what it shows, also
-        when the trace is closed. Of a thread that runs on it is its ring itself, whose oldest records
-        are overwritten as it goes: see `overwritten`. (Rings of 64 records only are copied.) Without
-        NumPy it is a memoryview; see `tailtrace.RECORD_STRUCT`.
+        when the trace is closed. Of a thread that runs on it is its ring itself, whose oldest
+        records are overwritten as it goes: see `overwritten`. (A ring of 64 records is copied.)
+        Without NumPy it is a memoryview; see `tailtrace.RECORD_STRUCT`.
 
         >>> h = example_history()
         >>> calls = h.records[h.records["kind"] == tailtrace.RecordKind.CALL]
@@ -222,8 +222,8 @@ class History:
         return self._core.overwritten
 
     def columns(self) -> Columns:
-        """The records as one contiguous array per field. This copies them; of a thread that runs on
-        those that are not overwritten.
+        """The records as one contiguous array per field. This copies them; of a thread that runs
+        on those that are not overwritten.
 
         >>> int(example_history().columns()["insns"].sum())
         6
