@@ -81,6 +81,15 @@ class BundleWriter {
                    const std::string& perf_map = {});
   const std::vector<Error>& remarks() const { return remarks_; }
 
+  // A file that was executed, with the copy of it at `from`; empty: there shall be none. Errors:
+  // kSystem, as when the disk is full.
+  Result<void> add_module(BundleModule module, const std::string& from);
+
+  // Takes over what another bundle tells beside the thread's history: copies of modules that this
+  // one has not yet, the thread's state, and, where nobody describes it, why it was made, with the
+  // core file. Errors: as add_module.
+  Result<void> carry_over(const BundleThread& thread);
+
   // The folder, for files that it shall hold beside the histories; describe() names them.
   std::string folder() const { return part_path(); }
   // Where it will be.
@@ -99,6 +108,7 @@ class BundleWriter {
 
   std::string path_;
   std::vector<BundleThread> threads_;
+  std::vector<BundleModule> modules_;
   std::vector<BundleModule> generated_;  // copies of files that name generated code
   std::vector<Error> remarks_;
   BundleAbout about_;

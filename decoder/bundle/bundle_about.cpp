@@ -49,6 +49,26 @@ std::uint64_t hex_of(const Json& value) {
   return text.starts_with("0x") ? parse_hex(std::string_view(text).substr(2)).value_or(0) : 0;
 }
 
+// Where a mapped file is another one than was executed, in place of its path's beginning.
+const std::string kOtherBuild = "another build: ";
+
+using Moves = std::unordered_map<std::string, std::string>;
+
+// The text of /proc/PID/maps with other paths of files.
+template <class Move>
+std::string moved_maps(std::string_view maps, Move move) {
+  std::string moved;
+  while (!maps.empty()) {
+    const std::string_view line = maps.substr(0, maps.find('\n'));
+    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
+    const std::size_t path = std::min(line.find('/'), line.size());
+    moved.append(line.substr(0, path));
+    if (path != line.size()) moved.append(move(line.substr(path)));
+    moved.push_back('\n');
+  }
+  return moved;
+}
+
 }  // namespace
 
 void add_about(const BundleAbout& about, OrderedJson& bundle) {
@@ -150,26 +170,31 @@ std::string copy_of(const BundleAbout& about, const std::string& path, const std
 
 std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
                            const std::string& folder) {
-  std::unordered_map<std::string_view, std::string> moves;
+  Moves moves;
   for (const BundleModule& module : modules) {
     if (!module.copy.empty()) moves.emplace(module.path, folder + "/" + module.copy);
-    if (!module.other_build_id.empty()) moves.emplace(module.path, "another build: " + module.path);
+    if (!module.other_build_id.empty()) moves.emplace(module.path, kOtherBuild + module.path);
   }
   if (moves.empty() && maps.find(kJitDumpBegin) == maps.npos) return maps;
-  std::string moved;
-  for (std::string_view rest = maps; !rest.empty();) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    const std::size_t path = line.find('/');
-    auto move = path == line.npos ? moves.end() : moves.find(line.substr(path));
-    const bool is_moved = move != moves.end();
-    const bool is_missing = !is_moved && path != line.npos && is_jit_dump_name(line);
-    moved.append(is_moved || is_missing ? line.substr(0, path) : line);
-    if (is_moved) moved.append(move->second);
-    if (is_missing) moved.append("not in the bundle: ").append(line.substr(path));
-    moved.push_back('\n');
-  }
-  return moved;
+  return moved_maps(maps, [&](std::string_view path) {
+    if (auto move = moves.find(std::string(path)); move != moves.end()) return move->second;
+    return (is_jit_dump_name(path) ? "not in the bundle: " : "") + std::string(path);
+  });
+}
+
+std::string maps_from_copies(const std::string& maps, const std::vector<BundleModule>& modules,
+                             const std::string& folder) {
+  Moves moves;
+  for (const BundleModule& module : modules)
+    if (module.copy.starts_with(kModulesFolder))
+      moves.emplace(folder + "/" + module.copy, module.path);
+  std::string back = moved_maps(maps, [&](std::string_view path) {
+    auto move = moves.find(std::string(path));
+    return move == moves.end() ? std::string(path) : move->second;
+  });
+  for (std::size_t at = 0; (at = back.find(kOtherBuild, at)) != back.npos;)
+    back.erase(at, kOtherBuild.size());
+  return back;
 }
 
 }  // namespace tailtrace

@@ -34,6 +34,9 @@ struct BundleModule {
   friend bool operator==(const BundleModule&, const BundleModule&) = default;
 };
 
+// Copies of files that were executed lie below.
+constexpr char kModulesFolder[] = "modules";
+
 struct BundleThreadState {
   std::string name;
   std::vector<std::pair<std::string, std::uint64_t>> registers;  // "rip", ...
@@ -69,5 +72,9 @@ std::string copy_of(const BundleAbout& about, const std::string& path, const std
 // names from them.
 std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
                            const std::string& folder);
+
+// The other way: the paths on the machine that recorded, of what has a copy under modules/ there.
+std::string maps_from_copies(const std::string& maps, const std::vector<BundleModule>& modules,
+                             const std::string& folder);
 
 }  // namespace tailtrace

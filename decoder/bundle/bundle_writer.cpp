@@ -34,6 +34,32 @@ Result<void> write_file(const std::string& path, ByteSpan bytes) {
   return {};
 }
 
+Result<void> make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return fail(system_error("cannot make " + path));
+}
+
+Result<void> copy_file(const std::string& from, const std::string& to) {
+  constexpr std::size_t kPiece_bytes = 1 << 20;
+  UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!in) return fail(system_error("cannot read " + from));
+  UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!out) return fail(system_error("cannot make " + to));
+  Bytes piece(kPiece_bytes);
+  for (;;) {
+    ssize_t n = ::read(in.get(), piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error("cannot read " + from));
+    if (n == 0) return {};
+    for (ByteSpan rest(piece.data(), static_cast<std::size_t>(n)); !rest.empty();) {
+      ssize_t written = ::write(out.get(), rest.data(), rest.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return fail(system_error("cannot write " + to));
+      rest = rest.subspan(static_cast<std::size_t>(written));
+    }
+  }
+}
+
 void remove_folder(const std::string& path) {
   std::error_code ignored;
   if (::rmdir(path.c_str()) != 0) std::filesystem::remove_all(path, ignored);
@@ -60,6 +86,7 @@ Result<BundleWriter> BundleWriter::create(const std::string& path) {
 BundleWriter::BundleWriter(BundleWriter&& other) noexcept
     : path_(std::move(other.path_)),
       threads_(std::move(other.threads_)),
+      modules_(std::move(other.modules_)),
       generated_(std::move(other.generated_)),
       remarks_(std::move(other.remarks_)),
       about_(std::move(other.about_)),
@@ -84,13 +111,51 @@ Result<void> BundleWriter::copy_generated(const std::string& path, const std::st
   }
   std::string place = "generated";
   for (const std::string& folder : {place, fmt::format("{}/{}", place, generated_.size())}) {
-    if (::mkdir((part_path() + "/" + folder).c_str(), 0700) != 0 && errno != EEXIST)
-      return fail(system_error("cannot make " + part_path() + "/" + folder));
+    if (auto ok = make_folder(part_path() + "/" + folder); !ok) return ok;
     place = folder;
   }
   place.append("/").append(base_name(path));
   if (auto ok = write_file(part_path() + "/" + place, *bytes); !ok) return ok;
   generated_.back().copy = std::move(place);
+  return {};
+}
+
+Result<void> BundleWriter::add_module(BundleModule module, const std::string& from) {
+  for (const BundleModule& known : modules_)
+    if (known.path == module.path && known.build_id == module.build_id) return {};
+  module.copy.clear();
+  if (!from.empty()) {
+    const std::string place = fmt::format("{}/{}", kModulesFolder, modules_.size() + 1);
+    for (const std::string& folder : {std::string(kModulesFolder), place})
+      if (auto ok = make_folder(part_path() + "/" + folder); !ok) return ok;
+    module.copy.append(place).append("/").append(base_name(module.path));
+    if (auto ok = copy_file(from, part_path() + "/" + module.copy); !ok) return ok;
+  }
+  modules_.push_back(std::move(module));
+  return {};
+}
+
+Result<void> BundleWriter::carry_over(const BundleThread& thread) {
+  if (!thread.about) return {};
+  const BundleAbout& told = *thread.about;
+  for (const BundleModule& module : told.modules) {
+    // Copies of what programs generated are made with the histories.
+    if (!module.copy.empty() && !module.copy.starts_with(kModulesFolder)) continue;
+    const std::string from = module.copy.empty() ? "" : thread.folder + "/" + module.copy;
+    if (auto ok = add_module(module, from); !ok) return ok;
+  }
+  BundleAbout about = told;
+  about.modules.clear();
+  about.threads = std::move(about_.threads);
+  if (auto state = told.threads.find(thread.thread); state != told.threads.end())
+    about.threads[thread.thread] = state->second;
+  about.core = about_.core;
+  if (about.core.empty() && !told.core.empty()) {
+    about.core = "core";
+    if (auto ok = copy_file(thread.folder + "/" + told.core, part_path() + "/" + about.core); !ok)
+      return ok;
+  }
+  about_ = std::move(about);
   return {};
 }
 
@@ -140,6 +205,7 @@ Result<void> BundleWriter::finish() {
     list.push_back(std::move(object));
   }
   nlohmann::ordered_json json = {{"schema", kBundleSchema}};
+  for (BundleModule& module : modules_) about_.modules.push_back(std::move(module));
   for (BundleModule& copied : generated_)
     if (!copied.copy.empty()) about_.modules.push_back(std::move(copied));
   add_about(about_, json);

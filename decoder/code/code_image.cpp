@@ -68,13 +68,23 @@ Epoch CodeImage::append(const CodeImage& other) {
   for (auto& [address, piece] : pieces_)
     if (piece.versions.back().data != nullptr) piece.versions.push_back({base, nullptr});
   newest_ = base;
+  overlay(other, {0}, other.newest_, base);
+  return base;
+}
+
+void CodeImage::overlay(const CodeImage& other, Epoch first, Epoch last, Epoch at) {
   struct Section {
     Address begin, end;
     Version version;
   };
   std::vector<Section> sections;
-  for (const auto& [address, piece] : other.pieces_)
-    for (const Version& version : piece.versions) sections.push_back({address, piece.end, version});
+  for (const auto& [address, piece] : other.pieces_) {
+    const Version* known = version_in(piece, first);
+    if (known != nullptr) sections.push_back({address, piece.end, {first, known->data}});
+    for (const Version& version : piece.versions)
+      if (version.from > first && version.from <= last)
+        sections.push_back({address, piece.end, version});
+  }
   std::stable_sort(sections.begin(), sections.end(), [](const Section& a, const Section& b) {
     return a.version.from < b.version.from;
   });
@@ -82,10 +92,38 @@ Epoch CodeImage::append(const CodeImage& other) {
   // Nothing that another image holds wraps around, or comes too late.
   for (const Section& section : sections)
     (void)put(section.begin, section.end - section.begin, section.version.data,
-              {base.value + section.version.from.value})
+              {at.value + (section.version.from.value - first.value)})
         .has_value();
-  newest_ = {base.value + other.newest_.value};
-  return base;
+  newest_ = {at.value + (std::max(first, std::min(last, other.newest_)).value - first.value)};
+}
+
+bool CodeImage::contradicts(const CodeImage& other, Epoch when) const {
+  return std::any_of(other.pieces_.begin(), other.pieces_.end(), [&](const auto& known) {
+    const Version* version = version_in(known.second, when);
+    return version != nullptr && contradicts(known.first, known.second.end, version->data);
+  });
+}
+
+// Whether anything known of [begin, end) is something else than `data`; null: than nothing.
+bool CodeImage::contradicts(Address begin, Address end, const std::uint8_t* data) const {
+  auto it = pieces_.upper_bound(begin);
+  if (it != pieces_.begin()) --it;
+  for (; it != pieces_.end() && it->first < end; ++it) {
+    const std::uint8_t* ours = it->second.versions.back().data;
+    const Address low = std::max(begin, it->first), high = std::min(end, it->second.end);
+    if (ours == nullptr || low >= high) continue;
+    if (data == nullptr) return true;
+    ours += low - it->first;
+    const std::uint8_t* theirs = data + (low - begin);
+    if (ours != theirs && std::memcmp(ours, theirs, high - low) != 0) return true;
+  }
+  return false;
+}
+
+const CodeImage::Version* CodeImage::version_in(const Piece& piece, Epoch when) {
+  auto after = std::upper_bound(piece.versions.begin(), piece.versions.end(), when,
+                                [](Epoch e, const Version& v) { return e < v.from; });
+  return after == piece.versions.begin() ? nullptr : &*--after;
 }
 
 ByteSpan CodeImage::at(Address address, std::size_t limit, Epoch when) const {
@@ -93,14 +131,10 @@ ByteSpan CodeImage::at(Address address, std::size_t limit, Epoch when) const {
   if (it == pieces_.begin()) return {};
   --it;
   if (it->second.end <= address) return {};
-  const std::vector<Version>& versions = it->second.versions;
-  auto after = std::upper_bound(versions.begin(), versions.end(), when,
-                                [](Epoch e, const Version& v) { return e < v.from; });
-  if (after == versions.begin()) return {};
-  const Version& version = *--after;
-  if (version.data == nullptr) return {};
+  const Version* version = version_in(it->second, when);
+  if (version == nullptr || version->data == nullptr) return {};
   std::uint64_t held = it->second.end - address;
-  return {version.data + (address - it->first),
+  return {version->data + (address - it->first),
           static_cast<std::size_t>(std::min<std::uint64_t>(limit, held))};
 }
 

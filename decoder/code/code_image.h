@@ -37,6 +37,14 @@ class CodeImage {
   // `other` shows from its epoch 0 on, one epoch after the other, and nothing else.
   Epoch append(const CodeImage& other);
 
+  // Adds what `other` shows from its epoch `first` to `last`, one epoch after the other, from epoch
+  // `at` on. What `other` never knew stays as it is. REQUIRES: at >= newest().
+  void overlay(const CodeImage& other, Epoch first, Epoch last, Epoch at);
+
+  // Whether this image at its newest and `other` in epoch `when` cannot be of the same moment: some
+  // byte that is known here is another one there, or gone.
+  bool contradicts(const CodeImage& other, Epoch when) const;
+
   // The bytes known from `address` on without a break, `limit` at most; empty when none are. Where
   // they cross from one section into the next the answer ends at the seam; read() joins them.
   // The span lives as long as the image.
@@ -63,6 +71,9 @@ class CodeImage {
   };
 
   Result<void> put(Address address, std::uint64_t size_bytes, const std::uint8_t* data, Epoch from);
+  // What a piece shows in an epoch; null: it was not known yet.
+  static const Version* version_in(const Piece& piece, Epoch when);
+  bool contradicts(Address begin, Address end, const std::uint8_t* data) const;
   void split_at(Address address);
 
   std::map<Address, Piece> pieces_;

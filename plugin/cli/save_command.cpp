@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "decoder/bundle/bundle.h"
+#include "decoder/history/join.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/history_view.h"
 
@@ -10,31 +12,87 @@ namespace tailtrace {
 namespace {
 
 struct Options {
-  std::string path, folder, thread;
+  std::vector<std::string> words;  // recordings, then the folder
+  std::string thread;
   std::uint64_t records = ~0ull;
 };
 
-Result<int> run_save(const Options& options, const Invocation& invocation) {
-  Result<std::vector<ThreadSource>> threads = asked_threads(options.path, options.thread);
-  if (!threads) return fail(std::move(threads.error()));
-  Result<BundleWriter> writer = BundleWriter::create(options.folder);
-  if (!writer) return fail(std::move(writer.error()));
-  std::set<std::string> said;  // what concerns a whole process is said once
-  for (const ThreadSource& thread : *threads) {
-    Result<OpenedThread> opened = open_recorded(thread, options.records);
-    if (!opened) return fail(std::move(opened.error()));
-    for (const Error& problem : opened->problems)
-      if (said.insert(problem.to_string()).second)
-        fmt::print(invocation.err, "{}\n", problem.to_string());
-    History history(opened->frame, opened->source, {});
-    Result<void> added = writer->add(history.snapshot(), opened->maps, opened->perf_map);
-    if (!added) return fail(std::move(added.error()));
+// A thread, as several recordings have it, in their order.
+using OneThread = std::vector<ThreadSource>;
+
+// The threads of all recordings, in the order in which they are met. One that executed other
+// programs is there again for each.
+Result<std::vector<OneThread>> threads_to_save(const Options& options) {
+  std::vector<OneThread> threads;
+  std::map<std::pair<ThreadId, std::size_t>, std::size_t> places;
+  for (std::size_t i = 0; i + 1 < options.words.size(); ++i) {
+    Result<std::vector<ThreadSource>> found = asked_threads(options.words[i], options.thread);
+    if (!found) return fail(std::move(found.error()));
+    std::map<ThreadId, std::size_t> met;
+    for (ThreadSource& source : *found) {
+      const std::size_t time = met[source.thread]++;
+      auto [place, is_new] = places.try_emplace({source.thread, time}, threads.size());
+      if (is_new) threads.emplace_back();
+      threads[place->second].push_back(std::move(source));
+    }
   }
-  for (const Error& remark : writer->remarks())
-    fmt::print(invocation.err, "{}\n", remark.to_string());
+  return threads;
+}
+
+class Saver {
+ public:
+  Saver(const Options& options, BundleWriter& writer, std::FILE* err)
+      : options_(options), writer_(writer), err_(err) {}
+
+  Result<void> save(const OneThread& thread) {
+    ThreadSnapshot joined;
+    std::string maps, perf_map;
+    for (const ThreadSource& source : thread) {
+      Result<OpenedThread> opened = open_recorded(source, options_.records);
+      if (!opened) return fail(std::move(opened.error()));
+      say(opened->problems);
+      ThreadSnapshot snapshot = History(opened->frame, opened->source, {}).snapshot();
+      if (&source == &thread.front()) {
+        joined = std::move(snapshot);
+      } else {
+        Result<ThreadSnapshot> longer = join_snapshots(joined, snapshot);
+        if (!longer) return fail(std::move(longer.error()));
+        joined = std::move(*longer);
+      }
+      maps = std::move(opened->maps);
+      perf_map = std::move(opened->perf_map);
+      if (!source.in_bundle) continue;
+      maps = maps_from_copies(maps, source.in_bundle->about->modules, source.in_bundle->folder);
+      if (Result<void> ok = writer_.carry_over(*source.in_bundle); !ok) return ok;
+    }
+    return writer_.add(joined, maps, perf_map);
+  }
+
+  void say(const std::vector<Error>& problems) {
+    for (const Error& problem : problems)
+      if (said_.insert(problem.to_string()).second) fmt::print(err_, "{}\n", problem.to_string());
+  }
+
+ private:
+  const Options& options_;
+  BundleWriter& writer_;
+  std::FILE* err_;
+  std::set<std::string> said_;  // what concerns a whole process is said once
+};
+
+Result<int> run_save(const Options& options, const Invocation& invocation) {
+  const std::string& folder = options.words.back();
+  Result<std::vector<OneThread>> threads = threads_to_save(options);
+  if (!threads) return fail(std::move(threads.error()));
+  Result<BundleWriter> writer = BundleWriter::create(folder);
+  if (!writer) return fail(std::move(writer.error()));
+  Saver saver(options, *writer, invocation.err);
+  for (const OneThread& thread : *threads)
+    if (Result<void> saved = saver.save(thread); !saved) return fail(std::move(saved.error()));
+  saver.say(writer->remarks());
   if (Result<void> finished = writer->finish(); !finished) return fail(std::move(finished.error()));
   fmt::print(invocation.err, "Saved {} thread{} in {}.\n", threads->size(),
-             threads->size() == 1 ? "" : "s", options.folder);
+             threads->size() == 1 ? "" : "s", folder);
   return kExitDone;
 }
 
@@ -43,18 +101,24 @@ Result<int> run_save(const Options& options, const Invocation& invocation) {
 Command save_command() {
   return {
       .name = "save",
-      .summary = "Write a recording into a folder that needs nothing else; LLDB loads it as well",
-      .usage = "[OPTIONS] PATH FOLDER",
+      .summary = "Write recordings into a folder that needs nothing else; LLDB loads it as well",
+      .usage = "[OPTIONS] PATH... FOLDER",
       .examples =
           {
               {"tailtrace save SESSION run.tt",
                "to be read another day; by LLDB, with `trace load run.tt/trace.json`"},
               {"tailtrace save --thread=4711 SESSION run.tt", "of one thread"},
+              {"tailtrace save end.tt.1 end.tt.2 end.tt whole.tt",
+               "snapshots, in the order they were taken, as one longer history"},
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<Options>();
-        add_path(app, options->path);
-        app.add_option("FOLDER", options->folder, "a new folder")->required();
+        constexpr int kMostWords = 10'000;
+        app.add_option("PATH", options->words,
+                       "sessions' or processes' folders, bundles, record streams, perf.data files; "
+                       "then the new FOLDER")
+            ->expected(2, kMostWords)
+            ->required();
         app.add_option("--thread", options->thread, "this one only; all if nothing is said")
             ->type_name("[PID.]TID");
         app.add_option("--records", options->records, "no more than the newest N of each thread")
@@ -63,6 +127,9 @@ Command save_command() {
       },
       .take_program = {},
       .details =
+          "Several recordings of one program, as those that the always-on recorder makes of "
+          "SIGUSR2, are joined thread by thread: where two of them overlap nothing is doubled, and "
+          "where something is missing between them, a gap says so. "
           "LLDB is given the newest 1,000,000 instructions of each thread, and reads the "
           "program's files where they were.",
   };

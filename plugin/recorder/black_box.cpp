@@ -1,14 +1,10 @@
 #include "plugin/recorder/black_box.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 #include <x86intrin.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <set>
 
@@ -26,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxShownCommand_bytes = 1000;
-constexpr std::size_t kPiece_bytes = 1 << 20;
 constexpr char kCoreName[] = "core";
 
 std::uint64_t nanoseconds(clockid_t clock) {
@@ -50,26 +45,6 @@ BundleThreadState state_of(Subject& subject, ThreadId thread) {
   return state;
 }
 
-Result<void> copy_file(const std::string& from, const std::string& to) {
-  UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!in) return fail(system_error("cannot read " + from));
-  UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!out) return fail(system_error("cannot make " + to));
-  Bytes piece(kPiece_bytes);
-  for (;;) {
-    ssize_t n = ::read(in.get(), piece.data(), piece.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error("cannot read " + from));
-    if (n == 0) return {};
-    for (ByteSpan rest(piece.data(), static_cast<std::size_t>(n)); !rest.empty();) {
-      ssize_t written = ::write(out.get(), rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return fail(system_error("cannot write " + to));
-      rest = rest.subspan(static_cast<std::size_t>(written));
-    }
-  }
-}
-
 // One bundle on its way.
 class Box {
  public:
@@ -87,7 +62,7 @@ class Box {
     about_.clocks = {occasion_.began, clock_now()};
     maps_ = subject_.code_maps();
     if (auto ok = add_threads(*writer); !ok) return fail(std::move(ok.error()));
-    if (auto ok = add_modules(writer->folder()); !ok) return fail(std::move(ok.error()));
+    if (auto ok = add_modules(*writer); !ok) return fail(std::move(ok.error()));
     if (plan_.core)
       if (auto ok = add_core(writer->folder()); !ok) return fail(std::move(ok.error()));
     for (const Error& remark : writer->remarks()) remarks_.push_back(remark);
@@ -131,28 +106,16 @@ class Box {
   }
 
   // A core file needs all that is mapped, a history what it leads through.
-  Result<void> add_modules(const std::string& folder) {
+  Result<void> add_modules(BundleWriter& writer) {
     std::set<std::string> wanted = executed_;
     for (const Mapping& mapping : mappings_)
       if (plan_.core && mapping.executable && mapping.has_file()) wanted.insert(mapping.path);
-    for (const std::string& path : wanted)
-      if (auto ok = add_module(folder, path); !ok) return ok;
-    return {};
-  }
-
-  Result<void> add_module(const std::string& folder, const std::string& path) {
-    BundleModule module{path, {}, {}};
-    auto file = ElfFile::open(path);
-    if (file) module.build_id = file->build_id();
-    if (file && plan_.copy_modules) {
-      const std::string place = fmt::format("modules/{}", about_.modules.size() + 1);
-      module.copy = place + "/" + fs::path(path).filename().string();
-      for (const std::string& made : {std::string("modules"), place})
-        if (::mkdir((folder + "/" + made).c_str(), 0700) != 0 && errno != EEXIST)
-          return fail(system_error("cannot make " + folder + "/" + made));
-      if (auto ok = copy_file(path, folder + "/" + module.copy); !ok) return ok;
+    for (const std::string& path : wanted) {
+      auto file = ElfFile::open(path);
+      const std::string from = file && plan_.copy_modules ? path : "";
+      auto ok = writer.add_module({path, file ? file->build_id() : "", {}}, from);
+      if (!ok) return ok;
     }
-    about_.modules.push_back(std::move(module));
     return {};
   }
 

@@ -276,6 +276,31 @@ class Attach(RecorderCase):
                     ["threads"][0]["hits"]) for bundle in (self.bundle + ".1", self.bundle)]
         self.assertEqual(hits, [1, 2])
         self.assert_goes_on()
+        self.assert_saved_as_one()
+
+    def assert_saved_as_one(self):
+        """The snapshot and the end are one history in a bundle that needs neither of them."""
+        end = self.about()
+        whole = os.path.join(self.folder, "whole.tt")
+        outcome = cases.tailtrace("save", self.bundle + ".1", self.bundle, whole)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        newest = self.newest(count=100)
+        shutil.rmtree(self.bundle)
+        shutil.rmtree(self.bundle + ".1")
+        hits = json.loads(cases.tailtrace("hits", "--json", f"--thread={self.program.pid}", whole,
+                                          "wanted_function").stdout)["threads"][0]
+        self.assertEqual(len(hits["hits"]), 2)
+        self.assertEqual(hits["gaps"], 0)
+        self.assertEqual([item["function"] for item in self.newest(whole, count=100)],
+                         [item["function"] for item in newest])
+        about = self.about(whole)
+        self.assertEqual(about["recorded"]["cause"], end["recorded"]["cause"])
+        for thread, before in zip(about["threads"], end["threads"]):
+            self.assertEqual(thread["registers"], before["registers"])
+        self.assertEqual({module["path"] for module in about["modules"]},
+                         {module["path"] for module in end["modules"]})
+        for module in about["modules"]:
+            self.assertTrue(os.path.exists(os.path.join(whole, module["file"])), module)
 
     def test_end_without_a_crash_is_no(self):
         recorder = self.attach()
