@@ -76,10 +76,14 @@ MappedFile::~MappedFile() {
 Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail(system_error("cannot open " + path));
+  return read_rest(fd.get(), path, limit_bytes);
+}
+
+Result<Bytes> read_rest(int fd, const std::string& path, std::size_t limit_bytes) {
   Bytes bytes;
   std::uint8_t chunk[65536];
   for (;;) {
-    ssize_t n = ::read(fd.get(), chunk, sizeof chunk);
+    ssize_t n = ::read(fd, chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail(system_error("cannot read " + path));
     if (n == 0) return bytes;

@@ -63,6 +63,9 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// What a file still has to give. `name` is what errors call it. Errors: as read_file.
+Result<Bytes> read_rest(int fd, const std::string& name, std::size_t limit_bytes);
+
 // The whole of a file. Errors: it cannot be read, or is larger than `limit_bytes`.
 Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes);
 

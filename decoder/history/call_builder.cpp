@@ -61,11 +61,11 @@ void CallBuilder::add_run(const HistoryRun& run, CodeReader& code) {
 void CallBuilder::add_instructions(const HistoryRun& run, CodeReader& code) {
   std::uint64_t end = std::min(run.first + run.step.shown, range_.last + 1);
   bool whole = run.first >= range_.first && end == run.first + run.step.shown;
-  const Function& function = symbols_.function_at(run.step.start);
+  const Function& function = symbols_.function_in(run.step.start, run.step.epoch);
   // A run inside one function has nothing to look at but its ends.
   if (whole && run.ends_with_branch() && run.record->from >= run.step.start &&
       run.record->from < function.end) {
-    arrive(run.step.start, run.first);
+    arrive(run.step.start, run.first, run.step.epoch);
     last_ = *code.at(run.record->from);
     stacks_.at(stacks_.newest()).last = last_.kind;
     return;
@@ -78,8 +78,8 @@ void CallBuilder::add_instructions(const HistoryRun& run, CodeReader& code) {
     at = insn->next();
     if (item < range_.first) continue;
     if (insn->address >= known_end) {
-      arrive(insn->address, item);
-      known_end = symbols_.function_at(insn->address).end;
+      arrive(insn->address, item, run.step.epoch);
+      known_end = symbols_.function_in(insn->address, run.step.epoch).end;
     }
     last_ = *insn;
     stacks_.at(stacks_.newest()).last = insn->kind;
@@ -92,8 +92,8 @@ void CallBuilder::add_gap(std::uint64_t item) {
 }
 
 // An instruction follows the last one: does it begin a segment, and of what kind?
-void CallBuilder::arrive(Address address, std::uint64_t item) {
-  std::uint32_t function = index_of(symbols_.function_at(address));
+void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
+  std::uint32_t function = index_of(symbols_.function_in(address, when));
   std::uint32_t newest = stacks_.newest();
   if (newest == 0 || stacks_.at(newest).is_gap()) {
     begin_segment(function, item);

@@ -69,7 +69,7 @@ class CallBuilder {
   void add_run(const HistoryRun& run, CodeReader& code);
   void add_instructions(const HistoryRun& run, CodeReader& code);
   void add_gap(std::uint64_t item);
-  void arrive(Address address, std::uint64_t item);
+  void arrive(Address address, std::uint64_t item, Epoch when);
   void arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t begin_segment(std::uint32_t function, std::uint64_t item);

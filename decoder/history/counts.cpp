@@ -22,29 +22,24 @@ SameRun cut(const HistoryRun& run, CodeReader& code, Range range) {
   return part;
 }
 
-void add(const SameRun& run, std::uint64_t times, CodeReader& code, Address begin, Address end,
-         std::map<Address, ExecutionCount>& counts) {
+void each_of_run(const SameRun& run, std::uint64_t times, CodeReader& code, Address begin,
+                 Address end, const SeeExecution& see) {
   code.set_epoch(run.epoch);
   Address at = run.start;
   for (std::uint64_t i = 0; i < run.shown; ++i) {
     std::optional<Instruction> insn = code.at(at);
     if (!insn) return;
-    if (begin <= at && at < end) {
-      ExecutionCount& count = counts[at];
-      count.times += times;
-      count.kind = insn->kind;
-      if (at == run.from && i + 1 == run.shown) count.transfers += times;
-    }
+    const bool transfers = at == run.from && i + 1 == run.shown;
+    if (begin <= at && at < end) see(at, run.epoch, {times, transfers ? times : 0, insn->kind});
     at = insn->next();
   }
 }
 
 }  // namespace
 
-std::map<Address, ExecutionCount> count_executions(const History& history, Range range,
-                                                   Address begin, Address end) {
-  std::map<Address, ExecutionCount> counts;
-  if (range.size() == 0) return counts;
+void each_execution(const History& history, Range range, Address begin, Address end,
+                    const SeeExecution& see) {
+  if (range.size() == 0) return;
   std::unordered_map<SameRun, std::uint64_t, HashSameRun> runs;
   HistoryRuns walk(history, range.first);
   HistoryRun run;
@@ -56,7 +51,14 @@ std::map<Address, ExecutionCount> count_executions(const History& history, Range
     ++runs[cut(run, walk.code(), range)];
   }
   CodeReader code(*history.frame().code);
-  for (const auto& [same, times] : runs) add(same, times, code, begin, end, counts);
+  for (const auto& [same, times] : runs) each_of_run(same, times, code, begin, end, see);
+}
+
+std::map<Address, ExecutionCount> count_executions(const History& history, Range range,
+                                                   Address begin, Address end) {
+  std::map<Address, ExecutionCount> counts;
+  each_execution(history, range, begin, end,
+                 [&](Address at, Epoch, const ExecutionCount& count) { counts[at].add(count); });
   return counts;
 }
 

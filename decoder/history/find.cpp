@@ -93,12 +93,12 @@ class Finder {
     for (std::uint64_t i = 0; i < run.shown; ++i) {
       std::optional<Instruction> insn = code.at(at);
       if (!insn) return;
-      if (matches(*insn, i + 1 == run.shown && at == run.from)) see(i);
+      if (matches(*insn, run.epoch, i + 1 == run.shown && at == run.from)) see(i);
       at = insn->next();
     }
   }
 
-  bool matches(const Instruction& insn, bool transfers) {
+  bool matches(const Instruction& insn, Epoch when, bool transfers) {
     if (wanted_.kind) {
       bool conditional = insn.kind == InstructionClass::kConditional;
       if (is_sort(ItemKind::Sort::kClass) && wanted_.kind->instruction != insn.kind) return false;
@@ -106,7 +106,8 @@ class Finder {
       if (is_sort(ItemKind::Sort::kNotTaken) && (!conditional || transfers)) return false;
     }
     if (!matcher_) return true;
-    return wanted_.entries ? matcher_->is_entry(insn.address) : matcher_->holds(insn.address);
+    return wanted_.entries ? matcher_->is_entry(insn.address, when)
+                           : matcher_->holds(insn.address, when);
   }
 
   const History& history_;

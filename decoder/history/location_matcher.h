@@ -15,23 +15,28 @@ class LocationMatcher {
   LocationMatcher(Location location, Symbolizer& symbols)
       : location_(std::move(location)), symbols_(symbols) {}
 
-  // The instruction there is part of the location.
-  bool holds(Address address);
+  // The instruction that was there then is part of the location.
+  bool holds(Address address, Epoch when = kNewestEpoch);
 
   // Coming there is coming to the location: where a debugger's breakpoint on it would be. That is
   // the first instruction of a function, or of the line in each function that has code of it.
-  bool is_entry(Address address);
+  bool is_entry(Address address, Epoch when = kNewestEpoch);
 
   const Location& location() const { return location_; }
 
  private:
-  bool is_of(Address address);
+  // It means functions as a whole.
+  bool is_of_functions() const {
+    return !location_.address && !location_.offset && location_.line == 0;
+  }
+  bool is_function(const Function& function);
   bool is_line(Address address) const;
   bool is_at_offset(Address address);
-  bool find_entry(Address address);
+  bool begins_line(Address address);
 
   Location location_;
   Symbolizer& symbols_;
+  std::unordered_map<const Function*, bool> functions_;
   std::unordered_map<Address, bool> held_;
   std::unordered_map<Address, bool> entries_;
   std::map<Address, std::optional<Address>> first_of_line_;  // by the function's begin

@@ -27,9 +27,10 @@ void list_path(const History& history, Symbolizer& symbols, const CallPath& path
     std::string time;
     if (is_innermost && cursor.item().time != 0)
       time = fmt::format("  time {}", cursor.item().time);
-    if (!sink(fmt::format("{}{}  {}{}{}", is_innermost ? "  " : "    ",
-                          position_text(history, frame.item, listing), how(frame, is_innermost),
-                          where_text(symbols, cursor.item().instruction.address), time)))
+    if (!sink(fmt::format(
+            "{}{}  {}{}{}", is_innermost ? "  " : "    ",
+            position_text(history, frame.item, listing), how(frame, is_innermost),
+            where_text(symbols, cursor.item().instruction.address, cursor.item().epoch), time)))
       return;
     is_innermost = false;
   }

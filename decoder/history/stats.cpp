@@ -1,6 +1,7 @@
 #include "decoder/history/stats.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "decoder/history/counts.h"
 #include "decoder/history/find.h"
@@ -29,11 +30,14 @@ void add_records(const History& history, Range range, HistoryStats& stats) {
 class Functions {
  public:
   void add(const Function& function, Address address, const ExecutionCount& count) {
-    FunctionStats& stats = all_[{function.name, function.module}];
-    stats.name = function.name;
-    stats.module = function.module;
-    stats.instructions += count.times;
-    if (function.entry == address) stats.entries += count.times;
+    FunctionStats*& stats = known_[&function];
+    if (stats == nullptr) {
+      stats = &all_[{function.name, function.module}];
+      stats->name = function.name;
+      stats->module = function.module;
+    }
+    stats->instructions += count.times;
+    if (function.entry == address) stats->entries += count.times;
   }
 
   std::vector<FunctionStats> ordered() {
@@ -48,6 +52,7 @@ class Functions {
 
  private:
   std::map<std::pair<std::string, std::string>, FunctionStats> all_;
+  std::unordered_map<const Function*, FunctionStats*> known_;
 };
 
 }  // namespace
@@ -56,7 +61,13 @@ HistoryStats make_stats(const History& history, Symbolizer& symbols, Range range
   HistoryStats stats;
   if (range.size() == 0) return stats;
   Functions functions;
-  for (const auto& [address, count] : count_executions(history, range, {0}, {~0ull})) {
+  std::map<Address, ExecutionCount> counts;
+  each_execution(history, range, {0}, {~0ull},
+                 [&](Address address, Epoch when, const ExecutionCount& count) {
+                   counts[address].add(count);
+                   functions.add(symbols.function_in(address, when), address, count);
+                 });
+  for (const auto& [address, count] : counts) {
     stats.instructions += count.times;
     ++stats.distinct_instructions;
     if (count.kind == InstructionClass::kConditional) {
@@ -65,7 +76,6 @@ HistoryStats make_stats(const History& history, Symbolizer& symbols, Range range
     }
     if (count.transfers != 0)
       stats.branches[std::string(class_name(count.kind))] += count.transfers;
-    functions.add(symbols.function_at(address), address, count);
   }
   stats.functions = functions.ordered();
   add_records(history, range, stats);

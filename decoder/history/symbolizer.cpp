@@ -5,7 +5,10 @@
 namespace tailtrace {
 
 std::string place_text(Symbolizer& symbols, Address address) {
-  const Function& function = symbols.function_at(address);
+  return place_text(symbols.function_at(address), address);
+}
+
+std::string place_text(const Function& function, Address address) {
   if (function.name.empty()) return {};
   if (function.entry.is_null() || function.entry == address) return function.name;
   if (function.entry < address)

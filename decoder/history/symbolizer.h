@@ -34,12 +34,31 @@ struct SourceLine {
   unsigned line = 0;
 };
 
+// Of the code as it was last.
+constexpr Epoch kNewestEpoch{~0u};
+
+// A function that the compiler put into another one, at the address asked for.
+struct InlinedFunction {
+  std::string name;            // for people
+  std::string_view call_file;  // where it is called; empty: not known. Lives as long as `file` of
+  unsigned call_line = 0;      // a SourceLine
+};
+
 class Symbolizer {
  public:
   virtual ~Symbolizer() = default;
 
   // Always answers; the reference lives as long as the symbolizer.
   virtual const Function& function_at(Address address) = 0;
+
+  // The same for code as it was in an epoch of the history (decoder/code/code_image.h): a program
+  // that generates code makes one function in the place of another.
+  virtual const Function& function_in(Address address, Epoch) { return function_at(address); }
+
+  // The inlined functions that an address is in, innermost first; function_at() is what they are
+  // in.
+  virtual std::vector<InlinedFunction> inlined_at(Address) { return {}; }
+
   virtual std::optional<SourceLine> line_at(Address address) = 0;
 
   // The address as the file that was loaded there has it, which objdump and addr2line show; nothing
@@ -62,6 +81,7 @@ class NoSymbols : public Symbolizer {
 };
 
 // "name+0x12", "name" at its entry, "" when it is not known.
+std::string place_text(const Function& function, Address address);
 std::string place_text(Symbolizer& symbols, Address address);
 
 // The last component of a path.

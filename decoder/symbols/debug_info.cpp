@@ -36,6 +36,32 @@ std::string linkage_name(Dwarf_Die& die) {
   return {};
 }
 
+std::uint64_t number_of(Dwarf_Die& die, unsigned name) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word number = 0;
+  return dwarf_formudata(dwarf_attr(&die, name, &attribute), &number) == 0 ? number : 0;
+}
+
+// Goes on to what of `die` the address is in; false when that is nothing.
+bool go_inside(Dwarf_Die& die, std::uint64_t address, std::size_t& dies_left) {
+  Dwarf_Die child;
+  if (dwarf_child(&die, &child) != 0) return false;
+  do {
+    if (dies_left == 0) return false;
+    --dies_left;
+    const int tag = dwarf_tag(&child);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) continue;
+    bool covers = false;
+    each_range(child, kMaxRangesOfDie, [&](Dwarf_Addr begin, Dwarf_Addr end) {
+      covers = covers || (begin <= address && address < end);
+    });
+    if (!covers) continue;
+    die = child;
+    return true;
+  } while (dwarf_siblingof(&child, &child) == 0);
+  return false;
+}
+
 // What may hold functions; anything else is skipped with all it holds.
 bool may_hold_functions(int tag) {
   switch (tag) {
@@ -130,6 +156,33 @@ DebugInfo::Cover DebugInfo::cover(std::uint64_t address) {
   return inner;
 }
 
+std::vector<InlinedFunction> DebugInfo::inlined_at(std::uint64_t address) {
+  std::vector<InlinedFunction> found;
+  const DebugFunction* function = cover(address).function;
+  Dwarf_Die die, unit;
+  if (function == nullptr || dwarf_offdie(dwarf_.get(), function->die, &die) == nullptr ||
+      dwarf_diecu(&die, &unit, nullptr, nullptr) == nullptr)
+    return found;
+  std::size_t dies_left = kMaxDiesOfUnit;
+  for (int depth = 0; depth < kMaxDepth && go_inside(die, address, dies_left); ++depth)
+    if (dwarf_tag(&die) == DW_TAG_inlined_subroutine) found.push_back(inlined_by(die, unit));
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+InlinedFunction DebugInfo::inlined_by(Dwarf_Die& die, Dwarf_Die& unit) {
+  InlinedFunction inlined{linkage_name(die), {}, 0};
+  Dwarf_Files* files = nullptr;
+  std::size_t count = 0;
+  const std::uint64_t index = number_of(die, DW_AT_call_file);
+  if (index == 0 || dwarf_getsrcfiles(&unit, &files, &count) != 0 || index >= count) return inlined;
+  const char* file = dwarf_filesrc(files, index, nullptr, nullptr);
+  if (file == nullptr) return inlined;
+  inlined.call_file = whole_path(unit, file);
+  inlined.call_line = static_cast<unsigned>(number_of(die, DW_AT_call_line));
+  return inlined;
+}
+
 std::optional<SourceLine> DebugInfo::line_at(std::uint64_t address) {
   const Stretch* found = nullptr;
   look_up(stretches_, address, &found);
@@ -219,7 +272,8 @@ void DebugInfo::add_function(Dwarf_Die& die, Unit& unit) {
   });
   if (!entry) return;
   const char* file = dwarf_decl_file(&die);
-  unit.functions.push_back({*entry, linkage_name(die), file == nullptr ? "" : file});
+  unit.functions.push_back(
+      {*entry, dwarf_dieoffset(&die), linkage_name(die), file == nullptr ? "" : file});
 }
 
 }  // namespace tailtrace

@@ -21,6 +21,7 @@ namespace tailtrace {
 
 struct DebugFunction {
   std::uint64_t entry = 0;
+  Dwarf_Off die = 0;
   std::string linkage_name;
   std::string source_file;
 };
@@ -35,6 +36,9 @@ class DebugInfo {
   // All lines that have code in the unit that covers the address, each once; null when none does.
   // Lives as long as this.
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
+
+  // The inlined functions that an address is in, innermost first; names as the linker has them.
+  std::vector<InlinedFunction> inlined_at(std::uint64_t address);
 
   // What holds for every address of [begin, end), a stretch around the one asked for.
   struct Cover {
@@ -75,6 +79,7 @@ class DebugInfo {
   void read_lines(Unit& unit);
   void read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth);
   static void add_function(Dwarf_Die& die, Unit& unit);
+  InlinedFunction inlined_by(Dwarf_Die& die, Dwarf_Die& unit);
   const std::string& whole_path(Dwarf_Die& unit, const char* file);
 
   std::unique_ptr<Dwarf, EndDwarf> dwarf_;

@@ -67,17 +67,7 @@ Result<Bytes> read_generated_file(const std::string& path) {
   if (size_bytes > kMaxGeneratedFile_bytes)
     return fail(ErrorCode::kBadInput, "cannot read " + path,
                 fmt::format("it has {} bytes, more than {}", size_bytes, kMaxGeneratedFile_bytes));
-  Bytes bytes(size_bytes);
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = ::read(fd.get(), bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error("cannot read " + path));
-    if (n == 0) break;  // it has become shorter meanwhile
-    done += static_cast<std::size_t>(n);
-  }
-  bytes.resize(done);
-  return bytes;
+  return read_rest(fd.get(), path, kMaxGeneratedFile_bytes);
 }
 
 GeneratedFunctions read_generated_functions(const std::string& perf_map,
@@ -97,9 +87,12 @@ GeneratedFunctions read_generated_functions(const std::string& perf_map,
       problems.push_back(std::move(dump.error()));
       continue;
     }
-    for (const JitLoad& made : dump->loads) functions.add(made.address, made.size_bytes, made.name);
+    for (const JitLoad& made : dump->loads)
+      functions.add(made.address, made.size_bytes, made.name, made.code);
+    functions.keep(std::make_shared<const Bytes>(std::move(*bytes)));
     std::ranges::move(dump->problems, std::back_inserter(problems));
   }
+  if (!functions.any_replaced()) functions.drop_code();
   return functions;
 }
 

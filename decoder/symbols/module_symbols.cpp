@@ -15,12 +15,13 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& path) {
+Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& path,
+                                                           const DebugFetch& fetch) {
   Result<ElfFile> file = ElfFile::open(path);
   if (!file) return fail(std::move(file.error()));
   std::unique_ptr<ModuleSymbols> module(new ModuleSymbols(std::move(*file)));
   module->info_ = DebugInfo::open(module->file_);
-  if (!module->info_) module->find_debug_file();
+  if (!module->info_ && !module->find_debug_file() && fetch) module->fetch_debug_file(fetch);
   // Those of the debug file come last: of several at one address they count.
   std::vector<ElfSymbol> symbols = module->file_.symbols();
   if (module->debug_file_) {
@@ -33,17 +34,28 @@ Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& pa
 }
 
 // Where distributions and `objcopy --add-gnu-debuglink` put it.
-void ModuleSymbols::find_debug_file() {
+bool ModuleSymbols::find_debug_file() {
   std::string id = file_.build_id();
   if (id.size() > 2 && open_debug_file(std::string(kDebugFolder) + "/.build-id/" + id.substr(0, 2) +
                                        "/" + id.substr(2) + ".debug"))
-    return;
+    return true;
   std::string link = file_.debug_link();
   std::string folder = folder_of(file_.path());
-  if (link.empty()) return;
+  if (link.empty()) return false;
   for (const std::string& path :
        {folder + "/" + link, folder + "/.debug/" + link, kDebugFolder + folder + "/" + link})
-    if (open_debug_file(path)) return;
+    if (open_debug_file(path)) return true;
+  return false;
+}
+
+void ModuleSymbols::fetch_debug_file(const DebugFetch& fetch) {
+  const std::string id = file_.build_id();
+  if (id.empty()) return;
+  Result<std::string> path = fetch(id);
+  if (path)
+    open_debug_file(*path);
+  else if (path.error().code != ErrorCode::kGone)
+    fetch_problem_ = std::move(path.error());
 }
 
 // Only the one that belongs to the file: an older one would show wrong lines.
@@ -100,6 +112,13 @@ Function ModuleSymbols::function_at(std::uint64_t address) {
 
 std::optional<SourceLine> ModuleSymbols::line_at(std::uint64_t address) {
   return info_ ? info_->line_at(address) : std::nullopt;
+}
+
+std::vector<InlinedFunction> ModuleSymbols::inlined_at(std::uint64_t address) {
+  if (!info_) return {};
+  std::vector<InlinedFunction> inlined = info_->inlined_at(address);
+  for (InlinedFunction& function : inlined) function.name = demangle(function.name);
+  return inlined;
 }
 
 const std::vector<SourceLine>* ModuleSymbols::lines_of_unit(std::uint64_t address) {

@@ -1,9 +1,10 @@
 // ModuleSymbols: all that is known of the names and lines of one file, its separate debug file
-// included where that is installed. Nothing is fetched from anywhere.
+// included where that is installed. Nothing is fetched from anywhere, unless it is told how.
 //
 // Threading: one thread at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,10 +14,16 @@
 
 namespace tailtrace {
 
+// Gets the debug file of a build id (hexadecimal) from elsewhere; returns its path. Errors: kGone
+// when there is none; others when nobody knows.
+using DebugFetch = std::function<Result<std::string>(const std::string& build_id)>;
+
 class ModuleSymbols {
  public:
-  // Errors: as ElfFile::open. Missing debug information is none.
-  static Result<std::unique_ptr<ModuleSymbols>> open(const std::string& path);
+  // `fetch` is asked where no debug information is installed; may be empty. Errors: as
+  // ElfFile::open. Missing debug information is none.
+  static Result<std::unique_ptr<ModuleSymbols>> open(const std::string& path,
+                                                     const DebugFetch& fetch = {});
 
   // The difference between the addresses of a process that has mapped the file's byte
   // `file_offset_bytes` at `address`, and the file's own; nothing when no segment holds that byte.
@@ -26,20 +33,25 @@ class ModuleSymbols {
   Function function_at(std::uint64_t address);
   std::optional<SourceLine> line_at(std::uint64_t address);
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
+  std::vector<InlinedFunction> inlined_at(std::uint64_t address);
 
+  // Why it could not be fetched, if so.
+  const std::optional<Error>& fetch_problem() const { return fetch_problem_; }
   bool has_debug_info() const { return info_.has_value(); }
   // The file that the debug information is from; empty when there is none.
   std::string debug_path() const;
 
  private:
   explicit ModuleSymbols(ElfFile file) : file_(std::move(file)) {}
-  void find_debug_file();
+  bool find_debug_file();
+  void fetch_debug_file(const DebugFetch& fetch);
   bool open_debug_file(const std::string& path);
 
   ElfFile file_;
   std::optional<ElfFile> debug_file_;
   std::optional<DebugInfo> info_;  // refers to one of the files
   SymbolTable table_;
+  std::optional<Error> fetch_problem_;
 };
 
 }  // namespace tailtrace

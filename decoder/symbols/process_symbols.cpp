@@ -6,6 +6,29 @@
 #include "decoder/symbols/generated_files.h"
 
 namespace tailtrace {
+namespace {
+
+constexpr std::size_t kMaxInEpochs = std::size_t{1} << 20;
+// Of a function's code so much is looked at, on either side of what is asked for.
+constexpr std::uint64_t kCompared_bytes = 2048;
+
+// What was there of a function's code in an epoch.
+GeneratedFunctions::Likeness compare_around(const CodeImage& image, Epoch when, Address address,
+                                            Address begin, ByteSpan code) {
+  GeneratedFunctions::Likeness like;
+  const std::uint64_t middle = address - begin;
+  const std::uint64_t first = middle - std::min(middle, kCompared_bytes);
+  const std::uint64_t end = std::min<std::uint64_t>(code.size(), middle + kCompared_bytes);
+  for (std::uint64_t at = first; at < end; ++at) {
+    const ByteSpan known = image.at(begin + at, 1, when);
+    if (known.empty()) continue;
+    ++like.known_bytes;
+    like.same_bytes += known.front() == code[at];
+  }
+  return like;
+}
+
+}  // namespace
 
 ProcessSymbols::ProcessSymbols(std::vector<Mapping> mappings, std::string perf_map,
                                std::function<void(const Error&)> tell)
@@ -26,7 +49,7 @@ const Function& ProcessSymbols::function_at(Address address) {
 
 Function ProcessSymbols::make_function(Address address) {
   Place place = place_of(address);
-  if (place.module == nullptr) return make_generated_function(place, address);
+  if (place.module == nullptr) return function_of(place, generated().cover(address));
   Function function;
   function.begin = place.begin;
   function = place.module->function_at(address.value - place.bias);
@@ -40,8 +63,7 @@ Function ProcessSymbols::make_function(Address address) {
   return function;
 }
 
-Function ProcessSymbols::make_generated_function(const Place& place, Address address) {
-  const GeneratedFunctions::Cover cover = generated().cover(address);
+Function ProcessSymbols::function_of(const Place& place, const GeneratedFunctions::Cover& cover) {
   Function function;
   function.begin = std::max(place.begin, cover.begin);
   function.end = std::min(place.end, cover.end);
@@ -52,6 +74,26 @@ Function ProcessSymbols::make_generated_function(const Place& place, Address add
   function.name = demangle(*cover.name);
   function.module = kGeneratedModule;
   return function;
+}
+
+const Function& ProcessSymbols::function_in(Address address, Epoch when) {
+  const Function& newest = function_at(address);
+  const bool may_differ = code_ && generated_ && generated_->any_replaced();
+  if (!may_differ || newest.module != kGeneratedModule) return newest;
+  if (in_epochs_.size() >= kMaxInEpochs) in_epochs_.clear();
+  auto [known, added] = in_epochs_.try_emplace({newest.begin, when});
+  if (added) known->second = &find_replaced(address, when);
+  return *known->second;
+}
+
+const Function& ProcessSymbols::find_replaced(Address address, Epoch when) {
+  const GeneratedFunctions::Cover cover =
+      generated().cover(address, [&](Address begin, ByteSpan code) {
+        return compare_around(*code_, when, address, begin, code);
+      });
+  auto [known, added] = replaced_.try_emplace({cover.begin, cover.made});
+  if (added) known->second = function_of(place_of(address), cover);
+  return known->second;
 }
 
 const GeneratedFunctions& ProcessSymbols::generated() {
@@ -112,8 +154,9 @@ void ProcessSymbols::note_deleted(const Mapping& mapping) {
 ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
   auto known = modules_.find(mapping.path);
   if (known != modules_.end()) return known->second.get();
-  Result<std::unique_ptr<ModuleSymbols>> module = ModuleSymbols::open(mapping.path);
+  Result<std::unique_ptr<ModuleSymbols>> module = ModuleSymbols::open(mapping.path, fetch_);
   if (!module) add_problem(std::move(module.error()), mapping.path);
+  if (module && (*module)->fetch_problem()) add_problem(*(*module)->fetch_problem());
   auto& kept = modules_[mapping.path];
   if (module) kept = std::move(*module);
   return kept.get();
@@ -122,6 +165,12 @@ ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
 std::optional<SourceLine> ProcessSymbols::line_at(Address address) {
   Place place = place_of(address);
   return place.module == nullptr ? std::nullopt : place.module->line_at(address.value - place.bias);
+}
+
+std::vector<InlinedFunction> ProcessSymbols::inlined_at(Address address) {
+  Place place = place_of(address);
+  if (place.module == nullptr) return {};
+  return place.module->inlined_at(address.value - place.bias);
 }
 
 // Where the file cannot be read, as if its addresses were its offsets, which they mostly are.

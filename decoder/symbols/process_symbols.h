@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "decoder/code/code_image.h"
 #include "decoder/history/symbolizer.h"
 #include "decoder/symbols/generated_functions.h"
 #include "decoder/symbols/mapping.h"
@@ -31,7 +32,15 @@ class ProcessSymbols : public Symbolizer {
   explicit ProcessSymbols(std::vector<Mapping> mappings, std::string perf_map = {},
                           std::function<void(const Error&)> tell = {});
 
+  // Tells functions apart that were generated in one place, one after the other. The code is the
+  // history's.
+  void know_code(std::shared_ptr<const CodeImage> code) { code_ = std::move(code); }
+  // For debug information that is not installed. Before the first question.
+  void fetch_debug_files_by(DebugFetch fetch) { fetch_ = std::move(fetch); }
+
   const Function& function_at(Address address) override;
+  const Function& function_in(Address address, Epoch when) override;
+  std::vector<InlinedFunction> inlined_at(Address address) override;
   std::optional<SourceLine> line_at(Address address) override;
   std::optional<std::uint64_t> address_in_file(Address address) override;
   const std::vector<SourceLine>* lines_of_unit(Address address) override;
@@ -55,7 +64,8 @@ class ProcessSymbols : public Symbolizer {
   // Where a module is named, that it is nameless is what is told.
   void add_problem(Error problem, const std::string& module = {});
   const GeneratedFunctions& generated();
-  Function make_generated_function(const Place& place, Address address);
+  static Function function_of(const Place& place, const GeneratedFunctions::Cover& cover);
+  const Function& find_replaced(Address address, Epoch when);
   Function make_function(Address address);
 
   std::vector<Mapping> mappings_;
@@ -66,6 +76,13 @@ class ProcessSymbols : public Symbolizer {
   std::vector<Error> problems_;
   std::map<Address, Function> functions_;  // by begin; apart from each other
   const Function* last_ = nullptr;
+
+  DebugFetch fetch_;
+  std::shared_ptr<const CodeImage> code_;
+  // Of generated functions that took each other's place: by begin and which one it is, and which
+  // it was in an epoch.
+  std::map<std::pair<Address, std::size_t>, Function> replaced_;
+  std::map<std::pair<Address, Epoch>, const Function*> in_epochs_;
 };
 
 }  // namespace tailtrace

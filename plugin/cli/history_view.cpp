@@ -6,6 +6,8 @@
 #include <regex>
 
 #include "decoder/base/text.h"
+#include "decoder/symbols/debuginfod.h"
+#include "decoder/symbols/generated_files.h"
 #include "plugin/cli/counting.h"
 #include "plugin/cli/units.h"
 
@@ -29,13 +31,19 @@ void add_reading_options(CLI::App& app, HistoryOptions& options) {
       ->type_name("N");
   app.add_option("--cache", options.cache, "memory for what was decoded (256MiB)")
       ->type_name("SIZE");
+  app.add_flag("--debuginfod", options.debuginfod,
+               "fetch debug information that is not installed from $DEBUGINFOD_URLS");
 }
 
-Result<HistorySettings> settings_of(const HistoryOptions& options) {
+Result<ReadingSettings> settings_of(const HistoryOptions& options) {
   Result<std::uint64_t> cache_bytes = parse_size(options.cache);
   if (!cache_bytes) return fail(std::move(cache_bytes.error()));
-  HistorySettings settings;
+  ReadingSettings settings;
   settings.cache_bytes = *cache_bytes;
+  if (!options.debuginfod) return settings;
+  Result<DebugFetch> fetch = ask_debuginfod();
+  if (!fetch) return fail(std::move(fetch.error()));
+  settings.fetch = std::move(*fetch);
   return settings;
 }
 
@@ -82,7 +90,7 @@ Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
   if (threads->size() > 1 && options.thread.empty())
     say(err, fmt::format("thread {} of {}; tailtrace info lists them, --thread=TID picks one",
                          thread_text(thread->thread), threads->size()));
-  Result<HistorySettings> settings = settings_of(options);
+  Result<ReadingSettings> settings = settings_of(options);
   if (!settings) return fail(std::move(settings.error()));
   settings->numbers = numbers;
   return open_view_of(
@@ -102,20 +110,38 @@ std::shared_ptr<const History> make_history(const OpenedThread& opened, HistoryS
   return history;
 }
 
+// Threads of a process have the same names, unless these follow from the code that each has seen.
+std::shared_ptr<ProcessSymbols> symbols_of(const OpenedThread& opened,
+                                           const std::function<void(const std::string&)>& say,
+                                           const ReadingSettings& settings) {
+  LastSymbols& last = *settings.last;
+  std::vector<Mapping> mappings = parse_maps(opened.maps);
+  const bool generates = !opened.perf_map.empty() || !jit_dumps_of(mappings).empty();
+  const bool is_same = last.symbols && last.maps == opened.maps &&
+                       last.perf_map == opened.perf_map &&
+                       (!generates || last.code == opened.frame.code);
+  if (is_same) return last.symbols;
+  auto symbols =
+      std::make_shared<ProcessSymbols>(std::move(mappings), opened.perf_map,
+                                       [say](const Error& problem) { say(problem.to_string()); });
+  symbols->know_code(opened.frame.code);
+  symbols->fetch_debug_files_by(settings.fetch);
+  last = {opened.maps, opened.perf_map, opened.frame.code, symbols};
+  return symbols;
+}
+
 }  // namespace
 
 Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_records,
                                  const std::function<void(const std::string&)>& say,
-                                 const HistorySettings& settings) {
+                                 const ReadingSettings& settings) {
   Result<OpenedThread> opened = open_recorded(thread, limit_records);
   if (!opened) return fail(std::move(opened.error()));
   for (const Error& problem : opened->problems) say(problem.to_string());
   HistoryView view;
   view.thread = std::move(thread);
   view.history = make_history(*opened, settings, say);
-  view.symbols =
-      std::make_unique<ProcessSymbols>(parse_maps(opened->maps), opened->perf_map,
-                                       [say](const Error& problem) { say(problem.to_string()); });
+  view.symbols = symbols_of(*opened, say, settings);
   return view;
 }
 

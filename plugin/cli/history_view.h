@@ -20,21 +20,36 @@ struct HistoryOptions {
   std::string range;
   std::uint64_t records = ~0ull;
   std::string cache = "256MiB";
+  bool debuginfod = false;
   bool forward = false;
   bool strict = false;
   std::shared_ptr<OutputOptions> output;
 };
 
-// Adds PATH, RANGE, --thread, --records, --cache, --forward, --strict and the output options.
+// Adds PATH, RANGE, --thread, and what add_thread_options adds.
 void add_history_options(CLI::App& app, HistoryOptions& options);
 
 // The single ones, for commands with other words.
 void add_path(CLI::App& app, std::string& path);
 void add_thread_options(CLI::App& app, HistoryOptions& options);
-void add_reading_options(CLI::App& app, HistoryOptions& options);  // --records and --cache
+// --records, --cache and --debuginfod.
+void add_reading_options(CLI::App& app, HistoryOptions& options);
 
-// How a history is to be read. Errors: as parse_size.
-Result<HistorySettings> settings_of(const HistoryOptions& options);
+// The names that a view has had last, for the next one of the same process.
+struct LastSymbols {
+  std::string maps, perf_map;
+  std::shared_ptr<const CodeImage> code;
+  std::shared_ptr<ProcessSymbols> symbols;
+};
+
+// How histories are to be read, and names that are not here.
+struct ReadingSettings : HistorySettings {
+  DebugFetch fetch = {};
+  std::shared_ptr<LastSymbols> last = std::make_shared<LastSymbols>();
+};
+
+// Errors: as parse_size and ask_debuginfod.
+Result<ReadingSettings> settings_of(const HistoryOptions& options);
 constexpr char kRangeHelp[] = "N  N,M  N,+K  N,-K  all; N below 0 counts from the newest";
 
 // take_program of commands with a RANGE: one like "-50,-1" or "-" would pass for an option.
@@ -44,14 +59,14 @@ Result<std::vector<std::string>> take_range(std::vector<std::string>& args);
 struct HistoryView {
   ThreadSource thread;
   std::shared_ptr<const History> history;
-  std::unique_ptr<ProcessSymbols> symbols;
+  std::shared_ptr<ProcessSymbols> symbols;
 };
 
 // The thread's history. `say` is told what of it cannot be read, as long as the view lives: names
 // are read when they are needed. Errors: as open_recorded.
 Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_records,
                                  const std::function<void(const std::string&)>& say,
-                                 const HistorySettings& settings = {});
+                                 const ReadingSettings& settings = {});
 
 // Whether what a command shows can be found from the newest item on, without counting all.
 bool is_near_newest(const HistoryOptions& options);

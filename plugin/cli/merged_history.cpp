@@ -22,7 +22,7 @@ Result<Views> open_views(const HistoryOptions& options, std::FILE* err,
                          const std::shared_ptr<std::set<std::string>>& said) {
   Result<std::vector<ThreadSource>> threads = asked_threads(options.path, options.thread);
   if (!threads) return fail(std::move(threads.error()));
-  Result<HistorySettings> settings = settings_of(options);
+  Result<ReadingSettings> settings = settings_of(options);
   if (!settings) return fail(std::move(settings.error()));
   using Numbers = HistorySettings::Numbers;
   settings->numbers = options.forward ? Numbers::kFromOldest : Numbers::kFromNewest;

@@ -102,7 +102,7 @@ Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err
   Result<std::vector<ThreadSource>> threads =
       asked_threads(options.shared.path, options.shared.thread);
   if (!threads) return fail(std::move(threads.error()));
-  Result<HistorySettings> settings = settings_of(options.shared);
+  Result<ReadingSettings> settings = settings_of(options.shared);
   if (!settings) return fail(std::move(settings.error()));
   std::uint64_t gaps = 0;
   std::set<std::string> said;  // what concerns a whole process is said once

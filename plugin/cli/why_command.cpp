@@ -65,7 +65,8 @@ class WhyPrinter {
     sink(fmt::format("  {}  {}", position(item),
                      cursor_.item().is_gap
                          ? gap_text(cursor_.item().gap)
-                         : where_text(*view_.symbols, cursor_.item().instruction.address)));
+                         : where_text(*view_.symbols, cursor_.item().instruction.address,
+                                      cursor_.item().epoch)));
     for (const FoldedDecisions& group : told_.groups()) {
       if (group.count > 1) sink(fmt::format("  x{} these {}:", group.times, group.count));
       for (std::size_t i = 0; i < group.count; ++i) sink(line(group, i));

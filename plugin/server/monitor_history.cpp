@@ -44,10 +44,13 @@ std::string bad_arguments(std::string_view usage) {
                  "see `monitor tailtrace help`");
 }
 
-std::unique_ptr<Symbolizer> symbols_of(ThreadId thread) {
+std::unique_ptr<Symbolizer> symbols_of(ThreadId thread, std::shared_ptr<const CodeImage> code) {
   Result<Bytes> maps = read_file(fmt::format("/proc/{}/maps", thread.pid), kMaxMaps_bytes);
   if (!maps) return std::make_unique<NoSymbols>();
-  return std::make_unique<ProcessSymbols>(parse_maps(as_text(*maps)), perf_map_of(thread.pid));
+  auto symbols =
+      std::make_unique<ProcessSymbols>(parse_maps(as_text(*maps)), perf_map_of(thread.pid));
+  symbols->know_code(std::move(code));
+  return symbols;
 }
 
 // Collects lines up to the limit of an answer.
@@ -417,7 +420,7 @@ Result<bool> MonitorHistory::make(ThreadId id, bool whole, std::string& problem)
                .is_whole = is_whole,
                .is_long = is_long(*opened.source),
                .history = std::make_unique<const History>(opened.frame, opened.source, settings),
-               .symbols = symbols_of(id),
+               .symbols = symbols_of(id, opened.frame.code),
                .calls = nullptr,
                .shown_items = {},
                .shown_calls = {}};

@@ -106,9 +106,10 @@ struct Names {
 };
 
 Names names_of(PyObject* self) {
-  Address address = item_of(self).address;
-  return history_of(self).with_cursor([address](HistoryCursor&, Symbolizer& symbols) {
-    Names names{symbols.function_at(address).name, {}, 0};
+  const Address address = item_of(self).address;
+  const Epoch when = item_of(self).epoch;
+  return history_of(self).with_cursor([address, when](HistoryCursor&, Symbolizer& symbols) {
+    Names names{symbols.function_in(address, when).name, {}, 0};
     if (std::optional<SourceLine> line = symbols.line_at(address)) {
       names.file = line->file;
       names.line = line->line;

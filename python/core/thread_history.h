@@ -142,7 +142,9 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
     std::lock_guard lock(cursor_mutex_);
     if (!cursor_) {
       cursor_ = std::make_unique<HistoryCursor>(made());
-      symbols_ = std::make_unique<ProcessSymbols>(parse_maps(maps()), perf_map());
+      auto symbols = std::make_unique<ProcessSymbols>(parse_maps(maps()), perf_map());
+      symbols->know_code(made().frame().code);
+      symbols_ = std::move(symbols);
     }
     return use(*cursor_, *symbols_);
   }

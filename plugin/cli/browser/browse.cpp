@@ -80,7 +80,7 @@ class Session {
 };
 
 Result<void> Session::open_thread() {
-  HistorySettings settings;
+  ReadingSettings settings;
   settings.numbers = HistorySettings::Numbers::kFromNewest;
   problem_.clear();
   // Names are read later: what is wrong with them is told then.

@@ -88,9 +88,10 @@ std::optional<Browser::Line> Browser::line_of(std::uint64_t item) {
   cursor_.seek(item);
   if (!cursor_.valid() || cursor_.item().is_gap) return std::nullopt;
   const Address address = cursor_.item().instruction.address;
+  const Epoch when = cursor_.item().epoch;
   std::optional<SourceLine> line = symbols_.line_at(address);
   if (!line) return std::nullopt;
-  return Line{std::string(line->file), line->line, &symbols_.function_at(address)};
+  return Line{std::string(line->file), line->line, &symbols_.function_in(address, when)};
 }
 
 // The first instruction of the stretch of that line that holds the item; nothing: interrupted.

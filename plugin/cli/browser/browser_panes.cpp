@@ -120,7 +120,7 @@ std::vector<PageLine> Browser::path_lines(int rows) {
     cursor_.seek(frame.item);
     std::string where = frame.function->name;
     if (cursor_.valid() && !cursor_.item().is_gap)
-      where = where_text(symbols_, cursor_.item().instruction.address);
+      where = where_text(symbols_, cursor_.item().instruction.address, cursor_.item().epoch);
     shown.push_back({printable(fmt::format("#{} {}{}", shown.size(), where,
                                            frame.tail_called ? "  (jumped on)" : "")),
                      shown.empty() ? PageStyle::kHeader : PageStyle::kPlain});

@@ -221,6 +221,58 @@ TEST(GeneratedFiles, NameWhatNoFileHasSymbolsOf) {
   EXPECT_NE(told[0].what.find("cannot read 1 line(s)"), std::string::npos);
 }
 
+// Of functions that were made in one place, each has its name for its time.
+TEST(GeneratedFiles, NameWhatWasThereThen) {
+  TempFolder folder;
+  std::ofstream(folder.file("map")) << "3000 4 by_map\n";
+  JitFile file;
+  file.load(1, 0x3000, "first", {0x90, 0x90, 0xc3}, 1);
+  file.load(2, 0x3000, "second", {0x31, 0xc0, 0xc3}, 2);
+  file.load(3, 0x3002, "third", {0xcc, 0xcc}, 3);
+  const std::string path = folder.file("jit-7.dump");
+  file.write(path);
+  ProcessSymbols symbols({{{0x2000}, {0x2800}, 0, true, path}}, folder.file("map"));
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({0x3000}, *from_hex("9090c3")));
+  ASSERT_TRUE(image->add({0x3000}, *from_hex("31c0c3"), {1}));
+  ASSERT_TRUE(image->add({0x3000}, *from_hex("31c0cc"), {2}));
+  ASSERT_TRUE(image->forget({0x3000}, 3, {3}));
+  EXPECT_EQ(symbols.function_in({0x3000}, {0}).name, "second");  // the code is not known yet
+  symbols.know_code(image);
+  auto name = [&](std::uint64_t at, std::uint32_t epoch) {
+    return symbols.function_in({at}, {epoch}).name;
+  };
+  EXPECT_EQ(name(0x3000, 0), "first");
+  EXPECT_EQ(name(0x3002, 0), "first");
+  EXPECT_EQ(name(0x3000, 1), "second");
+  EXPECT_EQ(name(0x3002, 1), "second");
+  EXPECT_EQ(name(0x3000, 2), "second");
+  EXPECT_EQ(name(0x3002, 2), "third");
+  EXPECT_EQ(name(0x3003, 0), "third");  // no other was told to be so long, but one without code
+  // Where nothing is known of the code, the newest is as good as any.
+  EXPECT_EQ(name(0x3000, 3), "second");
+  EXPECT_EQ(name(0x3000, ~0u), "second");
+  const Function& first = symbols.function_in({0x3000}, {0});
+  EXPECT_EQ(first.entry, Address{0x3000});
+  EXPECT_EQ(first.begin, Address{0x3000});
+  EXPECT_EQ(first.end, Address{0x3002});  // from there on others were, too
+  EXPECT_EQ(&first, &symbols.function_in({0x3001}, {0}));
+}
+
+TEST(GeneratedFunctions, OfOnePlaceAreLimited) {
+  GeneratedFunctions functions;
+  const Bytes code = {1, 2, 3, 4};
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(functions.add({0x1000}, 4, "f" + std::to_string(i), code));
+  int compared = 0;
+  auto cover = functions.cover({0x1000}, [&](Address, ByteSpan) {
+    ++compared;
+    return GeneratedFunctions::Likeness{4, 4};
+  });
+  EXPECT_EQ(*cover.name, "f99");
+  EXPECT_EQ(static_cast<std::size_t>(compared), GeneratedFunctions::kMaxInPlace);
+}
+
 // A program's own map is found by its number, if it is somebody's to be believed.
 TEST(GeneratedFiles, FindThePerfMapOfAProcess) {
   const std::string path = perf_map_path(::getpid());

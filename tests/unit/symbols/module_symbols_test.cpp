@@ -106,6 +106,56 @@ TEST(ModuleSymbols, GiveTheLinesThatAddr2lineGives) {
   }
 }
 
+// "clamp a.c:7" of each function that an address is in, innermost first, as addr2line tells it.
+std::vector<std::string> functions_at(const std::string& path, std::uint64_t at) {
+  char address[20];
+  snprintf(address, sizeof address, "%llx", static_cast<unsigned long long>(at));
+  std::istringstream lines(output_of("addr2line -i -f -e " + path + " " + address));
+  std::vector<std::string> functions;
+  for (std::string name, line; std::getline(lines, name) && std::getline(lines, line);)
+    functions.push_back(name + " " + line.substr(0, line.find(' ')));
+  return functions;
+}
+
+TEST(ModuleSymbols, TellTheInlinedFunctionsThatAddr2lineTells) {
+  TempFolder folder;
+  const std::string path = folder.file("nested");
+  std::ofstream(path + ".c") << R"(
+#define INLINED static inline __attribute__((always_inline))
+volatile int total;
+INLINED void add(int n) { if (n > total) total += n; }
+INLINED void add_all(int n) {
+  for (int i = 0; i < n; ++i) add(i);
+}
+__attribute__((noinline)) void twice(int n) {
+  add_all(n);
+  total -= 1;
+  add_all(n + 1);
+}
+int main(void) { twice(3); return total != 7; }
+)";
+  ASSERT_EQ(std::system(("gcc -O2 -g -o " + path + " " + path + ".c").c_str()), 0);
+  auto module = open_module(path);
+  std::set<std::size_t> depths;
+  for (const NamedAddress& f : functions_of(path)) {
+    if (f.name != "twice" && f.name != "main") continue;
+    for (std::uint64_t at = f.address; at < f.address + f.size_bytes; ++at) {
+      std::vector<std::string> found;
+      auto line = module->line_at(at);
+      ASSERT_TRUE(line);
+      std::string place = std::string(line->file) + ":" + std::to_string(line->line);
+      for (const InlinedFunction& inlined : module->inlined_at(at)) {
+        found.push_back(inlined.name + " " + place);
+        place = std::string(inlined.call_file) + ":" + std::to_string(inlined.call_line);
+      }
+      found.push_back(module->function_at(at).name + " " + place);
+      EXPECT_EQ(found, functions_at(path, at)) << std::hex << at;
+      depths.insert(found.size());
+    }
+  }
+  EXPECT_EQ(depths, (std::set<std::size_t>{1, 2, 3}));
+}
+
 TEST(ModuleSymbols, NameTheStubsThatObjdumpNames) {
   auto module = open_module(kSample);
   std::istringstream lines(output_of("objdump -d --section=.plt --section=.plt.sec " + kSample));
