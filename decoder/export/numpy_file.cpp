@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "decoder/history/runs.h"
+#include <string>
+#include <vector>
+
+#include "decoder/export/range_records.h"
+#include "decoder/record/record_columns.h"
 
 namespace tailtrace {
 namespace {
@@ -11,11 +15,12 @@ namespace {
 // aligned.
 std::string header_of(std::uint64_t records) {
   constexpr std::size_t kAlign_bytes = 64;
-  std::string text = fmt::format(
-      "{{'descr': [('from', '<u8'), ('to', '<u8'), ('time', '<u8'), ('insns', '<u4'), "
-      "('kind', 'u1'), ('flags', 'u1'), ('extra', '<u2')], 'fortran_order': False, "
-      "'shape': ({},), }}",
-      records);
+  std::vector<std::string> columns;
+  for (const RecordColumn& column : kRecordColumns)
+    columns.push_back(fmt::format("('{}', '{}u{}')", column.name, column.size_bytes == 1 ? "" : "<",
+                                  column.size_bytes));
+  std::string text = fmt::format("{{'descr': [{}], 'fortran_order': False, 'shape': ({},), }}",
+                                 fmt::join(columns, ", "), records);
   while ((10 + text.size() + 1) % kAlign_bytes != 0) text.push_back(' ');
   text.push_back('\n');
   std::string header("\x93NUMPY\x01\x00", 8);
@@ -24,24 +29,13 @@ std::string header_of(std::uint64_t records) {
   return header + text;
 }
 
-// Calls `see` for each record, and returns how many there were.
-template <class See>
-std::uint64_t each_record(const History& history, Range range, See see) {
-  std::uint64_t count = 0;
-  const std::uint64_t last = range.last == history.newest() ? ~0ull : range.last;
-  HistoryRuns walk(history, range.first);
-  for (HistoryRun run; walk.next_record(run) && run.first <= last; ++count)
-    if (!see(*run.record)) break;
-  return count;
-}
-
 }  // namespace
 
 void write_numpy_records(const History& history, Range range, const ByteSink& sink) {
   const std::uint64_t records =
-      each_record(history, range, [](const BranchRecord&) { return true; });
+      each_record_of(history, range, [](const BranchRecord&) { return true; });
   if (!sink(header_of(records))) return;
-  each_record(history, range, [&](const BranchRecord& record) {
+  each_record_of(history, range, [&](const BranchRecord& record) {
     return sink({reinterpret_cast<const char*>(&record), sizeof record});
   });
 }

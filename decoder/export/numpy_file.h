@@ -11,8 +11,7 @@
 
 namespace tailtrace {
 
-// The records that any of the items belongs to, oldest first; behind the newest item, those that
-// tell how the recording ended. REQUIRES: a range of the history that is not empty.
+// The records of these items (range_records.h). REQUIRES: a range of the history, not empty.
 void write_numpy_records(const History& history, Range range, const ByteSink& sink);
 
 }  // namespace tailtrace

@@ -12,9 +12,7 @@ std::optional<std::uint64_t> PreaggregatedProfile::place_of(Symbolizer& symbols,
   return symbols.address_in_file(address);
 }
 
-void PreaggregatedProfile::add(const History& history, Symbolizer& symbols, Range range) {
-  CodeRuns all;
-  add_code_runs(history, range, all);
+void PreaggregatedProfile::add(const CodeRuns& all, Symbolizer& symbols) {
   for (const auto& [run, times] : all.runs) {
     auto first = place_of(symbols, run.first), last = place_of(symbols, run.last);
     if (first && last) runs_[{*first, *last}] += times;

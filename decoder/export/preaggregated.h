@@ -30,8 +30,8 @@ class PreaggregatedProfile {
   // Of the file with that path, or whose path ends so.
   explicit PreaggregatedProfile(std::string file) : file_(std::move(file)) {}
 
-  // Branches that lead out of the file, or into it, are left out. REQUIRES: a range of the history.
-  void add(const History& history, Symbolizer& symbols, Range range);
+  // Branches that lead out of the file, or into it, are left out.
+  void add(const CodeRuns& all, Symbolizer& symbols);
 
   // Nothing of the file was executed.
   bool empty() const { return runs_.empty(); }

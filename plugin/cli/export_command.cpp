@@ -127,6 +127,8 @@ Command export_command() {
                "for `perf2bolt -pa -p profile -o fdata PROGRAM`"},
               {"tailtrace export --format=autofdo SESSION > profile",
                "for `create_gcov --profiler=text` and its like"},
+              {"tailtrace export --format=arrow -o records.arrow SESSION",
+               "for pandas, polars, DuckDB, R and what else reads Arrow"},
               {"tailtrace export --format=npy -o records.npy SESSION", "for numpy.load"},
               {"tailtrace export --format=btrace -o btrace.xml SESSION",
                "as GDB's remote protocol has it"},

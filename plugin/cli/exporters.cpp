@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "decoder/base/bytes.h"
+#include "decoder/export/arrow_file.h"
 #include "decoder/export/chrome_trace.h"
 #include "decoder/export/drcov.h"
 #include "decoder/export/folded_stacks.h"
@@ -140,6 +141,23 @@ class NumpyExporter final : public Exporter {
   ByteSink sink_;
 };
 
+class ArrowExporter final : public Exporter {
+ public:
+  explicit ArrowExporter(ByteSink sink) : file_(std::move(sink)) {}
+  void begin() override { file_.begin(); }
+  Result<void> add(HistoryView& view, Range range) override {
+    file_.add(*view.history, range);
+    return {};
+  }
+  Result<void> end() override {
+    file_.end();
+    return {};
+  }
+
+ private:
+  ArrowFile file_;
+};
+
 // What our server answers GDB's qXfer:btrace:read with.
 class BtraceExporter final : public Exporter {
  public:
@@ -205,9 +223,11 @@ class ProfileExporter final : public Exporter {
   ProfileExporter(TextSink sink, std::string file, List list)
       : sink_(std::move(sink)), file_(std::move(file)), list_(list) {}
   Result<void> add(HistoryView& view, Range range) override {
-    if (file_.empty()) file_ = program_of(view, range);
+    CodeRuns all;
+    add_code_runs(*view.history, range, all);
+    if (file_.empty()) file_ = program_of(view, all);
     if (!profile_) profile_.emplace(file_);
-    if (!file_.empty()) profile_->add(*view.history, *view.symbols, range);
+    if (!file_.empty()) profile_->add(all, *view.symbols);
     return {};
   }
   Result<void> end() override {
@@ -222,9 +242,7 @@ class ProfileExporter final : public Exporter {
 
  private:
   // Of the files that were executed, but for the dynamic linker, the one that is mapped first.
-  static std::string program_of(HistoryView& view, Range range) {
-    CodeRuns all;
-    add_code_runs(*view.history, range, all);
+  static std::string program_of(HistoryView& view, const CodeRuns& all) {
     for (const auto& [run, times] : all.runs) {  // by address
       const std::string& file = view.symbols->function_at(run.first).module;
       if (file.starts_with('/') && !base_name(file).starts_with("ld-linux")) return file;
@@ -272,6 +290,7 @@ constexpr Form kForms[] = {
     {"drcov", false, of_bytes<DrcovExporter>},
     {"bolt", true, profile<&PreaggregatedProfile::list>},
     {"autofdo", true, profile<&PreaggregatedProfile::list_for_autofdo>},
+    {"arrow", false, of_bytes<ArrowExporter>},
     {"npy", false, of_bytes<NumpyExporter>},
     {"btrace", true, of_bytes<BtraceExporter>},
 };

@@ -55,9 +55,19 @@ std::string option_head(const OptionHelp& option) {
   return head;
 }
 
+// A head of many choices in lines that end before the screen does.
+std::string broken(const std::string& head, std::size_t indent) {
+  if (indent + head.size() <= kWidth_columns) return head;
+  const std::size_t end = head.rfind('|', kWidth_columns - indent - 1);
+  if (end == head.npos) return head;
+  const std::string inner(4, ' ');
+  return head.substr(0, end + 1) + "\n" + std::string(indent, ' ') + inner +
+         broken(head.substr(end + 1), indent + inner.size());
+}
+
 // Two columns; a head too wide for its column has its text on the next line.
 std::string two_columns(const std::string& head, const std::string& text, std::size_t column) {
-  std::string line = "  " + head;
+  std::string line = "  " + broken(head, 2);
   if (line.size() + 2 <= column)
     line.resize(column, ' ');
   else

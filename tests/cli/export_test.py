@@ -148,6 +148,35 @@ class Export(cases.CommandCase):
         self.assertEqual(records.dtype.itemsize, 32)
         self.assertEqual(int((records["to"] == self.entry_of_leaf()).sum()), 60)
 
+    def test_arrow_has_the_records_of_all_threads(self):
+        try:
+            import arrow_file
+            import numpy
+        except ImportError:
+            self.skipTest("no python3-numpy")
+        long, path = self.record(PROGRAM, "2000", name="long"), os.path.join(self.folder, "long")
+        for form in ("arrow", "npy"):
+            outcome = cases.tailtrace("export", "--format=" + form, "-o", f"{path}.{form}", long)
+            self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        batches, records = arrow_file.read(path + ".arrow"), numpy.load(path + ".npy")
+        self.assertGreater(len(batches), 1)
+        for name in records.dtype.names:
+            column = numpy.concatenate([batch[name] for batch in batches])
+            self.assertEqual(column.dtype, records.dtype[name])
+            self.assertTrue((column == records[name]).all(), name)
+        # Several threads.
+        session = self.record(os.path.join(cases.BINARY_DIR, "tests/programs/three_workers"),
+                              name="workers")
+        path = os.path.join(self.folder, "workers.arrow")
+        outcome = cases.tailtrace("export", "--format=arrow", "-o", path, session)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        counts = {}
+        for batch in arrow_file.read(path):
+            thread, = set(zip(batch["pid"].tolist(), batch["tid"].tolist()))
+            counts[thread] = counts.get(thread, 0) + len(batch["to"])
+        told = json.loads(cases.tailtrace("info", "--json", session).stdout)["threads"]
+        self.assertEqual(counts, {(t["pid"], t["tid"]): t["records"] for t in told})
+
     def test_btrace_is_the_document_that_gdb_defines(self):
         document = xml.etree.ElementTree.fromstring(self.export("btrace"))
         self.assertEqual((document.tag, document.attrib), ("btrace", {"version": "1.0"}))

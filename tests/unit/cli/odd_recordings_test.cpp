@@ -64,7 +64,7 @@ class OddRecording : public testing::Test {
       EXPECT_EQ(outcome.status, 1) << verb << outcome.out << outcome.err;
     }
     for (const char* form :
-         {"folded", "chrome", "perfetto", "html", "drcov", "npy", "btrace", "perf-data"}) {
+         {"folded", "chrome", "perfetto", "html", "drcov", "arrow", "npy", "btrace", "perf-data"}) {
       CommandOutcome outcome = outcome_of({"export", std::string("--format=") + form, "-o",
                                            folder_.file(std::string("out.") + form), path()});
       EXPECT_TRUE(outcome.status == 0 || outcome.err.starts_with("error: ")) << form << outcome.err;
