@@ -59,7 +59,7 @@ void HtmlPage::add(const History& history, const CallHistory& calls, const std::
   }
   for (const Loop& loop : loops)
     loops_shown.insert(loops_shown.end(), {loop.items.first, loop.items.last, loop.rounds,
-                                           name(where_text(symbols, loop.head))});
+                                           name(where_text(symbols, loop.head, loop.epoch))});
   const ThreadFrame& frame = history.frame();
   Json thread = {{"pid", frame.thread.pid},        {"tid", frame.thread.tid},
                  {"engine", frame.engine},         {"newest", history.newest()},

@@ -63,12 +63,48 @@ class CallLister {
       : history_(history), calls_(calls), symbols_(symbols), options_(options), cursor_(history) {}
 
   void list(Range range, const LineSink& sink) {
-    std::size_t width = std::max(position(range.first).size(), position(range.last).size());
-    for (std::uint64_t n = range.first; n <= range.last; ++n)
-      if (!sink(fmt::format("    {:<{}}  {}", position(n), width, line(calls_.at(n))))) return;
+    const std::size_t width = std::max(position(range.first).size(), position(range.last).size());
+    std::vector<FoldedCalls> folded;
+    if (options_.fold) folded = folded_calls(range);
+    auto fold = folded.begin();
+    for (std::uint64_t n = range.first; n <= range.last; ++n) {
+      const bool is_folded = fold != folded.end() && fold->segments.first == n;
+      const std::string text = is_folded ? loop_line(*fold) : line(calls_.at(n));
+      if (!sink(fmt::format("    {:<{}}  {}", position(n), width, text))) return;
+      if (is_folded) n = fold++->segments.last;
+    }
   }
 
  private:
+  // A loop that calls, and the segments between the first part of the call that it is in and the
+  // last one.
+  struct FoldedCalls {
+    Loop loop;
+    Range segments;
+  };
+
+  std::vector<FoldedCalls> folded_calls(Range range) const {
+    std::vector<FoldedCalls> folded;
+    const Range items{calls_.at(range.first).items.first, calls_.at(range.last).items.last};
+    for (const Loop& loop : find_loops(history_, items)) {
+      const Range segments{calls_.holding(loop.items.first).value_or(0) + 1,
+                           calls_.holding(loop.items.last).value_or(0) - 1};
+      if (segments.first > range.first && segments.first < segments.last)
+        folded.push_back({loop, segments});
+    }
+    return folded;
+  }
+
+  std::string indented(const CallSegment& segment) const {
+    const int levels = options_.indent ? std::min(segment.level, kMaxIndentLevels) : 0;
+    return std::string(static_cast<std::size_t>(levels) * 2, ' ');
+  }
+
+  std::string loop_line(const FoldedCalls& folded) {
+    return indented(calls_.at(folded.segments.first)) +
+           loop_text(history_, symbols_, folded.loop, options_.from_newest);
+  }
+
   std::string position(std::uint64_t number) const {
     if (!options_.from_newest) return fmt::format("[{}]", number);
     return fmt::format("[{}]", back_from_newest(number, calls_.size()));
@@ -87,9 +123,7 @@ class CallLister {
       cursor_.seek(segment.items.first);
       return fmt::format("-- gap: {} --", gap_text(cursor_.item().gap));
     }
-    int levels = options_.indent ? std::min(segment.level, kMaxIndentLevels) : 0;
-    std::string text(static_cast<std::size_t>(levels) * 2, ' ');
-    text += name_of(*segment.function);
+    std::string text = indented(segment) + name_of(*segment.function);
     std::string lines;
     if (options_.lines) lines = lines_text(lines_of(segment, cursor_, symbols_));
     if (!lines.empty()) text = fmt::format("{:<31} {}", text, lines);

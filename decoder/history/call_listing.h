@@ -6,6 +6,10 @@
 //     [-2]  -- gap: recording was off --
 //     [-1]    ?? (libc.so.6)            [16,40]
 //
+// Folded, the calls of a loop are one line between the two parts of the call that it is in:
+//
+//     [-9]    x1234 loop main.cc:8-11 (last exit at :9)  [14..2481]
+//
 // The last column is the segment's items of the history, to be used with a listing of those.
 //
 // Threading: one thread at a time for a symbolizer.
@@ -21,6 +25,7 @@ struct CallListingOptions {
   bool indent = true;       // by level
   bool lines = true;        // source lines
   bool items = true;        // the range of items
+  bool fold = false;        // what a loop calls in three rounds or more is one line
 };
 
 // REQUIRES: calls of that history; a range of them.

@@ -9,7 +9,6 @@
 
 #include "decoder/base/text.h"
 #include "decoder/history/counts.h"
-#include "decoder/history/loops.h"
 
 namespace tailtrace {
 namespace {
@@ -33,6 +32,42 @@ std::vector<BranchRecord> events_before(const History& history, const HistoryIte
   }
   std::reverse(events.begin(), events.end());
   return events;
+}
+
+// "worker.cc:88", or the module's name where no line is known.
+std::string line_text(const Function& function, const std::optional<SourceLine>& line) {
+  if (!line) return std::string(base_name(function.module));
+  return fmt::format("{}:{}", base_name(line->file), line->line);
+}
+
+std::string name_text(const Function& function) {
+  return function.name.empty() ? "(no symbol)" : function.name;
+}
+
+// "clamp in " in an inlined function, to stand before the name of the one that it is in.
+std::string inlined_text(Symbolizer& symbols, Address address) {
+  std::string text;
+  for (const InlinedFunction& inlined : symbols.inlined_at(address)) text += inlined.name + " in ";
+  return text;
+}
+
+std::string address_text(Symbolizer& symbols, Address address, Epoch when) {
+  std::string place = place_text(symbols.function_in(address, when), address);
+  std::string number = fmt::format("{:#x}", address.value);
+  return place.empty() ? number : fmt::format("{} <{}>", number, place);
+}
+
+std::int64_t position_number(const History& history, std::uint64_t number, bool from_newest) {
+  return from_newest ? history.from_newest(number)
+                     : static_cast<std::int64_t>(history.from_oldest(number));
+}
+
+// " (last exit at :93)", of a loop in that file.
+std::string exit_text(Symbolizer& symbols, const Loop& loop, std::string_view file) {
+  if (loop.exit.is_null()) return {};
+  std::optional<SourceLine> line = symbols.line_at(loop.exit);
+  if (line && line->file == file) return fmt::format(" (last exit at :{})", line->line);
+  return fmt::format(" (last exit at {})", address_text(symbols, loop.exit, loop.epoch));
 }
 
 class TextLister {
@@ -60,7 +95,7 @@ class TextLister {
     while (more_ && cursor.valid() && cursor.item().number <= range.last) {
       if (loop != loops.end() && loop->items.first == cursor.item().number) {
         item_ = loop->items.first;
-        put(loop_line(*loop));
+        put("  " + loop_text(history_, symbols_, *loop, options_.from_newest));
         function_ = nullptr;
         cursor.seek(loop++->items.last);
       } else {
@@ -71,25 +106,8 @@ class TextLister {
   }
 
  private:
-  std::int64_t position_number(std::uint64_t number) const {
-    return options_.from_newest ? history_.from_newest(number)
-                                : static_cast<std::int64_t>(history_.from_oldest(number));
-  }
   std::string position(std::uint64_t number) const {
-    return fmt::format("[{}]", position_number(number));
-  }
-
-  std::string loop_line(const Loop& loop) {
-    std::optional<SourceLine> head = symbols_.line_at(loop.head);
-    std::optional<SourceLine> back = symbols_.line_at(loop.back);
-    std::string where = address_text(loop.head);
-    if (head && back && head->file == back->file) {
-      auto [low, high] = std::minmax(head->line, back->line);
-      where = fmt::format("{}:{}", base_name(head->file), low);
-      if (low != high) where += fmt::format("-{}", high);
-    }
-    return fmt::format("  x{} loop {}  [{}..{}]", loop.rounds, where,
-                       position_number(loop.items.first), position_number(loop.items.last));
+    return fmt::format("[{}]", position_number(history_, number, options_.from_newest));
   }
 
   void put(const std::string& line) { more_ = more_ && sink_(item_, line); }
@@ -103,35 +121,35 @@ class TextLister {
       function_ = nullptr;
       return;
     }
-    show_header(item.instruction.address);
+    show_header(item);
     put(instruction_line(cursor));
   }
 
   std::string event_line(const BranchRecord& event) const {
     std::string number = event.extra == 0 ? "" : fmt::format(" {}", event.extra);
     return fmt::format("  -- {}{} at {} --", kind_name(event.kind), number,
-                       address_text(event.from));
+                       address_text(event.from, kNewestEpoch));
   }
 
-  void show_header(Address address) {
-    const Function& function = symbols_.function_at(address);
+  void show_header(const HistoryItem& item) {
+    const Address address = item.instruction.address;
+    const Function& function = symbols_.function_in(address, item.epoch);
     std::optional<SourceLine> line;
     bool same = function_ != nullptr && function_->name == function.name &&
                 function_->module == function.module;
     if (options_.lines || !same) line = symbols_.line_at(address);
-    std::string where = line ? fmt::format("{}:{}", base_name(line->file), line->line)
-                             : std::string(base_name(function.module));
+    std::string where = line_text(function, line);
     if (same && (!options_.lines || where == where_)) return;
     function_ = &function;
     where_ = where;
-    std::string name = function.name.empty() ? "(no symbol)" : function.name;
+    // Without a header for each line it would stand for what follows as well.
+    const std::string inlined = options_.lines ? inlined_text(symbols_, address) : "";
+    const std::string name = inlined + name_text(function);
     put(where.empty() ? "  " + name : fmt::format("  {}  {}", where, name));
   }
 
-  std::string address_text(Address address) const {
-    std::string place = place_text(symbols_, address);
-    std::string number = fmt::format("{:#x}", address.value);
-    return place.empty() ? number : fmt::format("{} <{}>", number, place);
+  std::string address_text(Address address, Epoch when) const {
+    return tailtrace::address_text(symbols_, address, when);
   }
 
   std::string instruction_line(HistoryCursor& cursor) const {
@@ -140,7 +158,8 @@ class TextLister {
     std::string text = disassemble(bytes, item.instruction.address);
     std::size_t space = std::min(text.find(' '), text.size());
     std::string operands = space == text.size() ? "" : text.substr(space + 1);
-    if (target_is_told(item.instruction)) operands = address_text(item.instruction.target);
+    if (target_is_told(item.instruction))
+      operands = address_text(item.instruction.target, item.epoch);
     std::string line = fmt::format("    {:<{}}  ", position(item.number), width_);
     if (options_.addresses) line += fmt::format("{:#x}  ", item.instruction.address.value);
     if (options_.bytes) line += fmt::format("{:<21}  ", to_hex(bytes));
@@ -158,7 +177,7 @@ class TextLister {
     if (item.branch == nullptr || target_is_told(item.instruction) || item.branch->to.is_null() ||
         item.branch->to == item.instruction.next())
       return {};
-    return "-> " + address_text(item.branch->to);
+    return "-> " + address_text(item.branch->to, item.epoch);
   }
 
   const History& history_;
@@ -186,9 +205,20 @@ Json gap_json(const Gap& gap) {
   return json;
 }
 
-Json place_json(Symbolizer& symbols, Address address) {
+Json inlined_json(Symbolizer& symbols, Address address) {
+  Json json = Json::array();
+  for (const InlinedFunction& inlined : symbols.inlined_at(address)) {
+    Json one = {{"function", inlined.name}};
+    if (!inlined.call_file.empty()) one["call_file"] = inlined.call_file;
+    if (inlined.call_line != 0) one["call_line"] = inlined.call_line;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Json place_json(Symbolizer& symbols, Address address, Epoch when) {
   Json json = Json::object();
-  const Function& function = symbols.function_at(address);
+  const Function& function = symbols.function_in(address, when);
   if (!function.name.empty()) json["function"] = function.name;
   if (!function.name.empty() && !function.entry.is_null() && function.entry <= address)
     json["offset"] = fmt::format("{:#x}", address - function.entry);
@@ -197,6 +227,8 @@ Json place_json(Symbolizer& symbols, Address address) {
     json["file"] = line->file;
     json["line"] = line->line;
   }
+  if (Json inlined = inlined_json(symbols, address); !inlined.empty())
+    json["inlined"] = std::move(inlined);
   return json;
 }
 
@@ -206,7 +238,7 @@ Json instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
   Address address = item.instruction.address;
   Json json = {
       {"address", hex(address)}, {"bytes", to_hex(bytes)}, {"text", disassemble(bytes, address)}};
-  json.update(place_json(symbols, address));
+  json.update(place_json(symbols, address, item.epoch));
   if (item.instruction.kind == InstructionClass::kConditional)
     json["taken"] = item.branch != nullptr;
   if (item.branch != nullptr) {
@@ -283,13 +315,27 @@ void list_items_json(const History& history, Symbolizer& symbols,
   }
 }
 
-std::string where_text(Symbolizer& symbols, Address address) {
-  const Function& function = symbols.function_at(address);
-  std::optional<SourceLine> line = symbols.line_at(address);
-  std::string where = line ? fmt::format("{}:{}", base_name(line->file), line->line)
-                           : std::string(base_name(function.module));
-  std::string name = function.name.empty() ? "(no symbol)" : function.name;
+std::string where_text(Symbolizer& symbols, Address address, Epoch when) {
+  const Function& function = symbols.function_in(address, when);
+  std::string where = line_text(function, symbols.line_at(address));
+  std::string name = inlined_text(symbols, address) + name_text(function);
   return where.empty() ? name : fmt::format("{}  {}", where, name);
+}
+
+std::string loop_text(const History& history, Symbolizer& symbols, const Loop& loop,
+                      bool from_newest) {
+  std::optional<SourceLine> head = symbols.line_at(loop.head);
+  std::optional<SourceLine> back = symbols.line_at(loop.back);
+  std::string where = address_text(symbols, loop.head, loop.epoch);
+  if (head && back && head->file == back->file) {
+    auto [low, high] = std::minmax(head->line, back->line);
+    where = fmt::format("{}:{}", base_name(head->file), low);
+    if (low != high) where += fmt::format("-{}", high);
+  }
+  return fmt::format("x{} loop {}{}  [{}..{}]", loop.rounds, where,
+                     exit_text(symbols, loop, head ? head->file : ""),
+                     position_number(history, loop.items.first, from_newest),
+                     position_number(history, loop.items.last, from_newest));
 }
 
 void list_loops_json(const History& history, Range range, const LineSink& sink,
@@ -300,6 +346,7 @@ void list_loops_json(const History& history, Range range, const LineSink& sink,
                  {"rounds", loop.rounds},
                  {"head", hex(loop.head)},
                  {"back", hex(loop.back)}};
+    if (!loop.exit.is_null()) json["exit"] = hex(loop.exit);
     if (!sink(json.dump())) return;
   }
 }

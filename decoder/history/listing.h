@@ -7,7 +7,7 @@
 //       [-14]  cmp   ebx, [rdi+0x10]
 //       [-13]  jge   0x401022 <Worker::step+0x22>   not taken
 //     -- gap [-12]: 40 instructions not shown: the code at 0x7f0000001000 is not known --
-//     x1234 loop worker.cc:90-94  [-11..-4]
+//     x1234 loop worker.cc:90-94 (last exit at :93)  [-11..-4]
 //
 // Pure functions: whatever shows the text (a command, a debugger, Python) makes the same of it.
 //
@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "decoder/history/history.h"
+#include "decoder/history/loops.h"
 #include "decoder/history/range.h"
 #include "decoder/history/symbolizer.h"
 
@@ -62,7 +63,10 @@ enum class JsonNumbers : std::uint8_t {
 // One JSON object a line for each item, fit for a document's array or for JSON lines:
 //   {"number":7,"position":-3,"address":"0x401022","bytes":"7402","text":"jz 0x401026",
 //    "function":"Worker::step","offset":"0x22","module":"/usr/bin/x","file":"worker.cc","line":88,
+//    "inlined":[{"function":"clamp","call_file":"worker.cc","call_line":80}],
 //    "taken":false,"to":"0x401026","time":12}
+// "inlined" are the functions that the compiler put there, innermost first, and where they are
+// called.
 //   {"number":8,"position":-2,"gap":"no-code","text":"...","lost":40,"lost_more":false}
 // What is not known is left out.
 void list_instructions_json(const History& history, Symbolizer& symbols, Range range,
@@ -73,11 +77,18 @@ void list_items_json(const History& history, Symbolizer& symbols,
                      std::span<const std::uint64_t> items, const LineSink& sink,
                      JsonNumbers numbers = JsonNumbers::kBoth);
 
-// "worker.cc:88  Worker::step": a place as a header has it. "libc.so.6  read" without a line.
-std::string where_text(Symbolizer& symbols, Address address);
+// "worker.cc:88  Worker::step": a place as a header has it. "libc.so.6  read" without a line;
+// "worker.cc:12  clamp in Worker::step" in an inlined function.
+std::string where_text(Symbolizer& symbols, Address address, Epoch when = kNewestEpoch);
+
+// "x1234 loop worker.cc:90-94 (last exit at :93)  [-11..-4]": a loop in one line, the same wherever
+// loops are folded.
+std::string loop_text(const History& history, Symbolizer& symbols, const Loop& loop,
+                      bool from_newest);
 
 // One JSON object a line for each loop of the range (find_loops):
-//   {"first":3,"last":90,"rounds":29,"head":"0x401000","back":"0x401009"}
+//   {"first":3,"last":90,"rounds":29,"head":"0x401000","back":"0x401009","exit":"0x401009"}
+// "exit" is where it was left, if it was.
 void list_loops_json(const History& history, Range range, const LineSink& sink,
                      JsonNumbers numbers = JsonNumbers::kBoth);
 

@@ -63,6 +63,8 @@ class LoopFinder {
     if (arrivals.size() == kMaxArrivals)
       arrivals.erase(arrivals.begin(), arrivals.begin() + kMaxArrivals / 2);
     arrivals.push_back({run.step.start, record.from, run.first});
+    note_exits(run.step.start, record);
+    epoch_ = run.step.epoch;
     switch (record.kind) {
       case RecordKind::kConditional:
       case RecordKind::kJump:
@@ -79,6 +81,19 @@ class LoopFinder {
         return;
       default:
         return;
+    }
+  }
+
+  // A run of this call may lead out of its loops.
+  void note_exits(Address start, const BranchRecord& record) {
+    const bool calls = record.kind == RecordKind::kCall || record.kind == RecordKind::kIndirectCall;
+    for (Loop& loop : frames_.back().loops) {
+      const bool is_inside = loop.head <= start && start <= loop.last;
+      if (!is_inside || loop.rounds == 0 || !loop.exit.is_null()) continue;
+      if (record.from > loop.last)
+        loop.exit = loop.last;
+      else if (!calls && (record.to < loop.head || record.to > loop.last))
+        loop.exit = record.from;
     }
   }
 
@@ -119,6 +134,8 @@ class LoopFinder {
       ++loops.back().rounds;
       loops.back().items.last = last;
       loops.back().back = record.from;
+      loops.back().last = std::max(loops.back().last, record.from);
+      loops.back().exit = {};
     }
     if (loops.back().rounds != 0) forget_inside(loops.back());
   }
@@ -128,11 +145,15 @@ class LoopFinder {
     std::optional<std::uint64_t> first = newest_arrival(frame, record.to);
     if (!first || *first < range_.first) {
       keep(frame.loops);
-      frame.loops.push_back({{last + 1, last}, 0, record.to, record.from});
+      frame.loops.push_back(new_loop({last + 1, last}, 0, record));
       return;
     }
     while (!frame.loops.empty() && frame.loops.back().items.first >= *first) frame.loops.pop_back();
-    frame.loops.push_back({{*first, last}, 1, record.to, record.from});
+    frame.loops.push_back(new_loop({*first, last}, 1, record));
+  }
+
+  Loop new_loop(Range items, std::uint64_t rounds, const BranchRecord& back) const {
+    return {items, rounds, back.to, back.from, back.from, {}, epoch_};
   }
 
   // What is inside of an outer loop is told with it.
@@ -161,6 +182,7 @@ class LoopFinder {
   Range range_;
   std::vector<Frame> frames_;
   std::vector<Loop> done_;
+  Epoch epoch_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Options {
   HistoryOptions shared;
   std::uint64_t newest = ~0ull;
   bool flat = false;
+  bool fold = false;
 };
 
 Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const Range& range,
@@ -27,6 +28,7 @@ Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const
     CallListingOptions listing;
     listing.from_newest = !options.shared.forward;
     listing.indent = !options.flat;
+    listing.fold = options.fold;
     print_lines(
         [&](const LineSink& sink) {
           list_calls(history, calls, *view.symbols, range, listing, sink);
@@ -87,6 +89,7 @@ Command calls_command() {
         app.add_option("--newest", options->newest, "look at the newest N instructions only")
             ->type_name("N");
         app.add_flag("--flat", options->flat, "do not indent by call level");
+        app.add_flag("--fold", options->fold, "a line for what each loop calls");
         return [options](const Invocation& invocation) { return show_calls(*options, invocation); };
       },
       .take_program = take_range,

@@ -11,6 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Of one side of a difference.
+constexpr std::size_t kMostLoops = 5;
+
 struct Options {
   HistoryOptions here, there;
   std::string module;
@@ -76,7 +79,8 @@ class DiffPrinter {
     HistoryCursor cursor(*side.view.history);
     cursor.seek(item);
     if (!cursor.item().is_gap)
-      where = "  " + where_text(*side.view.symbols, cursor.item().instruction.address);
+      where = "  " + where_text(*side.view.symbols, cursor.item().instruction.address,
+                                cursor.item().epoch);
     list_items(*side.view.history, *side.view.symbols, std::vector<std::uint64_t>{item}, options,
                [&](std::string_view line) {
                  text = line;
@@ -97,6 +101,16 @@ class DiffPrinter {
     if (items.size() > 1)
       sink(fmt::format("    {}          {} instructions: [{},{}]", name, items.size(),
                        position(side, items.first), position(side, items.last)));
+    for (const Loop& loop : loops_of(side, items))
+      sink(fmt::format("    {}          {}", name,
+                       loop_text(*side.view.history, *side.view.symbols, loop, !forward_)));
+  }
+
+  // The first ones: they are what made it so long.
+  static std::vector<Loop> loops_of(const Opened& side, Range items) {
+    std::vector<Loop> loops = find_loops(*side.view.history, items);
+    if (loops.size() > kMostLoops) loops.resize(kMostLoops);
+    return loops;
   }
 
   Json side_json(const Opened& side, std::uint64_t fork, Range items) const {
@@ -106,6 +120,12 @@ class DiffPrinter {
     json["first"] = items.first;
     json["last"] = items.last;
     json["item"] = item_json(side, items.first);
+    Json loops = Json::array();
+    list_loops_json(*side.view.history, items, [&](std::string_view object) {
+      loops.push_back(Json::parse(object));
+      return loops.size() < kMostLoops;
+    });
+    if (!loops.empty()) json["loops"] = std::move(loops);
     return json;
   }
 

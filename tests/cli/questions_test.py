@@ -233,6 +233,26 @@ class Diff(InFolder):
         extra, = (one for one in found if one["what"] == "calls")
         self.assertEqual(extra["here"], {})
 
+    def test_loops_are_folded_in_the_same_words_everywhere(self):
+        here = self.record(PROGRAM, "9", name="nine")
+        there = self.record(PROGRAM, "40", name="forty")
+        loop = r"x(\d+) loop (rounds\.c:\d+-\d+) \(last exit at :\d+\)  \[-\d+\.\.-\d+\]"
+        history = cases.tailtrace("history", "--fold", here, "all").stdout
+        calls = cases.tailtrace("calls", "--fold", here, "-500,-1").stdout
+        found = re.search(r"(?m)^  " + loop + "$", history)
+        self.assertIn(int(found[1]), (8, 9))
+        # In the place of what it calls, between the two parts of main.
+        folded = re.search(r"(?m)^    \[-\d+\] +" + loop + "$", calls)
+        self.assertEqual(folded.groups(), found.groups())
+        self.assertLess(calls.count("round_begin"), 3)
+        self.assertEqual(cases.tailtrace("calls", here, "-500,-1").stdout.count("round_begin"), 9)
+        # What the other one did more is a loop, left in the same way.
+        different = cases.tailtrace("diff", "--module=rounds", here, there).stdout
+        self.assertRegex(different, r"(?m)^    there          x\d+ loop rounds\.c:\d+")
+        told = self.diff(here, there, 1)["divergences"]
+        loops = [one for side in told for one in side["there"].get("loops", [])]
+        self.assertTrue(loops and all(one["exit"] for one in loops), told)
+
     @unittest.skipUnless(shutil.which("gcc"), "no gcc")
     def test_another_build_of_the_same_source_is_no_difference(self):
         plain = self.build("plain")

@@ -47,6 +47,11 @@ class Walk {
     return *this;
   }
 
+  std::vector<Loop> found() const {
+    History history(snapshot_);
+    return find_loops(history, {1, history.size()}, 2);
+  }
+
   // "3-8 x3 0x1001", of each loop.
   std::vector<std::string> loops(Range range = {}, std::uint64_t min_rounds = 2) {
     History history(snapshot_);
@@ -100,6 +105,24 @@ TEST(Loops, AnotherJumpBackToTheSamePlaceIsTheSameLoop) {
   Walk walk(0x1001);
   walk.jump(0x1002, 0x1001).call().ret().jump(0x100b, 0x1001).jump(0x1002, 0x1001);
   EXPECT_EQ(walk.call().loops(), Texts{told("1-12", 3, 0x1001, 0x1002)});
+}
+
+TEST(Loops, AreLeftWhereTheCallGoesOnOutsideOfThem) {
+  auto exits = [](Walk& walk) {
+    std::vector<std::uint64_t> found;
+    for (const Loop& loop : walk.found()) found.push_back(loop.exit.value);
+    return found;
+  };
+  using Exits = std::vector<std::uint64_t>;
+  // The jump back is not taken any more.
+  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4).call()), Exits{0x1002});
+  // Nothing is known behind it.
+  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4)), Exits{0});
+  // Calls do not leave a loop.
+  Walk outer(0x1000);
+  for (int i = 0; i < 3; ++i) outer.call().ret().jump(0x1009, 0x1000);
+  EXPECT_EQ(exits(outer), Exits{0});
+  EXPECT_EQ(exits(outer.call().ret().branch(0x100d, 0x2000, RecordKind::kReturn)), Exits{0x1009});
 }
 
 TEST(Loops, NothingGoesAcrossALoss) {
