@@ -2,21 +2,26 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <queue>
 #include <utility>
 
 namespace tailtrace {
 namespace {
 
+// A cursor takes some 300 KiB: of so many threads all keep theirs.
+constexpr std::size_t kMostAwake = 64;
+
 // The stretches of one thread, the newest first.
 class ThreadStretches {
  public:
   ThreadStretches(const History& history, std::size_t thread)
-      : history_(history), cursor_(history), thread_(thread), last_(history.newest()) {}
+      : history_(history), thread_(thread), last_(history.newest()) {}
 
   // The next older one; nothing when there is none.
   std::optional<TimedStretch> next() {
     if (!history_.holds(last_)) return std::nullopt;
+    if (!cursor_) cursor_.emplace(history_);
     const std::uint64_t time = time_at(last_);
     const std::uint64_t exact = exact_end();
     const std::uint64_t first = first_of(time);
@@ -27,15 +32,18 @@ class ThreadStretches {
     return stretch;
   }
 
+  // Holds no more memory than it must until it is asked again.
+  void rest() { cursor_.reset(); }
+
  private:
   std::uint64_t time_at(std::uint64_t number) {
-    cursor_.seek(number);
-    return cursor_.item().time;
+    cursor_->seek(number);
+    return cursor_->item().time;
   }
 
   // When the last item ended, if its record says just that. The cursor stands on it.
   std::uint64_t exact_end() {
-    const std::optional<BranchRecord> record = history_.record(cursor_.item().record);
+    const std::optional<BranchRecord> record = history_.record(cursor_->item().record);
     const bool is_exact = record && (record->flags & kFlagTimeExact) != 0;
     return is_exact ? record->time : 0;
   }
@@ -62,7 +70,7 @@ class ThreadStretches {
   }
 
   const History& history_;
-  HistoryCursor cursor_;
+  std::optional<HistoryCursor> cursor_;
   std::size_t thread_;
   std::uint64_t last_;                    // the newest item of the next stretch
   std::array<std::uint64_t, 2> newer_{};  // times of the two newer ones; 0: not known
@@ -137,6 +145,7 @@ class Merge {
   };
   void refill(std::size_t thread) {
     if (auto stretch = threads_[thread].next()) heads_.push(*stretch);
+    if (threads_.size() > kMostAwake) threads_[thread].rest();
   }
 
   std::vector<ThreadStretches> threads_;

@@ -106,7 +106,9 @@ SegmentStore::Decoded SegmentStore::read(Lock& lock, Extent extent, std::uint64_
   auto decoded =
       std::make_shared<const DecodedSegment>(worker->reader->read(extent), worker->runs, doubtful);
   lock.lock();
-  idle_.push_back(std::move(worker));
+  // Of a short history nothing is left to be read, and there may be thousands of them.
+  const bool is_short = cut_end_ == 0 && cut_ < kSegmentsWorthAThread;
+  if (!is_short) idle_.push_back(std::move(worker));
   return decoded;
 }
 
@@ -118,6 +120,8 @@ bool SegmentStore::look_at_next(Lock& lock) {
     if (std::optional<Extent> extent = cutter_->cut(cut_end_)) {
       cut_end_ = extent->begin;
       std::size_t index = cut_++;
+      all_cut_ = cut_end_ == 0;
+      if (all_cut_) cutter_.reset();
       Decoded decoded = read(lock, *extent, kAll);
       publish(index, *extent, decoded);
       return true;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <mutex>
 
 #include "decoder/perf_data/recording.h"
 #include "decoder/record/stream_format.h"
@@ -11,6 +12,12 @@
 #include "plugin/engines/qemu/session_folder.h"
 
 namespace tailtrace {
+
+struct OpenFolder {
+  std::mutex mutex;  // guards the engine: threads may be opened at once
+  std::unique_ptr<QemuEngine> engine;
+};
+
 namespace {
 
 constexpr std::size_t kMaxMaps_bytes = 16 << 20;
@@ -38,11 +45,13 @@ bool is_process_folder(const std::string& path) {
 }
 
 Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& threads) {
-  Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(folder);
-  if (!engine) return fail(std::move(engine.error()));
-  Result<std::vector<QemuEngine::Thread>> found = (*engine)->threads();
+  Result<std::unique_ptr<QemuEngine>> opened = QemuEngine::open(folder);
+  if (!opened) return fail(std::move(opened.error()));
+  auto open = std::make_shared<OpenFolder>();
+  open->engine = std::move(*opened);
+  Result<std::vector<QemuEngine::Thread>> found = open->engine->threads();
   if (!found) return fail(std::move(found.error()));
-  bool alive = (*engine)->folder().is_alive();
+  bool alive = open->engine->folder().is_alive();
   for (const QemuEngine::Thread& thread : *found) {
     bool killed = thread.state == RingState::kRunning && !alive;
     threads.push_back({folder,
@@ -50,7 +59,9 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& t
                        thread.thread,
                        false,
                        {},
-                       {}});
+                       {},
+                       {},
+                       open});
   }
   return {};
 }
@@ -145,6 +156,20 @@ std::vector<Error> losses_of(const ProcessFolder& folder) {
   return found;
 }
 
+Result<OpenedThread> open_in_folder(const ThreadSource& thread, std::uint64_t limit_records) {
+  const std::lock_guard lock(thread.qemu->mutex);
+  QemuEngine& engine = *thread.qemu->engine;
+  const ProcessFolder& folder = engine.folder();
+  Result<ThreadSnapshot> snapshot = engine.last_snapshot(thread.thread, limit_records);
+  if (!snapshot) return fail(std::move(snapshot.error()));
+  LoadedSnapshot loaded;
+  loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
+  loaded.maps = maps_of(folder);
+  loaded.perf_map = folder.perf_map();
+  loaded.problems = losses_of(folder);
+  return opened_thread(std::move(loaded));
+}
+
 }  // namespace
 
 std::string thread_text(ThreadId thread) { return fmt::format("{}.{}", thread.pid, thread.tid); }
@@ -209,16 +234,7 @@ Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t lim
   if (thread.perf_data) return thread.perf_data->open_thread(thread.thread, limit_records);
   if (thread.in_bundle) return open_thread(*thread.in_bundle, limit_records);
   if (thread.lldb) return thread.lldb->open_thread(thread.thread);
-  Result<std::unique_ptr<QemuEngine>> engine = QemuEngine::open(thread.path);
-  if (!engine) return fail(std::move(engine.error()));
-  Result<ThreadSnapshot> snapshot = (*engine)->last_snapshot(thread.thread, limit_records);
-  if (!snapshot) return fail(std::move(snapshot.error()));
-  LoadedSnapshot loaded;
-  loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
-  loaded.maps = maps_of((*engine)->folder());
-  loaded.perf_map = (*engine)->folder().perf_map();
-  loaded.problems = losses_of((*engine)->folder());
-  return opened_thread(std::move(loaded));
+  return open_in_folder(thread, limit_records);
 }
 
 }  // namespace tailtrace

@@ -20,6 +20,9 @@ namespace perf {
 class PerfRecording;
 }
 
+// The folder of a process under qemu, opened once for all its threads.
+struct OpenFolder;
+
 // A thread that can be opened.
 struct ThreadSource {
   std::string path;   // the record stream, the bundle, or the process's folder
@@ -29,6 +32,7 @@ struct ThreadSource {
   std::shared_ptr<const LldbRecording> lldb;             // the bundle, when it is LLDB's
   std::shared_ptr<const perf::PerfRecording> perf_data;  // the file, when it is perf's
   std::shared_ptr<const BundleThread> in_bundle = {};    // when it is of a bundle of ours
+  std::shared_ptr<OpenFolder> qemu = {};                 // the process's folder, when it is one
 };
 
 // Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.

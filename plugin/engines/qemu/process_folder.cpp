@@ -115,6 +115,8 @@ RecordingLosses ProcessFolder::losses() const {
 }
 
 Result<void> ProcessFolder::find_rings() {
+  if (knows_all_rings_) return {};
+  const bool was_alive = is_alive();
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
     auto slot = slot_in_name(entry.path().filename().string());
@@ -128,6 +130,7 @@ Result<void> ProcessFolder::find_rings() {
   // A folder that is gone has no new rings; those already open stay readable.
   if (error && rings_.empty())
     return fail(system_error("cannot list the recording " + path_, error.value()));
+  knows_all_rings_ = !was_alive;
   return {};
 }
 

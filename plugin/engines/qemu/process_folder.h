@@ -75,6 +75,7 @@ class ProcessFolder {
   const CodeHeader* code_ = nullptr;
 
   std::map<std::uint32_t, Ring> rings_;    // by slot
+  bool knows_all_rings_ = false;           // nobody makes more
   std::vector<const CodeEntry*> entries_;  // those with epoch 0 first, then as they came
   std::uint64_t read_bytes_ = 0;           // of the code file
   std::vector<std::uint32_t> image_epochs_;
