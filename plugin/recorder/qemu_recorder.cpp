@@ -57,7 +57,7 @@ class QemuRecorder final : public Subject {
   Occasion occasion(std::string cause, int signal, ThreadId thread) const {
     return {std::move(cause), signal, thread, command_, began_};
   }
-  Result<void> open_programs_recording();
+  Result<QemuEngine*> engine();
   Result<void> take(const QemuInferior::Event& event);
   Result<void> take_stop(const rsp::StopReply& stop);
   void take_user(int signal);
@@ -70,7 +70,9 @@ class QemuRecorder final : public Subject {
   // The program is not ours to be stopped: no signal ends a wait for its stub.
   EndSignals none_{{}};
   std::unique_ptr<QemuInferior> program_;
-  std::string folder_;  // of the recording of what it executes
+  std::string folder_;                  // of the recording of what it executes
+  std::unique_ptr<QemuEngine> engine_;  // over engine_folder_
+  std::string engine_folder_;
   BundleClock began_;
   std::string command_;
   bool stands_ = true;
@@ -83,10 +85,22 @@ class QemuRecorder final : public Subject {
   FlightEnd end_;
 };
 
+// It is opened once for a bundle: the program may have thousands of threads.
+Result<QemuEngine*> QemuRecorder::engine() {
+  if (engine_ && engine_folder_ == folder_) return engine_.get();
+  QemuEngine::Options since_start;
+  since_start.since_start = true;
+  auto opened = QemuEngine::open(folder_, since_start);
+  if (!opened) return fail(std::move(opened.error()));
+  engine_ = std::move(*opened);
+  engine_folder_ = folder_;
+  return engine_.get();
+}
+
 // Those that have ended are of no interest.
 std::vector<ThreadId> QemuRecorder::threads() {
   std::vector<ThreadId> threads;
-  auto engine = QemuEngine::open(folder_);
+  auto engine = this->engine();
   if (!engine) return threads;
   auto found = (*engine)->threads();
   if (!found) return threads;
@@ -97,9 +111,7 @@ std::vector<ThreadId> QemuRecorder::threads() {
 
 Result<ThreadSnapshot> QemuRecorder::snapshot(ThreadId thread) {
   auto r = stands_ ? registers(thread) : std::nullopt;
-  QemuEngine::Options since_start;
-  since_start.since_start = true;
-  auto engine = QemuEngine::open(folder_, since_start);
+  auto engine = this->engine();
   if (!engine) return fail(std::move(engine.error()));
   if (!r) return (*engine)->last_snapshot(thread, ~0ull);
   if (auto ok = (*engine)->start(thread); !ok) return fail(std::move(ok.error()));
@@ -161,6 +173,7 @@ void QemuRecorder::resume(int signal) {
 Result<BundleWriter> QemuRecorder::put(const Occasion& occasion, const std::string& path) {
   std::vector<Error> remarks;
   auto writer = put_together(*this, occasion, plan_, path, remarks);
+  engine_.reset();  // it would keep rings that the program deletes
   for (const Error& remark : remarks) plan_.say(remark.to_string());
   return writer;
 }

@@ -105,6 +105,9 @@ class CallsAsGdbHasThem(unittest.TestCase):
     def test_exceptions(self):
         self.assert_same("exceptions", "pt", names=False, end="__cxa_begin_catch")
 
+    def test_coroutines_other_stacks_longjmp_and_signals(self):
+        self.assert_same("coroutines", "pt", names=False)
+
 
 if __name__ == "__main__":
     cases.main()

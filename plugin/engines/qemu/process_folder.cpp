@@ -141,10 +141,19 @@ Result<std::vector<const Ring*>> ProcessFolder::rings() {
   return all;
 }
 
-Result<const Ring*> ProcessFolder::ring_of(std::int32_t tid) {
-  if (auto ok = find_rings(); !ok) return fail(std::move(ok.error()));
+const Ring* ProcessFolder::known_ring_of(std::int32_t tid) const {
   for (auto it = rings_.rbegin(); it != rings_.rend(); ++it)
     if (it->second.thread().tid == tid) return &it->second;
+  return nullptr;
+}
+
+Result<const Ring*> ProcessFolder::ring_of(std::int32_t tid) {
+  // The number of a thread that has not ended is no other's.
+  const Ring* ring = known_ring_of(tid);
+  if (ring != nullptr && ring->state() == RingState::kRunning) return ring;
+  if (auto ok = find_rings(); !ok) return fail(std::move(ok.error()));
+  ring = known_ring_of(tid);
+  if (ring != nullptr) return ring;
   return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", tid),
               fmt::format("no ring of process {} is its", pid_));
 }

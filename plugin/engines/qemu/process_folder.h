@@ -61,6 +61,7 @@ class ProcessFolder {
   Result<void> open_blocks();
   Result<void> open_code();
   Result<void> find_rings();
+  const Ring* known_ring_of(std::int32_t tid) const;
   Result<void> read_new_code();
 
   std::string path_;
