@@ -26,9 +26,10 @@ void CpuSlotFinder::add(const ParsedRecord& record) {
   if (change->out) {
     // The exit of a thread is told with its last SWITCH out, when it has no number any more.
     const bool gone = open_ && thread.tid <= 0;
-    if (known || gone)
+    if (known || gone) {
       slots.back().end_ns = time_ns;
-    else if (slots.empty())
+      slots.back().thread_ended = gone;
+    } else if (slots.empty())
       slots.push_back({thread, 0, time_ns});
     open_ = false;
   } else if (!known) {

@@ -20,6 +20,7 @@ struct CpuSlot {
   ThreadId thread;
   std::uint64_t begin_ns = 0;    // 0: it ran already when the records begin
   std::uint64_t end_ns = ~0ull;  // the greatest: it still runs
+  bool thread_ended = false;     // there
 };
 
 struct CpuSlots {

@@ -72,12 +72,13 @@ class ByThread final : public Recorder {
 
 class ByCpu final : public Recorder {
  public:
-  ByCpu(const perf::PerfConfig& config, bool children) : config_(config), children_(children) {}
+  ByCpu(Hardware hardware, const perf::PerfConfig& config, bool children)
+      : hardware_(hardware), config_(config), children_(children) {}
 
   Result<void> begins(ThreadId thread) override {
     if (recording_) return {};  // inherited
-    auto started =
-        perf::ProcessRecording::start(perf::real_kernel(), config_, thread.pid, children_);
+    auto started = perf::ProcessRecording::start(perf::real_kernel(), hardware_, config_,
+                                                 thread.pid, children_);
     if (!started) return fail(std::move(started.error()));
     recording_ = std::make_unique<perf::ProcessRecording>(std::move(*started));
     return {};
@@ -93,8 +94,10 @@ class ByCpu final : public Recorder {
       kept.add(snapshot, recording_->name(snapshot.thread));
     return {};
   }
+  std::vector<Error> take_remarks() override { return recording_->take_remarks(); }
 
  private:
+  Hardware hardware_;
   perf::PerfConfig config_;
   bool children_;
   std::unique_ptr<perf::ProcessRecording> recording_;
@@ -188,7 +191,7 @@ std::unique_ptr<Recorder> recorder_of(const ServeOptions& options,
                                       const HardwareRecording& recording,
                                       const perf::PerfConfig& config, const std::string& keep) {
   const Hardware hardware = hardware_of(options.engine);
-  if (recording.by_cpu) return std::make_unique<ByCpu>(config, recording.children);
+  if (recording.by_cpu) return std::make_unique<ByCpu>(hardware, config, recording.children);
   if (recording.lossless) return std::make_unique<WithoutLoss>(hardware, config, keep);
   return std::make_unique<ByThread>(hardware, config);
 }
@@ -199,8 +202,6 @@ Result<void> check(const HardwareRecording& recording, EngineChoice engine) {
   auto misused = [](const char* why, const char* fix) {
     return fail(ErrorCode::kUsage, "cannot record so", why, fix);
   };
-  if (recording.by_cpu && engine != EngineChoice::kPt)
-    return misused("by CPU there is Intel PT only", "--engine=pt");
   if (recording.children && !recording.by_cpu)
     return misused("processes that it makes are recorded by CPU only", "--by-cpu");
   if (recording.lossless && recording.by_cpu)

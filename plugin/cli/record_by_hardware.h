@@ -14,7 +14,7 @@
 namespace tailtrace {
 
 struct HardwareRecording {
-  bool by_cpu = false;    // a buffer for each CPU, not for each thread; Intel PT only
+  bool by_cpu = false;    // a buffer for each CPU, not for each thread
   bool children = false;  // processes that it makes, too; by CPU only
   bool lossless = false;  // everything, not the newest part; Intel PT and BTS only
   // Hardware breakpoints, as resolve_watch() has them; thread by thread only. Hits of the first are

@@ -142,7 +142,7 @@ bool is_hardware(EngineChoice engine) {
 Result<int> run_without_debugger(ServeOptions serve, const HardwareRecording& wanted,
                                  std::FILE* err) {
   if (wanted.any() && serve.engine == EngineChoice::kAuto)
-    serve.engine = wanted.by_cpu ? EngineChoice::kPt : best_hardware().value_or(EngineChoice::kPt);
+    serve.engine = best_hardware().value_or(EngineChoice::kPt);
   if (wanted.any() && !is_hardware(serve.engine))
     return fail(
         ErrorCode::kUsage, "cannot record so",
@@ -228,7 +228,7 @@ Command run_command() {
         app.add_flag("--lossless", options->hardware.lossless,
                      "all, not the newest part (--no-debugger; pt, bts)");
         app.add_flag("--by-cpu", options->hardware.by_cpu,
-                     "a buffer for each CPU, not thread (--no-debugger; pt)");
+                     "a buffer for each CPU, not thread (--no-debugger)");
         app.add_flag("--children", options->hardware.children,
                      "processes that it makes, too (--by-cpu)");
         app.add_flag("--kernel", options->hardware.kernel,

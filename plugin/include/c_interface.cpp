@@ -139,6 +139,20 @@ Result<perf::PerfConfig> config_of(const tt_options& options) {
   return config;
 }
 
+struct Wanted {
+  std::optional<perf::Hardware> hardware;
+  perf::PerfConfig config;
+};
+
+Result<Wanted> wanted_of(const tt_options* options) {
+  const tt_options known = known_part(options);
+  auto hardware = parse_hardware(known.hardware == nullptr ? "auto" : known.hardware);
+  if (!hardware) return fail(std::move(hardware.error()));
+  auto config = config_of(known);
+  if (!config) return fail(std::move(config.error()));
+  return Wanted{*hardware, std::move(*config)};
+}
+
 int fill_in(const std::vector<perf::MarkerHit>& hits, size_t index, tt_hit* hit) {
   if (index >= hits.size()) return -1;
   const perf::MarkerHit& found = hits[index];
@@ -190,18 +204,13 @@ void tt_error_free(tt_error* error) { delete error; }
 
 tt_provider* tt_provider_new(const tt_options* options, tt_error** error) {
   return guarded<tt_provider*>(error, nullptr, [&]() -> tt_provider* {
-    tt_options known = known_part(options);
-    auto hardware = parse_hardware(known.hardware == nullptr ? "auto" : known.hardware);
-    if (!hardware) {
-      store(error, std::move(hardware.error()));
+    auto wanted = wanted_of(options);
+    if (!wanted) {
+      store(error, std::move(wanted.error()));
       return nullptr;
     }
-    auto config = config_of(known);
-    if (!config) {
-      store(error, std::move(config.error()));
-      return nullptr;
-    }
-    return new tt_provider{TraceProvider(perf::real_kernel(), *hardware, std::move(*config))};
+    return new tt_provider{
+        TraceProvider(perf::real_kernel(), wanted->hardware, std::move(wanted->config))};
   });
 }
 
@@ -263,12 +272,14 @@ const char* tt_snapshot_name(const tt_snapshot* snapshot) { return snapshot->nam
 tt_process* tt_process_record(const tt_options* options, int32_t pid, int children,
                               tt_error** error) {
   return guarded<tt_process*>(error, nullptr, [&]() -> tt_process* {
-    auto config = config_of(known_part(options));
-    if (!config) {
-      store(error, std::move(config.error()));
+    auto wanted = wanted_of(options);
+    if (!wanted) {
+      store(error, std::move(wanted.error()));
       return nullptr;
     }
-    auto started = perf::ProcessRecording::start(perf::real_kernel(), *config, pid, children != 0);
+    auto started = perf::ProcessRecording::start(perf::real_kernel(),
+                                                 wanted->hardware.value_or(perf::Hardware::kPt),
+                                                 wanted->config, pid, children != 0);
     if (started) return new tt_process{std::move(*started)};
     store(error, std::move(started.error()));
     return nullptr;
@@ -294,19 +305,14 @@ tt_snapshot* tt_process_thread(tt_process* process, size_t index) {
 tt_lossless* tt_lossless_start(const tt_options* options, int32_t pid, int32_t tid,
                                const char* path, tt_error** error) {
   return guarded<tt_lossless*>(error, nullptr, [&]() -> tt_lossless* {
-    tt_options known = known_part(options);
-    auto hardware = parse_hardware(known.hardware == nullptr ? "auto" : known.hardware);
-    if (!hardware) {
-      store(error, std::move(hardware.error()));
+    auto wanted = wanted_of(options);
+    if (!wanted) {
+      store(error, std::move(wanted.error()));
       return nullptr;
     }
-    auto config = config_of(known);
-    if (!config) {
-      store(error, std::move(config.error()));
-      return nullptr;
-    }
-    auto started = perf::Lossless::start(
-        perf::real_kernel(), hardware->value_or(perf::Hardware::kPt), *config, {pid, tid}, path);
+    auto started =
+        perf::Lossless::start(perf::real_kernel(), wanted->hardware.value_or(perf::Hardware::kPt),
+                              wanted->config, {pid, tid}, path);
     if (started) return new tt_lossless{std::move(*started), {pid, tid}};
     store(error, std::move(started.error()));
     return nullptr;

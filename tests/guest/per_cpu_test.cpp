@@ -38,11 +38,13 @@ struct Taken {
   std::vector<std::int32_t> in_truth;
 };
 
-Taken record(std::function<void()> part, std::uint64_t buffer_bytes, bool children) {
+Taken record(std::function<void()> part, std::uint64_t buffer_bytes, bool children,
+             Hardware hardware = Hardware::kPt) {
   Child child({std::move(part)});
+  PerfConfig config = config_of(buffer_bytes);
+  config.lbr_period = 16;
   reset_truth();
-  auto recording =
-      ProcessRecording::start(real_kernel(), config_of(buffer_bytes), child.pid(), children);
+  auto recording = ProcessRecording::start(real_kernel(), hardware, config, child.pid(), children);
   EXPECT_TRUE(recording) << recording.error().to_string();
   if (!recording) return {};
   EXPECT_TRUE(child.run());
@@ -131,9 +133,88 @@ TEST(PerCpu, AProgramThatAChildExecutesIsReadWithItsOwnCode) {
   EXPECT_GE(exact, 1u);
 }
 
+class BranchesPerCpu : public testing::TestWithParam<Hardware> {};
+
+// Branches do not tell what was executed before the first and behind the last of a thread.
+constexpr std::size_t kMostUntold_insns = 64;
+
+TEST_P(BranchesPerCpu, EveryThreadThatCameAndWentHasItsOwn) {
+  Taken taken = record(two_generations, 4 << 20, false, GetParam());
+  ASSERT_EQ(taken.in_truth.size(), 7u);
+  ASSERT_EQ(taken.threads.size(), 7u);
+  for (const ThreadSnapshot& snapshot : taken.threads) {
+    std::vector<Address> truth = read_truth(snapshot.thread.tid);
+    Shown shown = show(snapshot);
+    expect_stretches(shown, truth);
+    EXPECT_GT(shown.executed.size(), 100u);
+    if (GetParam() == Hardware::kLbr) continue;
+    EXPECT_GE(shown.executed.size() + kMostUntold_insns, truth.size()) << snapshot.thread.tid;
+    EXPECT_TRUE(shown.breaks.empty() ||
+                shown.breaks == std::vector<std::size_t>{shown.executed.size()});
+  }
+}
+
+TEST_P(BranchesPerCpu, BuffersThatWentRoundLeaveTheTails) {
+  Taken taken = record(two_generations, 16384, false, GetParam());
+  std::size_t shown_insns = 0;
+  for (const ThreadSnapshot& snapshot : taken.threads) {
+    Shown shown = show(snapshot);
+    EXPECT_FALSE(snapshot.complete);
+    expect_stretches(shown, read_truth(snapshot.thread.tid));
+    shown_insns += shown.executed.size();
+  }
+  EXPECT_GT(shown_insns, 300u);
+}
+
+// They may change places without a word, which must not mix them up.
+TEST_P(BranchesPerCpu, ThreadsThatThreadsMakeAreNotMixedUp) {
+  auto part = [] {
+    std::thread([] {
+      std::thread inner([] {
+        for (int turn = 0; turn < 4; ++turn) {
+          work(5, {false, true});
+          std::this_thread::yield();
+        }
+      });
+      for (int turn = 0; turn < 4; ++turn) {
+        work(8, {false, true});
+        std::this_thread::yield();
+      }
+      inner.join();
+    }).join();
+  };
+  Taken taken = record(part, 4 << 20, false, GetParam());
+  ASSERT_EQ(taken.in_truth.size(), 3u);
+  for (const ThreadSnapshot& snapshot : taken.threads)
+    expect_stretches(show(snapshot), read_truth(snapshot.thread.tid));
+}
+
+TEST_P(BranchesPerCpu, ProcessesThatItMakesAreRecordedOnRequest) {
+  auto part = [] {
+    work(10, {false, true});
+    pid_t pid = ::fork();
+    work(10, {false, true});
+    if (pid == 0) ::_exit(0);
+    ::waitpid(pid, nullptr, 0);
+  };
+  for (bool children : {false, true}) {
+    Taken taken = record(part, 4 << 20, children, GetParam());
+    ASSERT_EQ(taken.in_truth.size(), children ? 2u : 1u);
+    ASSERT_EQ(taken.threads.size(), taken.in_truth.size());
+    for (const ThreadSnapshot& snapshot : taken.threads)
+      expect_stretches(show(snapshot), read_truth(snapshot.thread.tid));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hardware, BranchesPerCpu, testing::Values(Hardware::kBts, Hardware::kLbr),
+                         [](const auto& info) {
+                           return info.param == Hardware::kBts ? "Bts" : "Lbr";
+                         });
+
 TEST(PerCpu, NamesAreThoseThatTheKernelTold) {
   Child child({[] { std::thread([] { ::prctl(PR_SET_NAME, "worker"); }).join(); }});
-  auto recording = ProcessRecording::start(real_kernel(), config_of(1 << 20), child.pid(), false);
+  auto recording =
+      ProcessRecording::start(real_kernel(), Hardware::kPt, config_of(1 << 20), child.pid(), false);
   ASSERT_TRUE(recording) << recording.error().to_string();
   ASSERT_TRUE(child.run());
   ASSERT_TRUE(recording->look());

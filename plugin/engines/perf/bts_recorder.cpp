@@ -1,11 +1,11 @@
 // Recorders of every branch: the AUX area of intel_bts, and branch samples in a data ring.
 #include <algorithm>
-#include <bit>
 
 #include "decoder/bts/area_growth.h"
 #include "decoder/bts/branch_list.h"
 #include "decoder/pt/tail.h"
 #include "plugin/engines/perf/aux_event.h"
+#include "plugin/engines/perf/branch_events.h"
 #include "plugin/engines/perf/flow_recorder.h"
 #include "plugin/engines/perf/pmu.h"
 
@@ -14,12 +14,6 @@ namespace {
 
 // The area is one piece of physical memory, which kernels give out up to this size.
 constexpr std::uint64_t kMaxBtsArea_bytes = 4u << 20;
-
-std::uint64_t buffer_for(const PerfConfig& config, std::uint64_t record_bytes) {
-  std::uint64_t wanted =
-      config.buffer_bytes != 0 ? config.buffer_bytes : config.records.ring_records * record_bytes;
-  return std::bit_ceil(std::max<std::uint64_t>(wanted, page_size()));
-}
 
 class BtsAreaRecorder final : public FlowRecorder {
  public:
@@ -131,16 +125,12 @@ Recorders record_bts_area(Kernel& kernel, const PerfConfig& config, ThreadId thr
 
 Recorders record_bts_samples(Kernel& kernel, const PerfConfig& config, ThreadId thread,
                              std::optional<Address> start) {
-  // The kernel turns every single branch, with exactly these fields, into BTS.
-  perf_event_attr attr = plain_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-  attr.sample_period = 1;
-  attr.sample_type = kSampleIp | kSampleAddr;
-  attr.exclude_idle = 1;
+  perf_event_attr attr = branch_sample_attr();
   attr.disabled = config.trial ? 1 : 0;
   auto event = Event::open(kernel, Purpose::kBtsSamples, attr, {thread.tid, -1});
   if (!event) return fail(std::move(event.error()));
-  if (auto ok = event->map_ring(buffer_for(config, bts::kBtsSampleSize_bytes),
-                                Event::WhenFull::kOverwrite);
+  if (auto ok = event->map_largest_ring(buffer_for(config, bts::kBtsSampleSize_bytes),
+                                        Event::WhenFull::kOverwrite);
       !ok)
     return fail(std::move(ok.error()));
   return std::make_unique<BtsSampleRecorder>(std::move(*event), config.records.ring_records, start);

@@ -45,7 +45,7 @@ Event& Event::operator=(Event&& other) noexcept {
   std::swap(page_writable_, other.page_writable_);
   std::swap(ring_, other.ring_);
   std::swap(aux_, other.aux_);
-  std::swap(aux_refusal_, other.aux_refusal_);
+  std::swap(shortened_, other.shortened_);
   return *this;
 }
 
@@ -63,7 +63,8 @@ Error Event::refused(Step step, int error_number, std::uint64_t asked_bytes) con
   return explain(*kernel_, refusal);
 }
 
-Result<void> Event::map_ring(std::uint64_t size_bytes, WhenFull when_full) {
+// Returns 0 or a negative error number.
+int Event::try_ring(std::uint64_t size_bytes, WhenFull when_full) {
   assert(page_ == nullptr);
   const std::size_t size = page_size() + size_bytes;
   // Without a ring nothing can be overwritten, and an AUX area needs a page that can be written.
@@ -71,11 +72,30 @@ Result<void> Event::map_ring(std::uint64_t size_bytes, WhenFull when_full) {
   void* map = nullptr;
   int error =
       kernel_->map(fd_.get(), 0, size, page_writable_ ? PROT_READ | PROT_WRITE : PROT_READ, map);
-  if (error < 0) return fail(refused(Step::kMapRing, -error, size));
+  if (error < 0) return error;
   mappings_.push_back({map, size});
   page_ = static_cast<std::uint8_t*>(map);
   ring_ = {page_ + page_size(), static_cast<std::size_t>(size_bytes)};
+  return 0;
+}
+
+Result<void> Event::map_ring(std::uint64_t size_bytes, WhenFull when_full) {
+  int error = try_ring(size_bytes, when_full);
+  if (error < 0) return fail(refused(Step::kMapRing, -error, page_size() + size_bytes));
   return {};
+}
+
+bool Event::shorten(Step step, int error, std::uint64_t size_bytes) {
+  if (!shortened_) shortened_ = refused(step, -error, size_bytes);
+  return (error == -ENOMEM || error == -EPERM) && size_bytes / 2 >= page_size();
+}
+
+Result<void> Event::map_largest_ring(std::uint64_t size_bytes, WhenFull when_full) {
+  for (std::uint64_t size = size_bytes;; size /= 2) {
+    int error = try_ring(size, when_full);
+    if (error == 0) return {};
+    if (!shorten(Step::kMapRing, error, size)) return fail(*shortened_);
+  }
 }
 
 // The first mapping decides whether a ring is overwritten; a second, writable one of the same size
@@ -107,9 +127,7 @@ Result<std::uint64_t> Event::map_aux(std::uint64_t size_bytes, WhenFull when_ful
       aux_ = {static_cast<const std::uint8_t*>(map), size};
       return size;
     }
-    if (!aux_refusal_) aux_refusal_ = refused(Step::kMapAux, -error, size);
-    bool smaller_may_do = error == -ENOMEM || error == -EPERM;
-    if (!smaller_may_do || size / 2 < page_size()) return fail(*aux_refusal_);
+    if (!shorten(Step::kMapAux, error, size)) return fail(*shortened_);
   }
 }
 

@@ -40,11 +40,13 @@ class Event {
   // REQUIRES: not mapped yet.
   Result<void> map_ring(std::uint64_t size_bytes, WhenFull when_full);
 
-  // Maps an AUX area of at most `size_bytes`, which is halved while the kernel refuses, down to a
-  // page. Returns what was got; the refusal of the first size is kept in aux_refusal().
+  // The same with a size that is halved while the kernel refuses, down to a page. The refusal of
+  // the first size is kept in shortened().
+  Result<void> map_largest_ring(std::uint64_t size_bytes, WhenFull when_full);
+  // Maps an AUX area, its size halved as well. Returns what was got.
   // REQUIRES: the ring is mapped, whatever its size.
   Result<std::uint64_t> map_aux(std::uint64_t size_bytes, WhenFull when_full);
-  const std::optional<Error>& aux_refusal() const { return aux_refusal_; }
+  const std::optional<Error>& shortened() const { return shortened_; }
 
   ByteSpan ring() const { return ring_; }
   ByteSpan aux() const { return aux_; }
@@ -82,6 +84,9 @@ class Event {
   Result<void> control(unsigned long request, std::uint64_t argument, Step step = Step::kControl);
   Error refused(Step step, int error_number, std::uint64_t asked_bytes = 0) const;
   Result<void> make_writable();
+  int try_ring(std::uint64_t size_bytes, WhenFull when_full);
+  // Whether half the size may do; the first refusal is noted.
+  bool shorten(Step step, int error, std::uint64_t size_bytes);
 
   struct Mapping {
     void* address = nullptr;
@@ -97,7 +102,7 @@ class Event {
   bool page_writable_ = false;
   ByteSpan ring_;
   ByteSpan aux_;
-  std::optional<Error> aux_refusal_;
+  std::optional<Error> shortened_;
 };
 
 // While one lives the event writes nothing, and all it has written shows. The kernel tells of a

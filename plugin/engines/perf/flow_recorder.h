@@ -16,7 +16,7 @@ class FlowRecorder : public ThreadRecorder {
   std::uint64_t buffer_bytes() const override {
     return event_.aux().empty() ? event_.ring().size() : event_.aux().size();
   }
-  const std::optional<Error>& shortened() const override { return event_.aux_refusal(); }
+  const std::optional<Error>& shortened() const override { return event_.shortened(); }
 
  protected:
   FlowRecorder(Event event, std::size_t keep, std::optional<Address> start)

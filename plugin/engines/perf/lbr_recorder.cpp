@@ -6,21 +6,18 @@
 #include "decoder/bts/branch_list.h"
 #include "decoder/bts/stack_join.h"
 #include "decoder/perf/events.h"
+#include "plugin/engines/perf/branch_events.h"
 #include "plugin/engines/perf/flow_recorder.h"
 
 namespace tailtrace::perf {
 namespace {
-
-constexpr std::uint64_t kDefaultRing_bytes = 256u << 10;
-// A sample comes some branches late.
-constexpr std::uint64_t kSkid_branches = 8;
 
 class LbrRecorder final : public FlowRecorder {
  public:
   LbrRecorder(Event event, const PerfConfig& config, const RecordFormat& format)
       : FlowRecorder(std::move(event), config.records.ring_records, std::nullopt),
         format_(format),
-        most_new_(config.lbr_period + kSkid_branches) {}
+        most_new_(most_between_stacks(config)) {}
 
  protected:
   bool is_up_to_date() const override { return false; }
@@ -59,16 +56,11 @@ class LbrRecorder final : public FlowRecorder {
 }  // namespace
 
 Recorders record_lbr(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
-  perf_event_attr attr = plain_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS);
-  attr.sample_period = std::max<std::uint64_t>(config.lbr_period, 2);
-  attr.sample_type = kSampleIp | kSampleBranchStack;
-  attr.branch_sample_type = kBranchUser | kBranchAny;
-  attr.write_backward = 1;
+  perf_event_attr attr = branch_stack_attr(config);
   attr.disabled = config.trial ? 1 : 0;
   auto event = Event::open(kernel, Purpose::kLbr, attr, {thread.tid, -1});
   if (!event) return fail(std::move(event.error()));
-  std::uint64_t size = config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultRing_bytes;
-  if (auto ok = event->map_ring(size, Event::WhenFull::kOverwrite); !ok)
+  if (auto ok = event->map_largest_ring(stack_buffer_for(config), Event::WhenFull::kOverwrite); !ok)
     return fail(std::move(ok.error()));
   RecordFormat format{attr.sample_type, false, attr.branch_sample_type, 0};
   return std::make_unique<LbrRecorder>(std::move(*event), config, format);

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "decoder/history/markers.h"
+#include "plugin/engines/perf/keep_newest.h"
 #include "plugin/engines/perf/kernel_code.h"
 #include "plugin/engines/perf/known_trouble.h"
 
@@ -87,17 +88,6 @@ Purpose purpose_of(Hardware hardware) {
       break;
   }
   return Purpose::kLbr;
-}
-
-void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
-  if (snapshot.records.size() <= limit) return;
-  std::size_t dropped = snapshot.records.size() - limit;
-  for (std::size_t i = 0; i < dropped; ++i)
-    if (snapshot.records[i].kind == RecordKind::kCodeChange) ++snapshot.first_epoch.value;
-  snapshot.records.erase(snapshot.records.begin(),
-                         snapshot.records.begin() + static_cast<std::ptrdiff_t>(dropped));
-  snapshot.first.value += dropped;
-  snapshot.complete = false;
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include "decoder/base/file.h"
 #include "decoder/perf/aux_area.h"
+#include "plugin/engines/perf/branch_events.h"
+#include "plugin/engines/perf/gather_branches.h"
 #include "plugin/engines/perf/pt_settings.h"
 #include "plugin/engines/tasks.h"
 
@@ -56,81 +58,141 @@ void inherit(perf_event_attr& attr, bool children) {
   attr.inherit_thread = children ? 0 : 1;
 }
 
+Purpose purpose_of(Hardware hardware) {
+  if (hardware == Hardware::kPt) return Purpose::kPt;
+  return hardware == Hardware::kBts ? Purpose::kBtsSamples : Purpose::kLbr;
+}
+
+std::uint64_t buffer_size(const PerfConfig& config) {
+  return std::bit_ceil(std::max<std::uint64_t>(
+      config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
+}
+
 }  // namespace
 
-Result<void> ProcessRecording::open_cpu(const PerfConfig& config, const perf_event_attr& attr,
-                                        int number, const std::vector<ThreadId>& threads,
-                                        bool children) {
-  Cpu cpu{{}, {}, Sideband(*kernel_)};
-  perf_event_attr sideband = sideband_attr();
-  inherit(sideband, children);
-  const std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(
-      config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
-  for (ThreadId thread : threads) {
-    const Target target{thread.tid, number};
-    auto beside = Event::open(*kernel_, Purpose::kSideband, sideband, target);
-    if (!beside && beside.error().code == ErrorCode::kGone) continue;
-    if (!beside) return fail(std::move(beside.error()));
-    perf_event_attr more = attr;
-    more.write_backward = 1;
-    auto trace = cpu.trace.empty() ? open_aux_event(*kernel_, Purpose::kPt, attr, target, size)
-                                   : Event::open(*kernel_, Purpose::kPt, more, target);
-    if (!trace && trace.error().code == ErrorCode::kGone) continue;
-    if (!trace) return fail(std::move(trace.error()));
-    if (cpu.trace.empty()) {
-      if (auto ok = beside->map_ring(kSideband_bytes, Event::WhenFull::kOverwrite); !ok) return ok;
-    } else {
-      if (auto ok = beside->write_into(cpu.sideband.front()); !ok) return ok;
-      if (auto ok = trace->write_into(cpu.trace.front()); !ok) return ok;
-    }
-    auto told = cpu.told.watch(
-        target, children ? Sideband::Inherit::kProcesses : Sideband::Inherit::kThreads);
-    if (!told && told.error().code != ErrorCode::kGone) return told;
-    cpu.sideband.push_back(std::move(*beside));
-    cpu.trace.push_back(std::move(*trace));
+Result<perf_event_attr> ProcessRecording::attr() const {
+  perf_event_attr attr = branch_stack_attr(config_);
+  if (hardware_ == Hardware::kPt) {
+    auto pmu = read_pmu(kernel_->root(), "intel_pt");
+    if (!pmu)
+      return fail(explain(*kernel_, {Purpose::kPt, Step::kOpen, ENOENT, {codes_.first(), -1}}));
+    auto of_pt = pt_attr(*pmu, config_, buffer_size(config_));
+    if (!of_pt) return of_pt;
+    attr = *of_pt;
+    attr.write_backward = 1;
+  } else if (hardware_ == Hardware::kBts) {
+    attr = branch_sample_attr();
   }
-  if (!cpu.trace.empty()) cpus_.push_back(std::move(cpu));
+  if (hardware_ != Hardware::kPt) attr.sample_type |= kSidebandFields;
+  attr.disabled = 1;
+  inherit(attr, children_);
+  return attr;
+}
+
+Result<Event> ProcessRecording::open_trace(const perf_event_attr& attr, Target target,
+                                           bool has_buffer) {
+  const std::uint64_t size = buffer_size(config_);
+  if (has_buffer && hardware_ == Hardware::kPt)
+    return open_aux_event(*kernel_, Purpose::kPt, attr, target, size);
+  auto event = Event::open(*kernel_, purpose_of(hardware_), attr, target);
+  if (!event || !has_buffer) return event;
+  if (auto ok = event->map_largest_ring(size, Event::WhenFull::kOverwrite); !ok)
+    return fail(std::move(ok.error()));
+  return event;
+}
+
+// Who is on the CPU, and what those do to their code.
+Result<void> ProcessRecording::open_sideband(Target target, Cpu& cpu) {
+  perf_event_attr attr = sideband_attr();
+  inherit(attr, children_);
+  auto event = Event::open(*kernel_, Purpose::kSideband, attr, target);
+  if (!event) return fail(std::move(event.error()));
+  auto ready = cpu.sideband.empty() ? event->map_ring(kSideband_bytes, Event::WhenFull::kOverwrite)
+                                    : event->write_into(cpu.sideband.front());
+  if (!ready) return ready;
+  cpu.sideband.push_back(std::move(*event));
+  return cpu.told.watch(target,
+                        children_ ? Sideband::Inherit::kProcesses : Sideband::Inherit::kThreads);
+}
+
+Result<void> ProcessRecording::open_thread(const perf_event_attr& attr, Target target, Cpu& cpu) {
+  if (auto ok = open_sideband(target, cpu); !ok) return ok;
+  auto trace = open_trace(attr, target, cpu.trace.empty());
+  if (!trace) return fail(std::move(trace.error()));
+  if (!cpu.trace.empty())
+    if (auto ok = trace->write_into(cpu.trace.front()); !ok) return ok;
+  if (cpu.trace.empty() && trace->shortened()) {
+    remarks_.push_back(*trace->shortened());
+    const std::size_t got = hardware_ == Hardware::kPt ? trace->aux().size() : trace->ring().size();
+    remarks_.back().now = fmt::format("{} KiB are used", got / 1024);
+  }
+  cpu.trace.push_back(std::move(*trace));
   return {};
 }
 
-Result<ProcessRecording> ProcessRecording::start(Kernel& kernel, const PerfConfig& config,
-                                                 std::int32_t pid, bool children) {
-  auto pmu = read_pmu(kernel.root(), "intel_pt");
-  if (!pmu) return fail(explain(kernel, {Purpose::kPt, Step::kOpen, ENOENT, {pid, -1}}));
-  PerfConfig timed = config;
-  timed.tsc = true;
-  auto attr =
-      pt_attr(*pmu, timed, timed.buffer_bytes != 0 ? timed.buffer_bytes : kDefaultBuffer_bytes);
+Result<void> ProcessRecording::open_cpus(const std::vector<ThreadId>& threads) {
+  auto attr = this->attr();
   if (!attr) return fail(std::move(attr.error()));
-  attr->disabled = 1;
-  inherit(*attr, children);
-  auto cpus = online_cpus(kernel.root());
+  auto cpus = online_cpus(kernel_->root());
   if (!cpus) return fail(std::move(cpus.error()));
-  std::vector<ThreadId> threads = threads_of(kernel.root(), pid);
-  ProcessRecording recording(kernel, pid, children);
-  // A thread with an event that is not inherited never shares its events with those that it made:
-  // then the hardware is switched off and on between them, which the trace shows.
-  for (ThreadId thread : threads) {
-    perf_event_attr own = plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
-    auto anchor = Event::open(kernel, Purpose::kSideband, own, {thread.tid, -1});
-    if (anchor) recording.anchors_.push_back(std::move(*anchor));
+  for (int number : *cpus) {
+    Cpu cpu{{}, {}, Sideband(*kernel_)};
+    for (ThreadId thread : threads)
+      if (auto ok = open_thread(*attr, {thread.tid, number}, cpu);
+          !ok && ok.error().code != ErrorCode::kGone)
+        return ok;
+    if (!cpu.trace.empty()) cpus_.push_back(std::move(cpu));
   }
-  for (int cpu : *cpus)
-    if (auto ok = recording.open_cpu(timed, *attr, cpu, threads, children); !ok)
-      return fail(std::move(ok.error()));
-  if (recording.cpus_.empty())
-    return fail(ErrorCode::kGone, fmt::format("cannot record process {}", pid),
-                "there is no such process");
-  auto clock = recording.cpus_.front().sideband.front().time_conversion();
+  if (!cpus_.empty()) return {};
+  return fail(ErrorCode::kGone, fmt::format("cannot record process {}", codes_.first()),
+              "there is no such process");
+}
+
+// A thread with an event that is not inherited never shares its events with those that it made:
+// then the hardware is switched off and on between them, which the trace shows.
+void ProcessRecording::open_anchors(const std::vector<ThreadId>& threads) {
+  std::vector<perf_event_attr> kinds = {plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY)};
+  // Before Linux 6.2, events of the core PMU are a group of their own.
+  if (hardware_ != Hardware::kPt)
+    kinds.push_back(plain_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES));
+  for (perf_event_attr& attr : kinds) {
+    attr.disabled = attr.type == PERF_TYPE_HARDWARE ? 1 : 0;
+    for (ThreadId thread : threads)
+      if (auto anchor = Event::open(*kernel_, Purpose::kSideband, attr, {thread.tid, -1}))
+        anchors_.push_back(std::move(*anchor));
+  }
+}
+
+Result<void> ProcessRecording::note_clock() {
+  auto clock = cpus_.front().sideband.front().time_conversion();
+  if (clock) clock_ = *clock;
+  if (hardware_ != Hardware::kPt) return {};
   if (!clock)
     return fail(ErrorCode::kNoEngine, "cannot record by CPU",
                 "the kernel's clock is not the processor's counter here: nobody can tell whose "
                 "trace it is",
-                "record thread by thread");
-  recording.clock_ = *clock;
-  recording.decoder_ = pt_decoder_config(read_machine(kernel.root()).cpu, *pmu, timed);
+                "record thread by thread, or by CPU with branch samples");
+  decoder_ = pt_decoder_config(read_machine(kernel_->root()).cpu,
+                               *read_pmu(kernel_->root(), "intel_pt"), config_);
+  return {};
+}
+
+Result<ProcessRecording> ProcessRecording::start(Kernel& kernel, Hardware hardware,
+                                                 const PerfConfig& config, std::int32_t pid,
+                                                 bool children) {
+  ProcessRecording recording(kernel, hardware, config, pid, children);
+  recording.config_.tsc = true;
+  const std::vector<ThreadId> threads = threads_of(kernel.root(), pid);
+  recording.open_anchors(threads);
+  if (auto ok = recording.open_cpus(threads); !ok) return fail(std::move(ok.error()));
+  if (auto ok = recording.note_clock(); !ok) return fail(std::move(ok.error()));
   if (auto ok = recording.look(); !ok) return fail(std::move(ok.error()));
-  for (ThreadId thread : threads) recording.names_[thread.tid] = name_of(kernel.root(), thread);
+  for (ThreadId thread : threads) {
+    recording.names_[thread.tid] = name_of(kernel.root(), thread);
+    if (auto pc = pc_of(kernel.root(), thread)) recording.starts_[thread] = *pc;
+    recording.anchored_.insert(thread.tid);
+    recording.apart_.insert(thread.tid);
+  }
   for (Cpu& cpu : recording.cpus_)
     for (Event& event : cpu.trace)
       if (auto ok = event.enable(); !ok) return fail(std::move(ok.error()));
@@ -153,8 +215,10 @@ Result<void> ProcessRecording::look() {
   for (const ProgramCodes::Told& told : all) {
     if (auto* name = std::get_if<CommEvent>(&told.record.body))
       names_[name->thread.tid] = name->name;
-    if (auto* task = std::get_if<TaskEvent>(&told.record.body); task != nullptr && task->begins)
-      names_[task->thread.tid] = names_[task->parent.tid];
+    auto* task = std::get_if<TaskEvent>(&told.record.body);
+    if (task == nullptr || !task->begins) continue;
+    names_[task->thread.tid] = names_[task->parent.tid];
+    if (anchored_.contains(task->parent.tid)) apart_.insert(task->thread.tid);
   }
   codes_.update(std::move(all), now);
   return {};
@@ -165,6 +229,19 @@ std::string ProcessRecording::name(ThreadId thread) const {
   return name == names_.end() ? std::string() : name->second;
 }
 
+// Who was there before the oldest record that is left is not known.
+Result<ProcessRecording::Slots> ProcessRecording::read_slots(const Cpu& cpu) const {
+  const Event& event = cpu.sideband.front();
+  auto ring = read_still(event);
+  if (!ring) return fail(std::move(ring.error()));
+  auto found = find_cpu_slots(ring->records, {kSidebandFields, true, 0, 0});
+  if (!found) return fail(std::move(found.error()));
+  Slots slots{std::move(*found), 0};
+  if (0 - event.data_head() > event.ring().size())
+    slots.begin_ns = slots.slots.forget_before_first_switch();
+  return slots;
+}
+
 Result<pt::CpuTrace> ProcessRecording::read(Cpu& cpu, const pt::JoinedCode& code) {
   const Event& buffer = cpu.trace.front();
   auto view = order_aux_area(buffer.aux(), buffer.aux_head(), AuxHead::kOffset);
@@ -172,15 +249,11 @@ Result<pt::CpuTrace> ProcessRecording::read(Cpu& cpu, const pt::JoinedCode& code
   const AuxView written = without_leading_zeros(*view);
   auto holes = read_aux_holes(buffer, ~0ull, buffer.aux().size());
   if (!holes) return fail(std::move(holes.error()));
-  auto ring = read_still(cpu.sideband.front());
-  if (!ring) return fail(std::move(ring.error()));
-  auto slots = find_cpu_slots(ring->records, {kSidebandFields, true, 0, 0});
+  auto slots = read_slots(cpu);
   if (!slots) return fail(std::move(slots.error()));
   pt::CpuTrace traced;
-  traced.slots = std::move(*slots);
-  // Who was there before the oldest record that is left is not known.
-  const bool forgot = 0 - cpu.sideband.front().data_head() > cpu.sideband.front().ring().size();
-  if (forgot) traced.begin_ns = traced.slots.forget_before_first_switch();
+  traced.slots = std::move(slots->slots);
+  traced.begin_ns = slots->begin_ns;
   pt::DecoderConfig config = decoder_;
   config.code_changes = pt::slot_changes(code, codes_.all(), codes_.first(), traced.slots, clock_);
   pt::make_flow_decoder(code.image, config)
@@ -217,10 +290,19 @@ ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<pt::C
 
 Result<std::vector<ThreadSnapshot>> ProcessRecording::snapshot(std::uint64_t limit) {
   if (auto ok = look(); !ok) return fail(std::move(ok.error()));
-  const pt::JoinedCode code = pt::join_codes(codes_.all());
-  std::vector<std::unique_ptr<Quiet>> quiet;
+  return hardware_ == Hardware::kPt ? pt_snapshot(limit) : branch_snapshot(limit);
+}
+
+ProcessRecording::AllQuiet ProcessRecording::hold() {
+  AllQuiet quiet;
   for (Cpu& cpu : cpus_)
     for (Event& event : cpu.trace) quiet.push_back(std::make_unique<Quiet>(event));
+  return quiet;
+}
+
+Result<std::vector<ThreadSnapshot>> ProcessRecording::pt_snapshot(std::uint64_t limit) {
+  const pt::JoinedCode code = pt::join_codes(codes_.all());
+  AllQuiet quiet = hold();
   std::vector<pt::CpuTrace> traced;
   traced.reserve(cpus_.size());
   for (Cpu& cpu : cpus_) {
@@ -232,6 +314,53 @@ Result<std::vector<ThreadSnapshot>> ProcessRecording::snapshot(std::uint64_t lim
   std::vector<ThreadSnapshot> snapshots;
   for (const auto& [thread, pieces] : pt::pieces_by_thread(traced, clock_))
     snapshots.push_back(gather(thread, pieces, limit));
+  return snapshots;
+}
+
+Result<bts::CpuBranches> ProcessRecording::read_branches(const Cpu& cpu) const {
+  const Event& event = cpu.trace.front();
+  const std::uint64_t head = event.data_head();
+  if (hardware_ == Hardware::kLbr) {
+    auto records = read_backward_ring(event.ring(), head);
+    if (!records) return fail(std::move(records.error()));
+    const perf_event_attr attr = branch_stack_attr(config_);
+    return bts::read_cpu_stacks(
+        *records, {attr.sample_type | kSidebandFields, false, attr.branch_sample_type, 0},
+        0 - head > event.ring().size());
+  }
+  auto records = read_fixed_records(event.ring(), head,
+                                    {kRecordSample, 0, bts::kOwnedSampleSize_bytes}, ~0ull);
+  if (!records) return fail(std::move(records.error()));
+  bts::CpuBranches branches = bts::read_cpu_samples(*records);
+  auto slots = read_slots(cpu);
+  if (!slots) return fail(std::move(slots.error()));
+  bts::take_away_mixed(branches, slots->slots, slots->begin_ns,
+                       [&](ThreadId thread) { return apart_.contains(thread.tid); });
+  return branches;
+}
+
+Result<std::vector<ThreadSnapshot>> ProcessRecording::branch_snapshot(std::uint64_t limit) {
+  AllQuiet quiet = hold();
+  std::vector<bts::CpuBranches> cpus;
+  for (const Cpu& cpu : cpus_) {
+    auto branches = read_branches(cpu);
+    if (!branches) return fail(std::move(branches.error()));
+    cpus.push_back(std::move(*branches));
+  }
+  quiet.clear();
+  const bool timed = clock_.mult != 0;
+  const TscOf tsc_of = [&](std::uint64_t ns) { return timed ? clock_.to_tsc(ns) : ~0ull; };
+  const auto most = hardware_ == Hardware::kLbr ? most_between_stacks(config_) : 0;
+  std::vector<ThreadSnapshot> snapshots;
+  for (const auto& [thread, shares] : bts::shares_by_thread(cpus)) {
+    auto start = starts_.find(thread);
+    snapshots.push_back(
+        gather_branches({thread, shares, &codes_.of(thread.pid),
+                         start == starts_.end() ? std::nullopt : std::optional(start->second),
+                         pc_of(kernel_->root(), thread), most},
+                        tsc_of, limit));
+    snapshots.back().engine = hardware_ == Hardware::kBts ? "bts" : "lbr";
+  }
   return snapshots;
 }
 

@@ -1,6 +1,7 @@
-// ProcessRecording: Intel PT of a whole process whose threads come and go, and on request of the
-// processes that it makes: a buffer for each CPU, inherited by whatever is made, and beside it the
-// kernel's records of who was on that CPU when. A thread's history is gathered from all of them.
+// ProcessRecording: a whole process whose threads come and go, and on request the processes that it
+// makes: a buffer for each CPU, inherited by whatever is made, and beside it the kernel's records
+// of who was on that CPU when. A thread's history is gathered from all of them. The area of
+// intel_bts tells neither whose a branch was nor when, so BTS is always sampled here.
 //
 // A thread's own buffer (PerfEngine) is the better choice for threads that are there already: its
 // history ends with what the thread did last, however long ago that was.
@@ -13,9 +14,12 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "decoder/bts/cpu_branches.h"
 #include "decoder/pt/cpu_trace.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/perf_engine.h"
@@ -27,11 +31,11 @@ namespace tailtrace::perf {
 class ProcessRecording {
  public:
   // Records all threads that there are, and all that they make; `children`: processes as well.
-  // `config.buffer_bytes` is for each CPU. Errors: all that explain() tells; kGone; kNoEngine where
-  // the kernel's clock is not the processor's, as in many virtual machines: then nobody can tell
-  // whose trace it is.
-  static Result<ProcessRecording> start(Kernel& kernel, const PerfConfig& config, std::int32_t pid,
-                                        bool children);
+  // `config.buffer_bytes` is for each CPU. Errors: all that explain() tells; kGone; for Intel PT
+  // kNoEngine where the kernel's clock is not the processor's, as in many virtual machines: then
+  // nobody can tell whose trace it is.
+  static Result<ProcessRecording> start(Kernel& kernel, Hardware hardware, const PerfConfig& config,
+                                        std::int32_t pid, bool children);
 
   // The newest `limit` records of every thread that was seen, by thread. Threads may run: then
   // their history ends somewhere before now. A thread that has ended leaves its history behind.
@@ -47,27 +51,59 @@ class ProcessRecording {
 
   std::size_t cpus() const { return cpus_.size(); }
 
+  // What turned out otherwise than asked since the last call: smaller buffers.
+  std::vector<Error> take_remarks() { return std::exchange(remarks_, {}); }
+
  private:
   struct Cpu {
     std::vector<Event> trace;     // the first has the buffer; the others write into it
     std::vector<Event> sideband;  // the same: who was on the CPU when
     Sideband told;                // what those did to their code and names
   };
-  ProcessRecording(Kernel& kernel, std::int32_t pid, bool children)
-      : kernel_(&kernel), codes_(pid, children) {}
-  Result<void> open_cpu(const PerfConfig& config, const perf_event_attr& attr, int number,
-                        const std::vector<ThreadId>& threads, bool children);
+  ProcessRecording(Kernel& kernel, Hardware hardware, const PerfConfig& config, std::int32_t pid,
+                   bool children)
+      : kernel_(&kernel),
+        hardware_(hardware),
+        config_(config),
+        children_(children),
+        codes_(pid, children) {}
+  struct Slots {
+    CpuSlots slots;
+    std::uint64_t begin_ns = 0;  // who had the CPU before is not known; 0: all is
+  };
+  using AllQuiet = std::vector<std::unique_ptr<Quiet>>;
+
+  Result<perf_event_attr> attr() const;
+  Result<Event> open_trace(const perf_event_attr& attr, Target target, bool has_buffer);
+  Result<void> open_sideband(Target target, Cpu& cpu);
+  Result<void> open_thread(const perf_event_attr& attr, Target target, Cpu& cpu);
+  Result<void> open_cpus(const std::vector<ThreadId>& threads);
+  void open_anchors(const std::vector<ThreadId>& threads);
+  Result<void> note_clock();
+
+  AllQuiet hold();
+  Result<Slots> read_slots(const Cpu& cpu) const;
+  Result<std::vector<ThreadSnapshot>> pt_snapshot(std::uint64_t limit);
+  Result<bts::CpuBranches> read_branches(const Cpu& cpu) const;
+  Result<std::vector<ThreadSnapshot>> branch_snapshot(std::uint64_t limit);
   Result<pt::CpuTrace> read(Cpu& cpu, const pt::JoinedCode& code);
   ThreadSnapshot gather(ThreadId thread, const std::vector<pt::CpuPiece>& pieces,
                         std::uint64_t limit);
 
   Kernel* kernel_;
+  Hardware hardware_;
+  PerfConfig config_;
+  bool children_;
   pt::DecoderConfig decoder_;
   std::vector<Cpu> cpus_;
   std::vector<Event> anchors_;
   TimeConversion clock_;
   ProgramCodes codes_;
   std::map<std::int32_t, std::string> names_;
+  std::vector<Error> remarks_;
+  std::set<std::int32_t> anchored_;     // the first threads
+  std::set<std::int32_t> apart_;        // those and what they made: see take_away_mixed()
+  std::map<ThreadId, Address> starts_;  // where the first threads stood
 };
 
 }  // namespace tailtrace::perf

@@ -63,7 +63,7 @@ class PtRecorder final : public ThreadRecorder {
   }
 
   std::uint64_t buffer_bytes() const override { return event_.aux().size(); }
-  const std::optional<Error>& shortened() const override { return event_.aux_refusal(); }
+  const std::optional<Error>& shortened() const override { return event_.shortened(); }
 
  private:
   void decode(const CodeInUse& code) {

@@ -138,8 +138,8 @@ TT_API int32_t tt_snapshot_tid(const tt_snapshot* snapshot);
 // What the thread is called, or was; empty when nobody knows.
 TT_API const char* tt_snapshot_name(const tt_snapshot* snapshot);
 
-// A whole process recorded with Intel PT by CPU: threads that come and go, and with `children` the
-// processes that it makes. buffer_bytes is of each CPU, and `hardware` is not looked at.
+// A whole process recorded by CPU: threads that come and go, and with `children` the processes that
+// it makes. buffer_bytes is of each CPU; `hardware` is "pt" (also null and "auto"), "bts" or "lbr".
 TT_API tt_process* tt_process_record(const tt_options* options, int32_t pid, int children,
                                      tt_error** error);
 TT_API void tt_process_free(tt_process* process);

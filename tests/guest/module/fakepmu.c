@@ -510,6 +510,7 @@ struct hw_ev {
 	u32 nrec;
 	u64 (*rec)[2];
 	u32 lbr_top, lbr_n;
+	struct task_struct *last;	/* in whose time the stack was filled */
 	struct perf_branch_entry ring[LBR_MAX];
 	struct {
 		struct perf_branch_stack s;
@@ -618,6 +619,9 @@ static void hw_step(struct hw_ev *h, struct pt_regs *regs, enum kind k, bool tak
 		}
 		return;
 	}
+	if (h->last != current)		/* the kernel flushes LBRs when threads with inherited events change places, too */
+		h->lbr_top = h->lbr_n = 0;
+	h->last = current;
 	if (taken && has_branch_stack(e) && lbr_wants(e->attr.branch_sample_type, k)) {
 		struct perf_branch_entry *b = &h->ring[h->lbr_top];
 

@@ -2,9 +2,9 @@
 
 shown.py TAILTRACE FOLDER PROGRAM: FOLDER/*/kept are recordings, each beside the log of what was
 executed. All threads of it, and no others, were traced, and have the program's name; the newest
-items of each are the newest that it executed, without a gap (for last branch records: with gaps).
-What was to be recorded of it only, and what was watched, is in the folder's name; PROGRAM has the
-places named there.
+items of each are the newest that it executed, without a gap (samples: up to the last one, with
+gaps). What was to be recorded of it only, and what was watched, is in the folder's name; PROGRAM
+has the places named there.
 Files listed.TID beside a recording are what gdb listed of a thread's first and last instructions.
 """
 
@@ -100,7 +100,7 @@ def compare(way, folder, truth):
         executed = asked_for(way, folder, thread, truth[thread["tid"]])
         if "--watch" in way:
             check_watched(way, folder, thread["tid"], executed)
-        if "lbr" in way:
+        if "lbr" in way or "bts --by-cpu" in way:
             at = 0
             for stretch in shown:
                 at = follows(stretch, executed, at)

@@ -135,8 +135,27 @@ TEST(Event, HalvesTheBufferUntilTheKernelTakesIt) {
   ASSERT_TRUE(got);
   EXPECT_EQ(*got, 65536u);
   EXPECT_EQ(asked, (std::vector<std::size_t>{1 << 18, 1 << 17, 1 << 16}));
-  ASSERT_TRUE(event->aux_refusal());
-  EXPECT_THAT(event->aux_refusal()->what, HasSubstr("256 KiB"));
+  ASSERT_TRUE(event->shortened());
+  EXPECT_THAT(event->shortened()->what, HasSubstr("256 KiB"));
+}
+
+TEST(Event, HalvesARingAsWell) {
+  FakeKernel kernel;
+  kernel.on_map = [](std::uint64_t, std::size_t size, int) {
+    return size > (64 << 10) + page_size() ? -EPERM : 0;
+  };
+  auto event = Event::open(kernel, Purpose::kBtsSamples, plain_attr(0, 0), {42, -1});
+  ASSERT_TRUE(event);
+  ASSERT_TRUE(event->map_largest_ring(256 << 10, Event::WhenFull::kOverwrite));
+  EXPECT_EQ(event->ring().size(), 64u << 10);
+  ASSERT_TRUE(event->shortened());
+  EXPECT_THAT(event->shortened()->what, HasSubstr("256 KiB"));
+
+  kernel.on_map = [](std::uint64_t, std::size_t, int) { return -EPERM; };
+  auto none = Event::open(kernel, Purpose::kBtsSamples, plain_attr(0, 0), {42, -1});
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->map_largest_ring(256 << 10, Event::WhenFull::kOverwrite).error().code,
+            ErrorCode::kPermission);
 }
 
 TEST(Event, ReadsHeadsAndTheClockOfItsControlPage) {
