@@ -3,7 +3,10 @@
 #include <poll.h>
 #include <pybind11/stl.h>
 
+#include <cmath>
+
 #include "plugin/engines/qemu/qemu_process.h"
+#include "plugin/server/lldb_clock.h"
 #include "python/core/errors.h"
 #include "python/core/thread_history.h"
 
@@ -52,6 +55,13 @@ py::tuple record(std::vector<std::string> program, std::uint64_t ring_records) {
 
 }  // namespace
 
-void bind_recording(py::module_& module) { module.def("record", &record); }
+void bind_recording(py::module_& module) {
+  module.def("record", &record);
+  module.def("ticks_per_second", [] {
+    py::gil_scoped_release release;
+    const perf::TimeConversion clock = LldbClock().conversion();
+    return static_cast<std::uint64_t>(1e9 * std::exp2(clock.shift) / clock.mult);
+  });
+}
 
 }  // namespace tailtrace::python

@@ -1,32 +1,58 @@
-"""Which functions ran last, newest first, with the instructions spent in each since the oldest one
-shown: last_functions.py PROGRAM [ARG...]"""
+"""Which functions ran in the last 10 ms, those with the most instructions first:
+last_functions.py [--ms N] PROGRAM [ARG...], or --open RECORDING in the place of a program.
 
-import sys
+A recording from another machine needs --ticks-per-second, the rate of its time-stamp counter.
+Where no times were recorded, the functions of the newest calls are shown, which is said.
+"""
+
+import argparse
+import collections
 
 import tailtrace
 
-COUNT = 20
+CALLS = 1000  # that are looked at without times
 
 
-def last_functions(h, count):
-    """(function, instructions) of the newest calls, newest first, each function once."""
-    found = {}
-    for call in reversed(h.calls()):
+def begin_of_last(h, ticks):
+    """Position of the oldest item whose time is not longer than that before the newest one's; None
+    where no times are known."""
+    newest = h.at(-1).time
+    if newest is None:
+        return None
+    return h.find(since=newest - ticks, limit=1)[0].position
+
+
+def instructions_by_function(calls):
+    found = collections.Counter()
+    for call in calls:
         name = "(gap)" if call.is_gap else call.function or "(no symbol)"
-        found[name] = found.get(name, 0) + call.last - call.first + 1
-        if len(found) > count:
-            del found[name]
-            break
-    return list(found.items())
+        found[name] += call.last - call.first + 1
+    return found
 
 
-def main(program):
-    trace = tailtrace.record(program)
+def show(h, ms, ticks_per_second):
+    begin = begin_of_last(h, ms * ticks_per_second // 1000)
+    if begin is None:
+        print(f"thread {h.tid}: no times are known; in the newest {CALLS} calls:")
+        calls = h.calls()[-CALLS:]
+    else:
+        print(f"thread {h.tid}: in the last {ms} ms:")
+        calls = h.calls(begin)
+    for name, instructions in instructions_by_function(calls).most_common():
+        print(f"  {instructions:8}  {name}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ms", type=int, default=10)
+    parser.add_argument("--ticks-per-second", type=int)
+    parser.add_argument("--open", metavar="RECORDING")
+    parser.add_argument("program", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    trace = tailtrace.open(given.open) if given.open else tailtrace.record(given.program)
     for h in trace.threads:
-        print(f"thread {h.tid}:")
-        for name, instructions in last_functions(h, COUNT):
-            print(f"  {instructions:8}  {name}")
+        show(h, given.ms, given.ticks_per_second or tailtrace.ticks_per_second())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -19,7 +19,7 @@ from .history import History
 from .kinds import RecordFlag, RecordKind
 from .lines import Line
 from .progress import set_progress
-from .trace import Attached, Trace, attach, open, record
+from .trace import Attached, Trace, attach, open, record, ticks_per_second
 from .view import Count, Loop, View
 from .why import Decision, Reason, Why
 
@@ -30,5 +30,5 @@ __all__ = [
     "Cursor", "Decision", "Diff", "Error", "Gap", "GapsError", "GoneError", "History",
     "Instruction", "Line", "Loop", "NegativeError", "NoEngineError", "NotPermittedError",
     "open", "PositionError", "Reason", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind",
-    "set_progress", "SystemCallError", "Trace", "UsageError", "View", "Why",
+    "set_progress", "SystemCallError", "ticks_per_second", "Trace", "UsageError", "View", "Why",
 ]

@@ -1,5 +1,6 @@
 """The scripts of python/examples: each runs, and says what is so."""
 
+import collections
 import importlib
 import os
 import pathlib
@@ -31,12 +32,40 @@ def test_each_example_is_tested():
     assert {path.name for path in EXAMPLES.glob("*.py")} == TESTED
 
 
+@pytest.fixture
+def last_functions(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    return importlib.import_module("last_functions")
+
+
 def test_last_functions(program_path):
-    names = [line.split(maxsplit=1)[1] for line in
-             run("last_functions.py", program_path).splitlines()[1:]]
-    assert 3 <= len(names) <= 20
-    assert names[0] in ("_exit", "__GI__exit")
-    assert len(set(names)) == len(names)
+    said = run("last_functions.py", "--ms", "100000", program_path).splitlines()
+    assert said[0].endswith(": in the last 100000 ms:")
+    rows = [line.split(maxsplit=1) for line in said[1:]]
+    assert {"main", "twice", "inc", "clean_up"} < {name for _, name in rows}
+    counts = [int(count) for count, _ in rows]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_last_functions_are_those_since_a_moment(recorded, last_functions):
+    h = recorded.threads[0]
+    items = list(h)
+    # Since the newest time but one of those that there are.
+    moment = sorted({item.time for item in items})[-2]
+    ticks = items[-1].time - moment
+    begin = last_functions.begin_of_last(h, ticks)
+    assert h.at(begin).time == moment and h.at(begin - 1).time < moment
+    truth = collections.Counter(item.function or "(no symbol)" for item in items
+                                if item.time >= moment)
+    found = last_functions.instructions_by_function(h.calls(begin))
+    assert found == truth and 0 < sum(truth.values()) < len(items)
+
+
+def test_last_functions_of_what_has_no_times(open_loop, last_functions, capsys):
+    last_functions.show(open_loop(100, 128), 10, 1_000_000)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith(": no times are known; in the newest 1000 calls:")
+    assert said[1].split() == ["200", "(no", "symbol)"]
 
 
 def test_coverage(program_path):
