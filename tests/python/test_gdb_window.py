@@ -13,6 +13,8 @@ import termios
 import time
 
 import pytest
+import rings
+import tailtrace
 
 pyte = pytest.importorskip("pyte", reason="python3-pyte is not installed")
 
@@ -135,3 +137,27 @@ def test_names_are_in_colour_on_a_terminal(terminal):
     text = terminal.display.display[rows[-1]]
     name = re.search(r"(\w+) \(", text)
     assert {row[column].fg for column in range(*name.span(1))} == {"brown"}  # yellow, to pyte
+
+
+@pytest.mark.skipif(bool(os.environ.get("TAILTRACE_TEST_PRELOAD")),
+                    reason="GDB cannot load a package that is built for a sanitizer")
+def test_ctrl_c_ends_a_long_command_and_leaves_no_half_file(tmp_path):
+    ring = rings.write_ring(tmp_path / "long.ring", rings.loop_records(1 << 20), capacity=1 << 21,
+                            stands_at=rings.LOOP_AT)
+    with tailtrace.open(ring, code=[(rings.LOOP_AT, rings.LOOP_CODE)]) as trace:
+        trace.save(tmp_path / "long.tt")
+    opened = Terminal("-ex", f"source {ROOT / 'gdb-scripts/tailtrace.py'}",
+                      "-ex", f"tailtrace load {tmp_path}/long.tt")
+    try:
+        opened.wait_for(lambda screen: "Loaded 1 thread" in screen)
+        opened.say(f"tailtrace export json {tmp_path}/written")  # takes most of a minute
+        opened.wait_for(lambda _: (tmp_path / "written").exists()
+                        and (tmp_path / "written").stat().st_size > 0)
+        os.write(opened.fd, b"\x03")
+        screen = opened.wait_for(lambda screen: re.search(r"Quit *$", screen, re.M) is not None)
+        assert "Traceback" not in screen and "Python Exception" not in screen
+        assert not (tmp_path / "written").exists()
+        opened.say("echo it goes on\\n")
+        opened.wait_for(lambda screen: re.search(r"^it goes on", screen, re.M) is not None)
+    finally:
+        opened.end()
