@@ -2,11 +2,12 @@
 
 #include <poll.h>
 #include <pybind11/stl.h>
+#include <x86intrin.h>
 
-#include <cmath>
+#include <chrono>
+#include <thread>
 
 #include "plugin/engines/qemu/qemu_process.h"
-#include "plugin/server/lldb_clock.h"
 #include "python/core/errors.h"
 #include "python/core/thread_history.h"
 
@@ -53,15 +54,35 @@ py::tuple record(std::vector<std::string> program, std::uint64_t ring_records) {
   return py::make_tuple(session, threads, status);
 }
 
+struct Moment {
+  std::uint64_t ticks;
+  std::chrono::steady_clock::time_point time;
+};
+
+// Both counters at once: a look that was interrupted in between is taken again.
+Moment look_at_clocks() {
+  constexpr std::uint64_t kMost_ticks = 2000;  // of an undisturbed look
+  Moment moment{};
+  for (int i = 0; i < 100; ++i) {
+    moment = {__rdtsc(), std::chrono::steady_clock::now()};
+    if (__rdtsc() - moment.ticks < kMost_ticks) break;
+  }
+  return moment;
+}
+
+double ticks_per_second() {
+  const Moment before = look_at_clocks();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const Moment after = look_at_clocks();
+  return static_cast<double>(after.ticks - before.ticks) /
+         std::chrono::duration<double>(after.time - before.time).count();
+}
+
 }  // namespace
 
 void bind_recording(py::module_& module) {
   module.def("record", &record);
-  module.def("ticks_per_second", [] {
-    py::gil_scoped_release release;
-    const perf::TimeConversion clock = LldbClock().conversion();
-    return static_cast<std::uint64_t>(1e9 * std::exp2(clock.shift) / clock.mult);
-  });
+  module.def("ticks_per_second", &ticks_per_second, py::call_guard<py::gil_scoped_release>());
 }
 
 }  // namespace tailtrace::python

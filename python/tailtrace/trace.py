@@ -178,4 +178,4 @@ def ticks_per_second() -> int:
     >>> tailtrace.ticks_per_second() > 1_000_000
     True
     """
-    return _core.ticks_per_second()
+    return int(_core.ticks_per_second())
