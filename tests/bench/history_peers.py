@@ -25,7 +25,7 @@ INSTRUCTIONS = lldb_bench.MILLION
 IN_GDB = """python
 import time
 before = time.monotonic()
-gdb.execute("record instruction-history -50,-1", to_string=True)
+gdb.execute("record instruction-history", to_string=True)
 print("@@ %.3f" % (time.monotonic() - before))
 """
 
@@ -51,8 +51,9 @@ def beside_gdb(bundle):
     count = INSTRUCTIONS
     serve = (f"{lldb_bench.TAILTRACE} serve --engine=qemu --ring=128MiB --handover={count} - "
              f"{lldb_bench.PROGRAM} {2 * count // lldb_bench.INSNS_A_ROUND}")
-    words = ["set confirm off", "set pagination off", f"target remote | {serve}",
-             "break main", "continue", "record btrace pt", "break exit", "continue"]
+    words = ["set confirm off", "set pagination off", "set record instruction-history-size 50",
+             "set remotetimeout 60", f"target remote | {serve}", "break main", "continue",
+             "record btrace pt", "break exit", "continue"]
     with tempfile.NamedTemporaryFile("w", suffix=".gdb") as script:
         script.write("\n".join(words) + "\n" + IN_GDB + "end\ninfo record\nkill\n")
         script.flush()

@@ -54,7 +54,9 @@ def compare(what, ours, commands):
     lldb = [lldb_stock.path(), "-x", "--batch"]
     for command in commands:
         lldb += ["-o", command]
-    print(f"{what:<44} {text(cost(ours))}   LLDB {text(cost(lldb))}", flush=True)
+    here, there = cost(ours), cost(lldb)
+    times = f"  {there[0] / here[0]:6.1f} times" if here and there else ""
+    print(f"{what:<44} {text(here)}   LLDB {text(there)}{times}", flush=True)
 
 
 TIMED = """
