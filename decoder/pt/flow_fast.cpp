@@ -129,6 +129,22 @@ void FastFlow::make_room(StateKey& state) {
   state = stack_.pop();
 }
 
+// What the effects of a block did; `on_at` is its first word since tracing was switched on, if it
+// was.
+void FastFlow::add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at,
+                      PathTotals& totals, Place& place) const {
+  std::uint64_t sum = rows_.count(words);
+  totals.insns += sum & Counts::kInsnMask;
+  totals.branches += sum >> Counts::kBranchShift & Counts::kBranchMask;
+  totals.records += sum >> Counts::kRecordShift;
+  if (on_at != nullptr) {
+    place.enabled = true;
+    place.insns = 0;
+    sum = rows_.count({on_at, words.data() + words.size()});
+  }
+  place.insns += sum & Counts::kInsnMask;
+}
+
 bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink) {
   if (end < kReadAhead_bytes || place.offset >= end - kReadAhead_bytes) return false;
   std::uint8_t first = trace[place.offset];
@@ -171,14 +187,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     stack_.set_top(r.top);
     words.grow(static_cast<std::size_t>(r.out - room));
     uses_ += static_cast<std::uint64_t>(r.out - room);
-    std::uint64_t sum = rows_.count({room, r.out});
-    totals.insns += sum & Counts::kInsnMask;
-    totals.branches += sum >> Counts::kBranchShift & Counts::kBranchMask;
-    totals.records += sum >> Counts::kRecordShift;
-    bool enabled = r.on_at != nullptr;
-    if (enabled) place.insns = 0;
-    place.enabled |= enabled;
-    place.insns += (enabled ? rows_.count({r.on_at, r.out}) : sum) & Counts::kInsnMask;
+    add_up({room, r.out}, r.on_at, totals, place);
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());
   place.fresh_time = r.cyc_end == r.at;

@@ -130,6 +130,8 @@ class FastFlow {
   template <class... Symbol>
   std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
   void make_room(StateKey& state);
+  void add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at, PathTotals& totals,
+              Place& place) const;
   void drop();
   void judge_rows();
 
