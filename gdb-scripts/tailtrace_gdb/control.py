@@ -6,7 +6,7 @@ import shutil
 
 import gdb
 
-from . import export, native, saved, source
+from . import export, native, place, saved, source
 from .errors import user_error
 from .package import attempt, package
 from .prefix import Command
@@ -50,7 +50,7 @@ first instruction. Behind `tailtrace serve` it is the server that records."""
     @staticmethod
     def behind_server(word):
         monitor("help")  # says how to get a server where there is none
-        if gdb.current_recording() is None:
+        if place.record_of_gdb() is None:
             gdb.execute(f"record btrace {word}".rstrip())
         gdb.write("Recording.\n")
 
@@ -70,13 +70,13 @@ Usage: tailtrace stop"""
         ended = saved.trace is not None
         saved.unload()
         ended = native.stop(gdb.selected_inferior()) or ended
-        if gdb.selected_thread() is None or gdb.current_recording() is None:
+        if gdb.selected_thread() is None or place.record_of_gdb() is None:
             if not ended:
                 raise user_error("cannot stop recording", "nothing is recorded",
                                  "tailtrace start")
             return
         # GDB 13 loses its way when it is stopped in the past.
-        if gdb.current_recording().replay_position is not None:
+        if place.is_gdb_in_the_past():
             gdb.execute("record goto end", to_string=True)
         gdb.execute("record stop")
 

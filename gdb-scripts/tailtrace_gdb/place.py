@@ -12,12 +12,18 @@ from .errors import user_error
 _own = None
 
 
-def recording(history):
-    """GDB's own record of the thread whose history it is, or None."""
+def record_of_gdb():
+    """GDB's own `record btrace`, or None; of `record full` scripts are told nothing."""
     try:
-        return gdb.current_recording() if history.is_live else None
+        record = gdb.current_recording()
     except gdb.error:
         return None
+    return record if record is not None and record.method == "btrace" else None
+
+
+def recording(history):
+    """GDB's own record of the thread whose history it is, or None."""
+    return record_of_gdb() if history.is_live else None
 
 
 def standing(history):
@@ -32,11 +38,8 @@ def standing(history):
 
 def is_gdb_in_the_past():
     """Whether it is replaying, whichever history is looked at."""
-    try:
-        record = gdb.current_recording()
-        return record is not None and record.replay_position is not None
-    except gdb.error:
-        return False
+    record = record_of_gdb()
+    return record is not None and record.replay_position is not None
 
 
 def check(history, position):

@@ -81,3 +81,13 @@ def test_a_program_that_ends_ends_its_recording(tmp_path):
     assert "ended" in runs.splitlines()
     assert "why:  nothing is recorded\n  fix:  tailtrace start" in info
     assert "recorded" not in again
+
+
+def test_gdbs_own_full_recording_is_left_alone(tmp_path):
+    said = session(tmp_path, "break main", "run", "tailtrace start", "record full", "next",
+                   "tailtrace where", "tailtrace goto -1", "tailtrace goto end", "tailtrace stop",
+                   "info record")
+    assert "At the present, behind instruction 6.\n#0 " in said[5]
+    assert "0x0000000000001011" in said[6]
+    assert said[8] == "ended\n"
+    assert said[9].startswith("Active record target: record-full")
