@@ -1,18 +1,17 @@
 """`tailtrace start` on a program that GDB runs itself, with a stand-in for the recording: who is
 recorded when. tests/guest/sessions/native has it with a kernel that can record."""
 
-import os
 import pathlib
 import shutil
 
 import pytest
 import rings
-from test_gdb_scripts import BUILD, talk_without_program
+from test_gdb_scripts import BUILD, IS_SANITIZED, talk_without_program
 
 PROGRAM = BUILD / "tests/programs/hand_over"
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("gdb") is None or bool(os.environ.get("TAILTRACE_TEST_PRELOAD")),
+    shutil.which("gdb") is None or IS_SANITIZED,
     reason="GDB is not installed, or cannot load a package that is built for a sanitizer")
 
 # Notes for each thread whether it ran already when it began to be recorded: one that stands has a

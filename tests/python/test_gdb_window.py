@@ -15,6 +15,7 @@ import time
 import pytest
 import rings
 import tailtrace
+from test_gdb_scripts import IS_SANITIZED
 
 pyte = pytest.importorskip("pyte", reason="python3-pyte is not installed")
 
@@ -139,8 +140,7 @@ def test_names_are_in_colour_on_a_terminal(terminal):
     assert {row[column].fg for column in range(*name.span(1))} == {"brown"}  # yellow, to pyte
 
 
-@pytest.mark.skipif(bool(os.environ.get("TAILTRACE_TEST_PRELOAD")),
-                    reason="GDB cannot load a package that is built for a sanitizer")
+@pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
 def test_ctrl_c_ends_a_long_command_and_leaves_no_half_file(tmp_path):
     ring = rings.write_ring(tmp_path / "long.ring", rings.loop_records(1 << 20), capacity=1 << 21,
                             stands_at=rings.LOOP_AT)
