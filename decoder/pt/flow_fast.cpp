@@ -336,6 +336,8 @@ struct FastFlow::Loop {
 
   // The row of an IP packet; 0: none.
   [[gnu::always_inline]] std::uint64_t row_of(StateKey from, std::uint64_t ip, IpKind kind) {
+    if (!TargetRow::can_hold(ip)) [[unlikely]]
+      return 0;
     const TargetRow& target = targets.rows[Rows::hash(from, ip, kind) & targets.mask];
     std::uint64_t row = target.row;
     if (target.key != TargetRow::key_of(from, ip) ||

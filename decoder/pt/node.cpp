@@ -224,8 +224,6 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
-  // A row has 48 bits for the address.
-  if (static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << 16) >> 16) != ip) return 0;
   switch (kind) {
     case IpKind::kTarget:
       return fill_landing(state, ip);

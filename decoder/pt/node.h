@@ -38,7 +38,8 @@ class RowFiller {
   void set_epoch(Epoch epoch);
 
   // The row, which is put into its place; 0 when the state cannot use the packet, or the complete
-  // decoder has to look at it. REQUIRES: the rows are not full.
+  // decoder has to look at it. REQUIRES: the rows are not full, and a
+  // TargetRow can hold the address.
   std::uint64_t fill(StateKey state, std::uint8_t bits);
   std::uint64_t fill(StateKey state, std::uint64_t ip, IpKind kind);
 

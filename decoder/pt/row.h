@@ -100,6 +100,8 @@ struct TargetRow {
   std::uint64_t key = 0;
   std::uint64_t row = 0;
 
+  // Whether the 48 bits are all of it.
+  static constexpr bool can_hold(std::uint64_t ip) { return sign_extended(ip) == ip; }
   static std::uint64_t key_of(StateKey state, std::uint64_t ip) {
     return (ip & 0xffffffffffffull) | std::uint64_t{state} << 48;
   }
@@ -107,10 +109,13 @@ struct TargetRow {
     return state >> 16 | static_cast<std::uint64_t>(kind) << 8;
   }
   StateKey state() const { return static_cast<StateKey>(key >> 48 | (row & 0xff) << 16); }
-  std::uint64_t ip() const {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(key << 16) >> 16);
-  }
+  std::uint64_t ip() const { return sign_extended(key); }
   IpKind kind() const { return static_cast<IpKind>(row >> 8 & 3); }
+
+ private:
+  static constexpr std::uint64_t sign_extended(std::uint64_t ip) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << 16) >> 16);
+  }
 };
 
 // In the place of a state's key, and like none.
