@@ -5,6 +5,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/symbols/generated_files.h"
+#include "plugin/engines/tasks.h"
 #include "plugin/provider/trace_provider.h"
 #include "python/core/errors.h"
 #include "python/core/standing_process.h"
@@ -28,6 +29,7 @@ std::shared_ptr<ThreadHistory> history_of(ThreadSnapshot&& taken, const std::str
   ThreadSource source;
   source.thread = shared->thread;
   source.engine = shared->engine;
+  source.name = name_of("", shared->thread);
   source.records = [shared]() -> Result<RecordSpan> {
     return RecordSpan{shared, shared->records, shared->first};
   };

@@ -126,9 +126,17 @@ void save(const ThreadHistories& threads, const std::string& path) {
   Result<void> done = interruptible([threads, path]() -> Result<void> {
     Result<BundleWriter> writer = BundleWriter::create(path);
     if (!writer) return fail(std::move(writer.error()));
-    for (const auto& thread : threads)
+    BundleAbout about;
+    for (const auto& thread : threads) {
       if (auto ok = writer->add(thread->made().snapshot(), thread->maps(), thread->perf_map()); !ok)
         return ok;
+      const ThreadSource& source = thread->source();
+      if (!source.name.empty()) about.threads[source.thread].name = source.name;
+    }
+    writer->describe(std::move(about));
+    for (const auto& thread : threads)
+      if (thread->source().saved)
+        if (auto ok = writer->carry_over(*thread->source().saved); !ok) return ok;
     return writer->finish();
   });
   unwrap(std::move(done));

@@ -78,6 +78,7 @@ Result<std::vector<ThreadSource>> open_bundle(const std::string& path) {
     ThreadSource source;
     source.thread = thread.thread;
     source.engine = thread.engine;
+    source.saved = std::make_shared<const BundleThread>(thread);
     source.content = [thread] { return open_thread(thread); };
     source.records = [thread] { return span_of(thread); };
     sources.push_back(std::move(source));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "decoder/bundle/bundle.h"
 #include "decoder/history/opened_thread.h"
 #include "python/core/ring_view.h"
 
@@ -16,9 +17,11 @@ namespace tailtrace::python {
 
 struct ThreadSource {
   ThreadId thread;
-  std::string engine;                // that recorded it; empty: not known
-  bool live = false;                 // somebody may still write it
-  std::shared_ptr<const void> keep;  // what must not go away before the source does
+  std::string engine;                         // that recorded it; empty: not known
+  std::string name;                           // of a thread that is there; empty: not known
+  std::shared_ptr<const BundleThread> saved;  // in a bundle of ours, which knows the name
+  bool live = false;                          // somebody may still write it
+  std::shared_ptr<const void> keep;           // what must not go away before the source does
 
   // The records as they were recorded, in place where that is possible. Empty: the history's.
   std::function<Result<RecordSpan>()> records;

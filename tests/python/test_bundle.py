@@ -1,5 +1,6 @@
 """What was saved reads the same on another day."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -25,6 +26,20 @@ def test_reads_as_what_was_saved(recorded, tmp_path):
         # The reader's own last record, of where the thread stands, is saved as well.
         assert (saved.records[:len(h.records)] == h.records).all()
         assert [call for call in saved.calls()] == [call for call in h.calls()]
+
+
+def test_what_a_bundle_tells_beside_its_histories_is_kept(tmp_path):
+    command = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "plugin/tailtrace")
+    subprocess.run([command, "run", "--on-crash", "a.tt", "--", "/bin/sh", "-c", "kill -SEGV $$"],
+                   cwd=tmp_path, capture_output=True, check=False)
+    tailtrace.open(tmp_path / "a.tt").save(tmp_path / "b.tt")
+    told = [json.loads(subprocess.run([command, "info", "--json", name], cwd=tmp_path, check=True,
+                                      capture_output=True, text=True).stdout)
+            for name in ("a.tt", "b.tt")]
+    assert told[0]["recorded"] == told[1]["recorded"]
+    threads = [info["threads"][0] for info in told]
+    assert threads[0]["registers"] == threads[1]["registers"]
+    assert threads[0]["name"] == threads[1]["name"] == "sh"
 
 
 def test_records_are_the_files_bytes_in_place(recorded, tmp_path):
