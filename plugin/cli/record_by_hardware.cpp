@@ -117,6 +117,7 @@ class WithoutLoss final : public Recorder {
     auto started =
         perf::Lossless::start(perf::real_kernel(), hardware_, config_, thread, path_of(thread));
     if (!started) return fail(std::move(started.error()));
+    if (started->shortened()) remarks_.push_back(*started->shortened());
     threads_.emplace(thread, std::move(*started));
     return {};
   }

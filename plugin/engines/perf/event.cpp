@@ -1,5 +1,6 @@
 #include "plugin/engines/perf/event.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -90,10 +91,17 @@ bool Event::shorten(Step step, int error, std::uint64_t size_bytes) {
   return (error == -ENOMEM || error == -EPERM) && size_bytes / 2 >= page_size();
 }
 
+void Event::tell_used(std::uint64_t size_bytes) {
+  if (shortened_) shortened_->now = fmt::format("{} KiB are used", size_bytes / 1024);
+}
+
 Result<void> Event::map_largest_ring(std::uint64_t size_bytes, WhenFull when_full) {
   for (std::uint64_t size = size_bytes;; size /= 2) {
     int error = try_ring(size, when_full);
-    if (error == 0) return {};
+    if (error == 0) {
+      tell_used(size);
+      return {};
+    }
     if (!shorten(Step::kMapRing, error, size)) return fail(*shortened_);
   }
 }
@@ -125,6 +133,7 @@ Result<std::uint64_t> Event::map_aux(std::uint64_t size_bytes, WhenFull when_ful
     if (error == 0) {
       mappings_.push_back({map, size});
       aux_ = {static_cast<const std::uint8_t*>(map), size};
+      tell_used(size);
       return size;
     }
     if (!shorten(Step::kMapAux, error, size)) return fail(*shortened_);

@@ -41,7 +41,7 @@ class Event {
   Result<void> map_ring(std::uint64_t size_bytes, WhenFull when_full);
 
   // The same with a size that is halved while the kernel refuses, down to a page. The refusal of
-  // the first size is kept in shortened().
+  // the first size is kept in shortened(), with what is used instead.
   Result<void> map_largest_ring(std::uint64_t size_bytes, WhenFull when_full);
   // Maps an AUX area, its size halved as well. Returns what was got.
   // REQUIRES: the ring is mapped, whatever its size.
@@ -87,6 +87,7 @@ class Event {
   int try_ring(std::uint64_t size_bytes, WhenFull when_full);
   // Whether half the size may do; the first refusal is noted.
   bool shorten(Step step, int error, std::uint64_t size_bytes);
+  void tell_used(std::uint64_t size_bytes);
 
   struct Mapping {
     void* address = nullptr;

@@ -42,6 +42,8 @@ class Lossless {
     std::uint64_t holes = 0;
   };
   const Progress& progress() const { return progress_; }
+  // Why the buffer is smaller than it should be, and how large; nothing when it is not.
+  const std::optional<Error>& shortened() const { return event_.shortened(); }
   // Nothing as long as all is well; else that data was lost, or is about to be, and what to do.
   std::optional<Error> backpressure() const;
 

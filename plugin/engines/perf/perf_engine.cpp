@@ -139,10 +139,7 @@ Result<void> PerfEngine::start(ThreadId thread) {
     if (process.threads == 0) processes_.erase(thread.pid);
     return fail(std::move(recorder.error()));
   }
-  if ((*recorder)->shortened()) {
-    remarks_.push_back(*(*recorder)->shortened());
-    remarks_.back().now = fmt::format("{} KiB are used", (*recorder)->buffer_bytes() / 1024);
-  }
+  if ((*recorder)->shortened()) remarks_.push_back(*(*recorder)->shortened());
   auto markers = open_markers(kernel_, config_, thread);
   if (!markers) {
     if (process.threads == 0) processes_.erase(thread.pid);

@@ -121,11 +121,7 @@ Result<void> ProcessRecording::open_thread(const perf_event_attr& attr, Target t
   if (!trace) return fail(std::move(trace.error()));
   if (!cpu.trace.empty())
     if (auto ok = trace->write_into(cpu.trace.front()); !ok) return ok;
-  if (cpu.trace.empty() && trace->shortened()) {
-    remarks_.push_back(*trace->shortened());
-    const std::size_t got = hardware_ == Hardware::kPt ? trace->aux().size() : trace->ring().size();
-    remarks_.back().now = fmt::format("{} KiB are used", got / 1024);
-  }
+  if (cpu.trace.empty() && trace->shortened()) remarks_.push_back(*trace->shortened());
   cpu.trace.push_back(std::move(*trace));
   return {};
 }

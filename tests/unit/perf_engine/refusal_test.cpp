@@ -137,6 +137,7 @@ TEST(Event, HalvesTheBufferUntilTheKernelTakesIt) {
   EXPECT_EQ(asked, (std::vector<std::size_t>{1 << 18, 1 << 17, 1 << 16}));
   ASSERT_TRUE(event->shortened());
   EXPECT_THAT(event->shortened()->what, HasSubstr("256 KiB"));
+  EXPECT_EQ(event->shortened()->now, "64 KiB are used");
 }
 
 TEST(Event, HalvesARingAsWell) {
@@ -150,6 +151,7 @@ TEST(Event, HalvesARingAsWell) {
   EXPECT_EQ(event->ring().size(), 64u << 10);
   ASSERT_TRUE(event->shortened());
   EXPECT_THAT(event->shortened()->what, HasSubstr("256 KiB"));
+  EXPECT_EQ(event->shortened()->now, "64 KiB are used");
 
   kernel.on_map = [](std::uint64_t, std::size_t, int) { return -EPERM; };
   auto none = Event::open(kernel, Purpose::kBtsSamples, plain_attr(0, 0), {42, -1});
