@@ -198,7 +198,6 @@ class Values(InFolder):
     def test_ways_to_record_that_exclude_each_other(self):
         for options, fix in ((["--lossless"], "--no-debugger"),
                              (["--no-debugger", "--engine=qemu", "--lossless"], "--engine=pt"),
-                             (["--no-debugger", "--engine=bts", "--by-cpu"], "--engine=pt"),
                              (["--no-debugger", "--engine=pt", "--children"], "--by-cpu"),
                              (["--no-debugger", "--by-cpu", "--lossless"], "--lossless"),
                              (["--no-debugger", "--engine=lbr", "--lossless"], "--engine=pt")):

@@ -32,6 +32,12 @@ std::optional<std::int32_t> process_number(std::string_view digits) {
   return static_cast<std::int32_t>(*number);
 }
 
+// Of a thread that is being made the stub says -1, in 32 bits; it lists one thread in an answer.
+bool has_number(std::string_view listed) {
+  auto thread = rsp::parse_thread(listed);
+  return thread && thread->tid > 0;
+}
+
 }  // namespace
 
 Result<std::string> QemuLink::answer(std::string_view request) {
@@ -240,7 +246,7 @@ Result<std::string> QemuLink::list_threads() {
   for (const auto& [pid, inferior] : programs_.all()) {
     auto part = inferior->ask("qfThreadInfo");
     while (part && part->starts_with('m')) {
-      list.append(list.empty() ? "m" : ",").append(*part, 1);
+      if (has_number(part->substr(1))) list.append(list.empty() ? "m" : ",").append(*part, 1);
       part = inferior->ask("qsThreadInfo");
     }
     if (!part) return part;

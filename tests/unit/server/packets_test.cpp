@@ -22,7 +22,7 @@ TEST(ThreadIds, OfAllForms) {
 
 TEST(ThreadIds, ThatAreNone) {
   for (const char* text : {"", "p", "p.", "p1.", "p.1", "x", "p1.x", "-2", "p80000000.1",
-                           "fffffffffffffffff", "p1.1.1"})
+                           "fffffffffffffffff", "p1.1.1", "p1f.ffffffff"})
     EXPECT_FALSE(parse_thread(text)) << text;
 }
 
