@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "decoder/symbols/generated_files.h"
 #include "plugin/engines/qemu/process_state.h"
 
 namespace tailtrace {
 namespace {
+
+// A thread's maker names its ring when the system call that made it is back.
+constexpr int kMaxNaming_ms = 1000;
 
 Error bad_file(const std::string& path, std::string why) {
   return Error{
@@ -156,6 +161,17 @@ Result<const Ring*> ProcessFolder::ring_of(std::int32_t tid) {
   if (ring != nullptr) return ring;
   return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", tid),
               fmt::format("no ring of process {} is its", pid_));
+}
+
+Result<const Ring*> ProcessFolder::ring_of_new(std::int32_t tid) {
+  auto is_unnamed = [](const auto& entry) { return entry.second.thread().tid == 0; };
+  Result<const Ring*> ring = ring_of(tid);
+  for (int waited_ms = 0; !ring && waited_ms < kMaxNaming_ms; ++waited_ms) {
+    if (!std::ranges::any_of(rings_, is_unnamed) || !is_alive()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ring = ring_of(tid);
+  }
+  return ring;
 }
 
 Result<RingBlock> ProcessFolder::open_block(const Ring& ring) const {

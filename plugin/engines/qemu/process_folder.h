@@ -48,6 +48,9 @@ class ProcessFolder {
 
   // The newest ring of a thread; its pid does not matter. Errors: kGone when there is none.
   Result<const Ring*> ring_of(std::int32_t tid);
+  // The same where the thread may just be made: its ring is there before it has the number, for
+  // which this waits, a second at most.
+  Result<const Ring*> ring_of_new(std::int32_t tid);
 
   // A ring's open block. Errors: kBadInput when it is nowhere.
   Result<RingBlock> open_block(const Ring& ring) const;

@@ -124,7 +124,7 @@ Result<ThreadSnapshot> QemuEngine::unclosed(const Ring& ring, Look look) {
 
 Result<void> QemuEngine::start(ThreadId thread) {
   if (is_recording(thread)) return {};
-  Result<const Ring*> ring = folder_.ring_of(thread.tid);
+  Result<const Ring*> ring = folder_.ring_of_new(thread.tid);
   if (!ring) return fail(std::move(ring.error()));
   Result<OpenRun> run = open_run(**ring);
   if (!run) return fail(std::move(run.error()));
