@@ -22,8 +22,8 @@ std::string_view format_name(BtraceFormat format) {
 std::string bts_document(const std::vector<BtsBlock>& blocks) {
   std::string text(kBegin);
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block)
-    fmt::format_to(std::back_inserter(text), "<block begin=\"{:#x}\" end=\"{:#x}\"/>\n",
-                   block->begin.value, block->end.value);
+    text += fmt::format("<block begin=\"{:#x}\" end=\"{:#x}\"/>\n", block->begin.value,
+                        block->end.value);
   return text.append(kEnd);
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -15,17 +16,21 @@ print(tailtrace.__file__, len(h), h.at(-1).text, len(h.records))
 """
 
 
+def clean_environment(**more):
+    return {name: value for name, value in (os.environ | more).items()
+            if name not in ("LD_PRELOAD", "PYTHONPATH")}
+
+
 def test_pip(tmp_path):
-    # Kept between runs: only what has changed is compiled again; fast code is not what it is about.
-    build = pathlib.Path(os.environ["TAILTRACE_BINARY_DIR"]).resolve() / "wheel"
+    # In the folder where all this is built: what is compiled there need not be compiled again.
+    build = pathlib.Path(os.environ["TAILTRACE_BINARY_DIR"]).resolve()
+    cache = (build / "CMakeCache.txt").read_text()
+    kind = re.search(r"^CMAKE_BUILD_TYPE:\w+=(.*)$", cache, re.M)[1]
     target = tmp_path / "site"
-    no_network = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    environment = {**os.environ, **no_network}
-    for name in ["LD_PRELOAD", "PYTHONPATH"]:
-        environment.pop(name, None)
+    environment = clean_environment(PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
     result = subprocess.run(
         [sys.executable, "-m", "pip", "install", "--root-user-action=ignore", "--target", target,
-         "--config-settings", f"build-dir={build}", "--config-settings", "build-type=Debug",
+         "--config-settings", f"build-dir={build}", "--config-settings", f"build-type={kind}",
          ROOT / "python"],
         env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == 0, result.stdout
@@ -37,3 +42,19 @@ def test_pip(tmp_path):
     listed = subprocess.run([sys.executable, "-m", "pip", "list", "--path", target],
                             env=environment, text=True, stdout=subprocess.PIPE, check=True).stdout
     assert "tailtrace" in listed
+
+
+def test_a_folder_of_its_own(tmp_path):
+    """Where nothing was built before, everything that the module is made of will be compiled."""
+    environment = clean_environment()
+    for words in (["cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path,
+                   f"-DPython_EXECUTABLE={sys.executable}"],
+                  ["ninja", "-C", tmp_path, "-t", "commands", "tailtrace_core"]):
+        result = subprocess.run(words, env=environment, text=True, check=False,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert result.returncode == 0, result.stdout
+    folders = [ROOT / "decoder", ROOT / "python" / "core"]
+    sources = [path for folder in folders for path in folder.rglob("*.cpp")]
+    assert len(sources) > 100
+    for path in sources:
+        assert path.name in result.stdout, path
