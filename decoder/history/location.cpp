@@ -70,7 +70,8 @@ Result<Location> parse_in_file(std::string_view text, std::size_t colon) {
   Location location;
   location.file = trim(text.substr(0, colon));
   std::string_view rest = trim(text.substr(colon + 1));
-  if (location.file.empty()) return unreadable(text, "there is no file before the colon");
+  if (location.file.empty() || location.file.back() == ':')
+    return unreadable(text, "there is no file before the colon");
   if (rest.empty()) return unreadable(text, "there is nothing behind the colon");
   if (!is_digits(rest)) {
     location.name = rest;
@@ -117,7 +118,9 @@ Result<Location> parse_location(std::string_view whole) {
 std::string location_text(const Location& location) {
   if (location.address) return fmt::format("*{:#x}", location.address->value);
   if (location.line != 0) return fmt::format("{}:{}", location.file, location.line);
-  if (!location.file.empty()) return fmt::format("{}:{}", location.file, location.name);
+  // "a.cc: ::f": without the space it would be a name alone.
+  const char* space = location.name.starts_with(':') ? " " : "";
+  if (!location.file.empty()) return fmt::format("{}:{}{}", location.file, space, location.name);
   if (!location.module.empty()) return fmt::format("{}`{}", location.module, location.name);
   if (location.offset) return fmt::format("{}+{:#x}", location.name, *location.offset);
   return location.name;

@@ -42,7 +42,7 @@ TEST(Location, NamesOfCxxFunctionsAreNotTakenApart) {
 
 TEST(Location, WhatCannotBeReadIsAUsageErrorThatSaysWhatCan) {
   for (const char* text : {"", "  ", "*", "*main", "*0x", "0xg", "88", ":88", "file.c:", "file.c:0",
-                           "file.c:99999999999", "`f", "lib`", "lib`f`g", "*1 2"}) {
+                           "file.c:99999999999", "a: :f", "`f", "lib`", "lib`f`g", "*1 2"}) {
     Result<Location> location = parse_location(text);
     ASSERT_FALSE(location) << text;
     EXPECT_EQ(location.error().code, ErrorCode::kUsage);
@@ -55,7 +55,7 @@ TEST(Location, WhatCannotBeReadIsAUsageErrorThatSaysWhatCan) {
 
 TEST(Location, WhatIsPrintedReadsAsTheSame) {
   for (const char* text : {"*0x401136", "main", "worker.cc:88", "worker.cc:step", "libc.so.6`free",
-                           "main+0x12", "(anonymous namespace)::f(int)"}) {
+                           "main+0x12", "(anonymous namespace)::f(int)", "a.cc: ::f"}) {
     Location location = parsed(text);
     EXPECT_EQ(location_text(location), text);
     EXPECT_EQ(parsed(location_text(location)), location);
