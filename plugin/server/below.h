@@ -65,9 +65,11 @@ class Below {
   void server_selected(std::optional<ThreadId> thread) { server_thread_ = thread; }
   // The debugger is told of a stop reply, and takes its thread for selected.
   void debugger_told(ThreadId thread) {
-    debugger_thread_ = thread;
+    debugger_thread_ = told_thread_ = thread;
     vanished_ = false;
   }
+  // That of the newest stop reply; nothing before the first.
+  std::optional<ThreadId> told_thread() const { return told_thread_; }
 
   // Of a stopped thread. Errors: kGone, kBadInput.
   // Place in x86-64's `g` packet, and number with lldb-server.
@@ -85,7 +87,8 @@ class Below {
   EndSignals& signals_;
   std::deque<std::string> notifications_;
   std::optional<ThreadId> debugger_thread_;  // nothing: whatever the server has
-  std::optional<ThreadId> server_thread_;    // nothing: not known
+  std::optional<ThreadId> told_thread_;
+  std::optional<ThreadId> server_thread_;  // nothing: not known
   bool is_lldb_server_ = false;
   bool vanished_ = false;  // what the debugger selected instead
 };

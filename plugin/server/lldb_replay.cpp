@@ -120,13 +120,19 @@ std::string LldbReplay::stop_reply(ThreadId thread, std::string_view edge) const
 Result<bool> LldbReplay::enter() {
   auto thread = below_.debugger_thread();
   if (!thread) return fail(std::move(thread.error()));
-  if (past_ && *thread && past_->thread == **thread) return true;
+  if (*thread) return enter(**thread);
   past_.reset();
-  RecordedThread* recorded = *thread ? recorder_.find(**thread) : nullptr;
+  return false;
+}
+
+Result<bool> LldbReplay::enter(ThreadId thread) {
+  if (past_ && past_->thread == thread) return true;
+  past_.reset();
+  RecordedThread* recorded = recorder_.find(thread);
   if (recorded == nullptr || !recorded->enabled) return false;
   auto snapshot = recorder_.visible(*recorded);
   if (!snapshot) return fail(std::move(snapshot.error()));
-  Past past{**thread, nullptr, nullptr};
+  Past past{thread, nullptr, nullptr};
   past.history = std::make_unique<const History>(
       std::make_shared<const ThreadSnapshot>(of_this_program(std::move(*snapshot))));
   past.at = std::make_unique<HistoryCursor>(*past.history);
@@ -135,14 +141,22 @@ Result<bool> LldbReplay::enter() {
   return true;
 }
 
+// The thread that goes back. With `bc` LLDB names none, and has selected one after the other just
+// before, to read where they stand: it is the one in the past, else the one that stopped last.
+Result<std::optional<ThreadId>> LldbReplay::thread_back(Until until) {
+  if (until == Until::kOneInstruction) return below_.debugger_thread();
+  if (past_) return std::optional(past_->thread);
+  auto told = below_.told_thread();
+  return told ? told : below_.debugger_thread();
+}
+
 Result<std::string> LldbReplay::back(Until until) {
-  auto entered = enter();
+  auto chosen = thread_back(until);
+  if (!chosen) return fail(std::move(chosen.error()));
+  if (!*chosen) return std::string(kRefused);
+  auto entered = enter(**chosen);
   if (!entered) return fail(std::move(entered.error()));
-  if (!*entered) {
-    auto thread = below_.debugger_thread();
-    if (!thread) return fail(std::move(thread.error()));
-    return *thread ? stop_reply(**thread, "begin") : std::string(kRefused);
-  }
+  if (!*entered) return stop_reply(**chosen, "begin");
   HistoryCursor& at = *past_->at;
   // In the present it stands on no item.
   std::uint64_t from = at.valid() ? at.item().number : past_->history->size() + 1;
@@ -164,7 +178,8 @@ Result<std::optional<std::string>> LldbReplay::forward(std::string_view packet) 
   ThreadId thread = past_->thread;
   auto actions = rsp::parse_resume(packet, {});
   const rsp::ResumeAction* action = actions ? rsp::action_for(*actions, thread) : nullptr;
-  if (action == nullptr) return std::optional(stop_reply(thread, {}));
+  // Others only: LLDB steps those alone that stand at a breakpoint. This one does not move.
+  if (action == nullptr) return std::optional<std::string>();
   bool one = action->kind != rsp::ResumeAction::Kind::kContinue;
   HistoryCursor& at = *past_->at;
   for (at.next(); at.valid(); at.next()) {

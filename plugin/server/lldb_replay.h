@@ -81,6 +81,8 @@ class LldbReplay {
   std::string take_planned();
   Result<std::optional<std::string>> forward(std::string_view packet);
   Result<bool> enter();
+  Result<bool> enter(ThreadId thread);
+  Result<std::optional<ThreadId>> thread_back(Until until);
   std::string stop_reply(ThreadId thread, std::string_view edge) const;
   bool stops_here() const;
   void note_breakpoint(std::string_view packet);
