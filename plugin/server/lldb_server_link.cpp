@@ -141,6 +141,9 @@ int LldbServerLink::shut_down(bool) {
 int LldbServerLink::exit_status() {
   int status = 0;
   if (pid_ <= 0) return 0;
+  // Where no more than the line to it is broken, it has to be told.
+  if (connection_) ::shutdown(connection_->in(), SHUT_RDWR);
+  if (!exits_within(kPatience_ms)) ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
