@@ -14,6 +14,7 @@ namespace {
 struct SeenCode {
   CodeImage image;
   std::vector<WrittenMapping> mappings;
+  std::vector<Error> problems;
 };
 
 // Those that branches came from or went to, whatever the map says of them: a program under an
@@ -41,12 +42,18 @@ SeenCode seen_code(const std::vector<Mapping>& mappings) {
   SeenCode seen;
   for (const Mapping& mapping : mappings) {
     auto file = MappedFile::open(mapping.path);
-    if (!file || file->bytes().size() <= mapping.file_offset_bytes) continue;
+    auto elf = file ? ElfFile::open(mapping.path) : fail(std::move(file.error()));
+    if (!elf && elf.error().code != ErrorCode::kBadInput) {
+      Error& problem = seen.problems.emplace_back(std::move(elf.error()));
+      problem.what = "cannot read the code of " + mapping.path;
+      problem.now = "the trace has breaks there";
+      continue;
+    }
+    if (file->bytes().size() <= mapping.file_offset_bytes) continue;
     auto owner = std::make_shared<const MappedFile>(std::move(*file));
     ByteSpan code = owner->bytes().subspan(mapping.file_offset_bytes);
     code = code.first(std::min<std::uint64_t>(code.size(), mapping.end - mapping.begin));
     if (!seen.image.add(mapping.begin, code, owner)) continue;
-    auto elf = ElfFile::open(mapping.path);
     auto id = elf ? from_hex(elf->build_id()) : std::nullopt;
     seen.mappings.push_back({mapping.begin, mapping.end - mapping.begin, mapping.file_offset_bytes,
                              id.value_or(Bytes()), mapping.path});
@@ -65,7 +72,10 @@ Result<void> PerfDataExport::add(const History& history, const std::vector<Mappi
                                  std::uint64_t instructions) {
   const ThreadSnapshot snapshot = history.snapshot();
   const std::vector<Mapping> used = executed(mappings, snapshot.records);
-  const SeenCode seen = seen_code(used);
+  SeenCode seen = seen_code(used);
+  for (Error& problem : seen.problems)
+    if (std::ranges::none_of(problems_, [&](const Error& e) { return e.what == problem.what; }))
+      problems_.push_back(std::move(problem));
   pt::SynthesisOptions options;
   options.newest_code = true;
   options.newest_instructions = instructions;

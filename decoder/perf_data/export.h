@@ -8,6 +8,7 @@
 #pragma once
 
 #include <set>
+#include <vector>
 
 #include "decoder/history/history.h"
 #include "decoder/perf_data/writer.h"
@@ -27,9 +28,13 @@ class PerfDataExport {
 
   Bytes finish() const { return writer_.finish(); }
 
+  // The files that could not be read: breaks in the traces.
+  const std::vector<Error>& problems() const { return problems_; }
+
  private:
   PerfDataWriter writer_;
   std::set<std::int32_t> processes_;
+  std::vector<Error> problems_;  // one of a file
 };
 
 }  // namespace tailtrace::perf

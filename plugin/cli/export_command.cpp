@@ -100,6 +100,8 @@ Result<int> run_export(const Options& options, const Invocation& invocation) {
     return fail(std::move(gaps.error()));
   }
   if (!closed) return fail(std::move(closed.error()));
+  for (const Error& problem : exporter->problems())
+    fmt::print(invocation.err, "{}\n", problem.to_string());
   return question_status(true, *gaps, options.question);
 }
 

@@ -105,6 +105,7 @@ class PerfExporter final : public Exporter {
     (void)sink_(as_text(data_.finish()));
     return {};
   }
+  std::vector<Error> problems() const override { return data_.problems(); }
 
  private:
   perf::PerfDataExport data_;

@@ -20,6 +20,8 @@ class Exporter {
   // That stretch of the history. Errors: the form cannot hold it. REQUIRES: it is not empty.
   virtual Result<void> add(HistoryView& view, Range range) = 0;
   virtual Result<void> end() { return {}; }
+  // What could not be read, and is told.
+  virtual std::vector<Error> problems() const { return {}; }
 };
 
 struct ExportRequest {
