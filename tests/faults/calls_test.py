@@ -13,13 +13,16 @@ import errno
 import functools
 import json
 import os
+import pathlib
 import resource
 import shutil
 import subprocess
 import sys
 import typing
 
-import driver
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "cli"))
+import driver  # pylint: disable=wrong-import-position
+import rsp  # pylint: disable=wrong-import-position
 
 TAILTRACE = driver.TAILTRACE
 
@@ -31,12 +34,14 @@ def program(name):
 @dataclasses.dataclass
 class Row:
     name: str
-    words: typing.Callable  # of the folder that keeps, and the recording and bundle that are given
+    words: typing.Callable  # of the folder that keeps, and of what is given
     fails: dict             # call: the errors that it fails with
-    says: str = ""          # in the error, when the status is another than in peace
     keeps: str = ""         # a name in the folder that keeps; whole, or not there
+    writes: str = ""        # the same of a file that is always the same
     status: int = 0         # in peace
     text: str = ""          # its input
+    beside: bool = False    # a running program is given, and must not be harmed
+    opens_to_remove: bool = False  # folders, which stay where they cannot be opened
     needs: str = ""         # an engine of doctor's
 
 
@@ -61,36 +66,75 @@ TABLE = [
         status=139, needs="qemu"),
     Row("save a bundle", lambda kept, given: ["save", given.session, f"{kept}/saved.tt"],
         {**DISK, **FILES}, keeps="saved.tt", needs="qemu"),
-    Row("show a bundle", lambda kept, given: ["history", given.bundle, "-20,-1"], FILES,
-        needs="qemu"),
     Row("tell of a bundle", lambda kept, given: ["info", given.bundle], FILES, needs="qemu"),
-    Row("export a page",
-        lambda kept, given: ["export", "--format=html", f"--output={kept}/page.html", given.bundle],
-        FILES, needs="qemu"),
     Row("watch", lambda kept, given: ["watch", "counter", "--", program("counter")],
         {**DESCRIPTORS, **EVENTS, **TRACED}, status=7, needs="perf events"),
     Row("diagnose", lambda kept, given: ["doctor"],
         # Without opening folders they cannot be taken away: what fails is no "open".
         {"pipe": [errno.EMFILE], **EVENTS, **TRACED, "mkdir": [errno.ENOSPC]}),
+    Row("attach", lambda kept, given: ["attach", "--engine=step", f"--on-crash={kept}/end.tt",
+                                       "--on-call=wanted_function", str(given.beside)],
+        {**DESCRIPTORS, **DISK, **TRACED, **EVENTS, "pread": [errno.EIO], "read": [errno.EIO]},
+        keeps="end.tt", beside=True, opens_to_remove=True, needs="step"),
 ]
 
 
+def dialogue(*packets):
+    """What a debugger says, without waiting for answers."""
+    return "".join(rsp.frame(packet).decode() for packet in ("QStartNoAckMode", *packets))
+
+
+RECORDED = dialogue("qSupported:multiprocess+;swbreak+;vContSupported+", "?", "Qbtrace:pt",
+                    "vCont;s", "vCont;s", "qXfer:btrace:read:all:0,1000", "Qbtrace:off", "k")
+TABLE += [
+    Row(f"serve with {engine}",
+        lambda kept, given, engine=engine: ["serve", "--once", f"--engine={engine}",
+                                            f"--keep={kept}/s", "-", program("talks")],
+        {**DESCRIPTORS, **DISK, "fork": [errno.EAGAIN], "socket": [errno.EMFILE],
+         "read": [errno.EIO], "pread": [errno.EIO], "mmap": [errno.ENOMEM]},
+        text=RECORDED, opens_to_remove=True, needs=engine) for engine in ("step", "qemu")]
+TABLE += [
+    Row(f"show {what}", lambda kept, given, what=what: ["history", given.paths[what], "-20,-1"],
+        FILES, needs="qemu")
+    for what in ("a session", "a ring", "a bundle", "a stream", "a bundle of LLDB's",
+                 "a perf.data file")]
+TABLE += [
+    Row(f"export {form}",
+        lambda kept, given, form=form: ["export", f"--format={form}", f"--output={kept}/{form}",
+                                        given.bundle],
+        {**DISK, **FILES}, writes=form, needs="qemu")
+    for form in ("folded", "chrome", "perfetto", "html", "perf-data", "drcov", "bolt", "autofdo",
+                 "arrow", "npy", "btrace")]
+
+
 class Given:
-    """A recording and a bundle to be read."""
+    """A recording, and what was made of it, to be read."""
 
     def __init__(self):
         self.place = driver.Place()
         self.session = os.path.join(self.place.path, "session")
         self.bundle = os.path.join(self.place.path, "given.tt")
 
+        self.beside = None  # a running program's number
+
     @functools.cached_property
-    def made(self):
-        for words in (["run", "--no-debugger", "--engine=qemu", f"--keep={self.session}", "--",
-                       program("talks")], ["save", self.session, self.bundle]):
-            outcome = driver.run([TAILTRACE, *words], self.place)
-            if outcome.status != 0:
-                sys.exit(f"cannot make what is to be read: {outcome.err}")
-        return True
+    def paths(self):
+        """The recording in each form that can be opened."""
+        file = os.path.join(self.place.path, "perf.data")
+        self.make(["run", "--no-debugger", "--engine=qemu", f"--keep={self.session}", "--",
+                   program("talks")])
+        self.make(["save", self.session, self.bundle])
+        self.make(["export", "--format=perf-data", f"--output={file}", self.bundle])
+        ring, stream = (next(pathlib.Path(folder).rglob("*" + ending))
+                        for folder, ending in ((self.session, ".ring"), (self.bundle, ".stream")))
+        return {"a session": self.session, "a ring": ring, "a bundle": self.bundle,
+                "a stream": stream, "a bundle of LLDB's": os.path.join(self.bundle, "trace.json"),
+                "a perf.data file": file}
+
+    def make(self, words):
+        outcome = driver.run([TAILTRACE, *words], self.place)
+        if outcome.status != 0:
+            sys.exit(f"cannot make what is to be read: {outcome.err}")
 
 
 def check_kept(row, place):
@@ -106,10 +150,22 @@ def check_kept(row, place):
     return "" if read.returncode == 0 else f"what is kept cannot be read: {read.stderr}"
 
 
-def check(row, outcome, peace, place):
-    """What is wrong; empty: nothing."""
+def written(row, place):
+    """What the row wrote; None: nothing."""
+    path = pathlib.Path(place.kept, row.writes)
+    return path.read_bytes() if row.writes and path.exists() else None
+
+
+def check(row, outcome, place, in_peace=None, call=""):
+    """What is wrong when a call failed; empty: nothing."""
+    if call == "open" and row.opens_to_remove:
+        outcome.left = []
     if wrong := outcome.wrong(row.status):
         return wrong
+    if written(row, place) not in (None, in_peace) and "error: " not in outcome.err:
+        return "what it wrote is not whole, and nothing is said"
+    if outcome.status == 0 and row.writes and written(row, place) is None:
+        return "nothing is written, and nothing is said"
     if outcome.status != row.status:
         if "error: " not in outcome.err:
             return f"status {outcome.status} without an error"
@@ -129,16 +185,19 @@ def numbers(count, everything):
 
 def in_a_place(row, given, fault, judge):
     place = driver.Place()
+    beside = driver.Beside() if row.beside else None
+    given.beside = beside and beside.process.pid
     try:
-        return judge(driver.run([TAILTRACE, *row.words(place.kept, given)], place, fault, row.text),
-                     place)
+        return judge(driver.run([TAILTRACE, *row.words(place.kept, given)], place, fault, row.text,
+                                beside), place)
     finally:
         place.remove()
 
 
 def walk(row, given, everything):
     """How many faults were tried, and what was wrong with which."""
-    peace = in_a_place(row, given, None, lambda outcome, place: outcome)
+    peace, in_peace = in_a_place(row, given, None,
+                                 lambda outcome, place: (outcome, written(row, place)))
     if peace.status != row.status or peace.wrong(row.status):
         return 0, [f"in peace: status {peace.status}, {peace.wrong(row.status)}\n{peace.err}"]
     tried, wrong = 0, []
@@ -147,12 +206,12 @@ def walk(row, given, everything):
             for error in errors if everything else errors[number % len(errors):][:1]:
                 fault = f"{call}:{number}:{error}"
                 tried += 1
-                said = in_a_place(row, given, fault,
-                                  lambda outcome, place: (check(row, outcome, peace, place),
-                                                          outcome.err))
-                if said[0]:
-                    wrong.append(f"{call} number {number}: {errno.errorcode[error]}: {said[0]}\n"
-                                 f"{said[1]}")
+                said, err = in_a_place(
+                    row, given, fault,
+                    lambda outcome, place: (check(row, outcome, place, in_peace, call),
+                                            outcome.err))
+                if said:
+                    wrong.append(f"{call} number {number}: {errno.errorcode[error]}: {said}\n{err}")
     return tried, wrong
 
 
@@ -182,7 +241,7 @@ def with_limits(given, everything):
                                          driver.end_orphans(driver.HANG_S))
                 tried += 1
                 # The loader itself ends with 127 where it has no room.
-                said = "" if outcome.status == 127 else check(row, outcome, None, place)
+                said = "" if outcome.status == 127 else check(row, outcome, place)
                 if said:
                     wrong.append(f"{row.name} with {value} of {name}: {said}\n{outcome.err}")
                 place.remove()
@@ -212,7 +271,7 @@ def main():
             print(f"skip: {name}: {needs} does not work here")
             continue
         if needs == "qemu":
-            assert given.made
+            assert given.paths
         tried, wrong = one()
         total += tried
         print(f"{name}: {tried} faults", flush=True)

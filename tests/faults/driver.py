@@ -1,5 +1,6 @@
 """Runs commands of ours with calls that fail, and looks at what they say and leave behind."""
 
+import contextlib
 import ctypes
 import os
 import re
@@ -9,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 BUILD = os.environ["TAILTRACE_BINARY_DIR"]
@@ -130,8 +132,43 @@ class Outcome:
         return badly_said(self.err)
 
 
-def run(words, place, fault=None, text=""):
-    """A command to its end."""
+class Beside:
+    """A running program that a command is about: waits_for_words, which is told again and again to
+    call wanted_function(), and in the end to exit."""
+
+    EXITS_WITH = 3
+    PAUSE_S = 0.02  # between two calls; nothing depends on it
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [os.path.join(BUILD, "tests", "programs", "waits_for_words")], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process.stdout.readline()  # it is ready
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self.talk), threading.Thread(target=self.listen)]
+        for thread in self.threads:
+            thread.start()
+
+    def talk(self):
+        with contextlib.suppress(BrokenPipeError):
+            while not self.over.wait(self.PAUSE_S):
+                self.process.stdin.write("call\n")
+            self.process.stdin.write("exit\n")
+
+    def listen(self):
+        for _ in self.process.stdout:
+            pass
+
+    def end(self):
+        """Its status."""
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+        return self.process.wait(HANG_S)
+
+
+def run(words, place, fault=None, text="", beside=None):
+    """A command to its end; the program beside it is ended then."""
     try:
         done = subprocess.run(words, env=place.environment(fault), input=text, cwd=place.kept,
                               capture_output=True, text=True, errors="replace", timeout=HANG_S,
@@ -139,5 +176,8 @@ def run(words, place, fault=None, text=""):
     except subprocess.TimeoutExpired:
         end_orphans(0)
         sys.exit(f"hangs with {fault}: {' '.join(words)}")
+    if beside and (status := beside.end()) != beside.EXITS_WITH:
+        done.stderr += f"\nerror: the program beside: status {status}\n"
+        done.returncode = -1
     # Children of one that ended may need a moment to see it.
     return Outcome(done.returncode, done.stdout, done.stderr, place, end_orphans(HANG_S))
