@@ -12,15 +12,27 @@ constexpr std::uint64_t kMaxFunction_bytes = 1 << 20;
 
 bool LocationMatcher::holds(Address address, Epoch when) {
   if (location_.address) return *location_.address == address;
-  if (is_of_functions()) return is_function(symbols_.function_in(address, when));
+  if (is_of_functions()) {
+    const Function& function = symbols_.function_in(address, when);
+    return is_function(function) ||
+           std::ranges::any_of(places_in(function, address), [address](const InlinedPlace& place) {
+             return place.holds(address);
+           });
+  }
   auto [known, added] = held_.try_emplace(address, false);
   if (added) known->second = location_.offset ? is_at_offset(address) : is_line(address);
   return known->second;
 }
 
 bool LocationMatcher::is_entry(Address address, Epoch when) {
+  if (is_of_functions()) {
+    const Function& function = symbols_.function_in(address, when);
+    return (function.entry == address && is_function(function)) ||
+           std::ranges::any_of(places_in(function, address), [address](const InlinedPlace& place) {
+             return place.function.entry == address;
+           });
+  }
   if (!holds(address, when)) return false;
-  if (is_of_functions()) return symbols_.function_in(address, when).entry == address;
   if (location_.address || location_.offset) return true;
   auto [known, added] = entries_.try_emplace(address, false);
   if (added) known->second = begins_line(address);
@@ -29,10 +41,24 @@ bool LocationMatcher::is_entry(Address address, Epoch when) {
 
 bool LocationMatcher::is_function(const Function& function) {
   auto [known, added] = functions_.try_emplace(&function, false);
-  if (added)
-    known->second = has_name(function, location_.name) &&
-                    (location_.module.empty() || ends_path(function.module, location_.module)) &&
-                    (location_.file.empty() || ends_path(function.source_file, location_.file));
+  if (added) known->second = is_named(function);
+  return known->second;
+}
+
+bool LocationMatcher::is_named(const Function& function) const {
+  return has_name(function, location_.name) &&
+         (location_.module.empty() || ends_path(function.module, location_.module)) &&
+         (location_.file.empty() || ends_path(function.source_file, location_.file));
+}
+
+// Where the named function was inlined into the one that the address is of.
+const std::vector<InlinedPlace>& LocationMatcher::places_in(const Function& function,
+                                                            Address address) {
+  auto [known, added] = places_.try_emplace(&function);
+  if (!added) return known->second;
+  known->second = symbols_.inlined_into(address);
+  std::erase_if(known->second,
+                [this](const InlinedPlace& place) { return !is_named(place.function); });
   return known->second;
 }
 
@@ -51,14 +77,27 @@ bool LocationMatcher::is_at_offset(Address address) {
 
 bool LocationMatcher::begins_line(Address address) {
   const Function& function = symbols_.function_at(address);
-  auto [first, added] = first_of_line_.try_emplace(function.begin);
-  if (added) {
-    Address end = std::min(function.end, function.begin + kMaxFunction_bytes);
-    Address at = function.begin;
-    while (at < end && !is_line(at)) ++at.value;
-    if (at < end) first->second = at;
+  auto [firsts, added] = firsts_of_line_.try_emplace(function.begin);
+  if (added) firsts->second = firsts_of_line(function, address);
+  return std::ranges::find(firsts->second, address) != firsts->second.end();
+}
+
+// Where the line begins in the function, and in each place of what was inlined into it.
+std::vector<Address> LocationMatcher::firsts_of_line(const Function& function,
+                                                     Address address) const {
+  const std::vector<InlinedPlace> places = symbols_.inlined_into(address);
+  std::vector<bool> has_first(places.size() + 1);
+  std::vector<Address> firsts;
+  const Address end = std::min(function.end, function.begin + kMaxFunction_bytes);
+  for (Address at = function.begin; at < end; ++at.value) {
+    if (!is_line(at)) continue;
+    std::size_t inner = places.size();
+    while (inner != 0 && !places[inner - 1].holds(at)) --inner;
+    if (has_first[inner]) continue;
+    has_first[inner] = true;
+    firsts.push_back(at);
   }
-  return first->second == address;
+  return firsts;
 }
 
 }  // namespace tailtrace

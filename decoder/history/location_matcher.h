@@ -19,7 +19,8 @@ class LocationMatcher {
   bool holds(Address address, Epoch when = kNewestEpoch);
 
   // Coming there is coming to the location: where a debugger's breakpoint on it would be. That is
-  // the first instruction of a function, or of the line in each function that has code of it.
+  // the first instruction of a function, or of the line in each function that has code of it; of
+  // an inlined function in each of its places.
   bool is_entry(Address address, Epoch when = kNewestEpoch);
 
   const Location& location() const { return location_; }
@@ -30,16 +31,20 @@ class LocationMatcher {
     return !location_.address && !location_.offset && location_.line == 0;
   }
   bool is_function(const Function& function);
+  bool is_named(const Function& function) const;
   bool is_line(Address address) const;
   bool is_at_offset(Address address);
   bool begins_line(Address address);
+  const std::vector<InlinedPlace>& places_in(const Function& function, Address address);
+  std::vector<Address> firsts_of_line(const Function& function, Address address) const;
 
   Location location_;
   Symbolizer& symbols_;
   std::unordered_map<const Function*, bool> functions_;
+  std::unordered_map<const Function*, std::vector<InlinedPlace>> places_;  // that have the name
   std::unordered_map<Address, bool> held_;
   std::unordered_map<Address, bool> entries_;
-  std::map<Address, std::optional<Address>> first_of_line_;  // by the function's begin
+  std::map<Address, std::vector<Address>> firsts_of_line_;  // by the function's begin
 };
 
 }  // namespace tailtrace

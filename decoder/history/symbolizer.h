@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "decoder/base/types.h"
@@ -44,6 +45,18 @@ struct InlinedFunction {
   unsigned call_line = 0;      // a SourceLine
 };
 
+// A place of one function into which the compiler put another.
+struct InlinedPlace {
+  Function function;  // the other: its names, and at `entry` its first instruction in this place
+  std::vector<std::pair<Address, Address>> ranges;  // of its code there: [begin, end) each
+
+  bool holds(Address address) const {
+    for (auto [begin, end] : ranges)
+      if (begin <= address && address < end) return true;
+    return false;
+  }
+};
+
 class Symbolizer {
  public:
   virtual ~Symbolizer() = default;
@@ -58,6 +71,9 @@ class Symbolizer {
   // The inlined functions that an address is in, innermost first; function_at() is what they are
   // in.
   virtual std::vector<InlinedFunction> inlined_at(Address) { return {}; }
+
+  // All such places of the function that an address is of; those inside of others behind these.
+  virtual std::vector<InlinedPlace> inlined_into(Address) { return {}; }
 
   virtual std::optional<SourceLine> line_at(Address address) = 0;
 

@@ -62,6 +62,28 @@ bool go_inside(Dwarf_Die& die, std::uint64_t address, std::size_t& dies_left) {
   return false;
 }
 
+// Where the code of an inlined function is entered, which need not be where it begins.
+std::uint64_t entry_of(Dwarf_Die& die, std::uint64_t begin) {
+  Dwarf_Attribute attribute;
+  Dwarf_Addr entry = 0;
+  Dwarf_Word offset = 0;
+  if (dwarf_attr(&die, DW_AT_entry_pc, &attribute) == nullptr) return begin;
+  if (dwarf_formaddr(&attribute, &entry) == 0) return entry;
+  return dwarf_formudata(&attribute, &offset) == 0 ? begin + offset : begin;
+}
+
+InlinedPlace place_of(Dwarf_Die& die) {
+  InlinedPlace place;
+  each_range(die, kMaxRangesOfDie, [&](Dwarf_Addr begin, Dwarf_Addr end) {
+    place.ranges.emplace_back(Address{begin}, Address{end});
+  });
+  if (place.ranges.empty()) return place;
+  place.function.entry = {entry_of(die, place.ranges.front().first.value)};
+  place.function.debug_name = linkage_name(die);
+  if (const char* file = dwarf_decl_file(&die)) place.function.source_file = file;
+  return place;
+}
+
 // What may hold functions; anything else is skipped with all it holds.
 bool may_hold_functions(int tag) {
   switch (tag) {
@@ -181,6 +203,33 @@ InlinedFunction DebugInfo::inlined_by(Dwarf_Die& die, Dwarf_Die& unit) {
   inlined.call_file = whole_path(unit, file);
   inlined.call_line = static_cast<unsigned>(number_of(die, DW_AT_call_line));
   return inlined;
+}
+
+std::vector<InlinedPlace> DebugInfo::inlined_into(std::uint64_t address) {
+  std::vector<InlinedPlace> places;
+  const DebugFunction* function = cover(address).function;
+  Dwarf_Die die;
+  if (function == nullptr || dwarf_offdie(dwarf_.get(), function->die, &die) == nullptr)
+    return places;
+  std::size_t dies_left = kMaxDiesOfUnit;
+  add_inlined(die, places, dies_left, 0);
+  return places;
+}
+
+void DebugInfo::add_inlined(Dwarf_Die parent, std::vector<InlinedPlace>& places,
+                            std::size_t& dies_left, int depth) {
+  Dwarf_Die die;
+  if (depth == kMaxDepth || dwarf_child(&parent, &die) != 0) return;
+  do {
+    if (dies_left == 0) return;
+    --dies_left;
+    const int tag = dwarf_tag(&die);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) continue;
+    if (tag == DW_TAG_inlined_subroutine)
+      if (InlinedPlace place = place_of(die); !place.ranges.empty())
+        places.push_back(std::move(place));
+    add_inlined(die, places, dies_left, depth + 1);
+  } while (dwarf_siblingof(&die, &die) == 0);
 }
 
 std::optional<SourceLine> DebugInfo::line_at(std::uint64_t address) {

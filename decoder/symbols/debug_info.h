@@ -40,6 +40,10 @@ class DebugInfo {
   // The inlined functions that an address is in, innermost first; names as the linker has them.
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
 
+  // Where functions were put into the one that covers the address, outer ones first. Of names they
+  // have the linker's.
+  std::vector<InlinedPlace> inlined_into(std::uint64_t address);
+
   // What holds for every address of [begin, end), a stretch around the one asked for.
   struct Cover {
     const DebugFunction* function = nullptr;  // null: none covers it; lives as long as this
@@ -80,6 +84,8 @@ class DebugInfo {
   void read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth);
   static void add_function(Dwarf_Die& die, Unit& unit);
   InlinedFunction inlined_by(Dwarf_Die& die, Dwarf_Die& unit);
+  static void add_inlined(Dwarf_Die parent, std::vector<InlinedPlace>& places,
+                          std::size_t& dies_left, int depth);
   const std::string& whole_path(Dwarf_Die& unit, const char* file);
 
   std::unique_ptr<Dwarf, EndDwarf> dwarf_;

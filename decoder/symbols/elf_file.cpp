@@ -131,6 +131,19 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
   return symbols;
 }
 
+std::optional<std::uint64_t> ElfFile::bias(Address address, std::uint64_t file_offset_bytes) const {
+  constexpr std::uint64_t kPage_bytes = 4096;
+  for (const ElfSegment& segment : segments_) {
+    // Mappings begin at the page that the segment begins in.
+    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
+    std::uint64_t begin = segment.file_offset_bytes - slack;
+    if (file_offset_bytes < begin || file_offset_bytes - begin >= segment.size_bytes + slack)
+      continue;
+    return address.value - (segment.address - slack + (file_offset_bytes - begin));
+  }
+  return std::nullopt;
+}
+
 std::string ElfFile::build_id() const {
   const void* id = nullptr;
   ssize_t size = dwelf_elf_gnu_build_id(elf_.get(), &id);

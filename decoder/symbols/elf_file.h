@@ -10,6 +10,7 @@
 #include <elfutils/libdw.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ class ElfFile {
 
   // The loadable segments.
   const std::vector<ElfSegment>& segments() const { return segments_; }
+
+  // The difference between the addresses of a process that has mapped the file's byte
+  // `file_offset_bytes` at `address`, and the file's own; nothing when no segment holds that byte.
+  std::optional<std::uint64_t> bias(Address address, std::uint64_t file_offset_bytes) const;
 
   // Hexadecimal; empty when it has none.
   std::string build_id() const;

@@ -52,12 +52,22 @@ void GeneratedFunctions::drop_code() {
 
 GeneratedFunctions::Cover GeneratedFunctions::cover_of(Address begin, const Stretch& stretch,
                                                        std::uint32_t made) const {
-  return {&names_[made_[made].name],
-          made_[made].entry,
-          begin,
-          stretch.end,
-          stretch.made.size() > 1,
-          made};
+  return {&names_[made_[made].name], made_[made].entry,         begin, stretch.end,
+          stretch.made.size() > 1,   !made_[made].code.empty(), made};
+}
+
+const std::pair<const Address, GeneratedFunctions::Stretch>* GeneratedFunctions::stretch_of(
+    Address address) const {
+  auto after = stretches_.upper_bound(address);
+  if (after == stretches_.begin()) return nullptr;
+  const auto& found = *std::prev(after);
+  return address < found.second.end ? &found : nullptr;
+}
+
+std::optional<GeneratedFunctions::Cover> GeneratedFunctions::only_earlier(Address address) const {
+  const auto* found = stretch_of(address);
+  if (found == nullptr || found->second.made.size() != 2) return std::nullopt;
+  return cover_of(found->first, found->second, found->second.made.front());
 }
 
 GeneratedFunctions::Cover GeneratedFunctions::cover(Address address) const {

@@ -10,8 +10,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "decoder/base/bytes.h"
@@ -46,6 +48,7 @@ class GeneratedFunctions {
     Address begin;
     Address end{~0ull};
     bool is_replaced = false;  // there were others
+    bool has_code = false;     // that was told
     std::size_t made = 0;      // which one it is: the same number is the same function
   };
   // The newest function there.
@@ -59,6 +62,9 @@ class GeneratedFunctions {
   // The one whose code is most like what was there: the newest of those, and the newest of all if
   // no code tells.
   Cover cover(Address address, const Compare& compare) const;
+
+  // The one that the newest there was made in the place of; nothing: there was none, or several.
+  std::optional<Cover> only_earlier(Address address) const;
 
   bool empty() const { return stretches_.empty(); }
 
@@ -75,6 +81,8 @@ class GeneratedFunctions {
   void split_at(Address address);
   void put(Stretch& stretch, std::uint32_t made);
   Cover cover_of(Address begin, const Stretch& stretch, std::uint32_t made) const;
+  // Null: there is none.
+  const std::pair<const Address, Stretch>* stretch_of(Address address) const;
 
   std::map<Address, Stretch> stretches_;  // by begin; apart from each other
   std::vector<Made> made_;

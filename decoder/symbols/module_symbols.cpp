@@ -75,16 +75,7 @@ std::string ModuleSymbols::debug_path() const {
 
 std::optional<std::uint64_t> ModuleSymbols::bias(Address address,
                                                  std::uint64_t file_offset_bytes) const {
-  constexpr std::uint64_t kPage_bytes = 4096;
-  for (const ElfSegment& segment : file_.segments()) {
-    // Mappings begin at the page that the segment begins in.
-    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
-    std::uint64_t begin = segment.file_offset_bytes - slack;
-    if (file_offset_bytes < begin || file_offset_bytes - begin >= segment.size_bytes + slack)
-      continue;
-    return address.value - (segment.address - slack + (file_offset_bytes - begin));
-  }
-  return std::nullopt;
+  return file_.bias(address, file_offset_bytes);
 }
 
 Function ModuleSymbols::function_at(std::uint64_t address) {
@@ -119,6 +110,13 @@ std::vector<InlinedFunction> ModuleSymbols::inlined_at(std::uint64_t address) {
   std::vector<InlinedFunction> inlined = info_->inlined_at(address);
   for (InlinedFunction& function : inlined) function.name = demangle(function.name);
   return inlined;
+}
+
+std::vector<InlinedPlace> ModuleSymbols::inlined_into(std::uint64_t address) {
+  if (!info_) return {};
+  std::vector<InlinedPlace> places = info_->inlined_into(address);
+  for (InlinedPlace& place : places) place.function.name = demangle(place.function.debug_name);
+  return places;
 }
 
 const std::vector<SourceLine>* ModuleSymbols::lines_of_unit(std::uint64_t address) {

@@ -25,8 +25,7 @@ class ModuleSymbols {
   static Result<std::unique_ptr<ModuleSymbols>> open(const std::string& path,
                                                      const DebugFetch& fetch = {});
 
-  // The difference between the addresses of a process that has mapped the file's byte
-  // `file_offset_bytes` at `address`, and the file's own; nothing when no segment holds that byte.
+  // As ElfFile's.
   std::optional<std::uint64_t> bias(Address address, std::uint64_t file_offset_bytes) const;
 
   // Everything but `module`, in the file's own addresses.
@@ -34,6 +33,7 @@ class ModuleSymbols {
   std::optional<SourceLine> line_at(std::uint64_t address);
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
+  std::vector<InlinedPlace> inlined_into(std::uint64_t address);
 
   // Why it could not be fetched, if so.
   const std::optional<Error>& fetch_problem() const { return fetch_problem_; }

@@ -1,5 +1,7 @@
 #include "decoder/symbols/process_symbols.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "decoder/symbols/demangle.h"
@@ -8,6 +10,8 @@
 namespace tailtrace {
 namespace {
 
+// Instead of which one was made in a place.
+constexpr std::size_t kUnknownEarlier = ~std::size_t{0};
 constexpr std::size_t kMaxInEpochs = std::size_t{1} << 20;
 // Of a function's code so much is looked at, on either side of what is asked for.
 constexpr std::uint64_t kCompared_bytes = 2048;
@@ -91,9 +95,39 @@ const Function& ProcessSymbols::find_replaced(Address address, Epoch when) {
       generated().cover(address, [&](Address begin, ByteSpan code) {
         return compare_around(*code_, when, address, begin, code);
       });
-  auto [known, added] = replaced_.try_emplace({cover.begin, cover.made});
-  if (added) known->second = function_of(place_of(address), cover);
+  const bool is_other =
+      cover.is_replaced && !cover.has_code && had_other_code(cover, address, when);
+  const auto earlier = is_other ? generated().only_earlier(address) : std::nullopt;
+  const std::size_t which = earlier ? earlier->made : is_other ? kUnknownEarlier : cover.made;
+  auto [known, added] = replaced_.try_emplace({cover.begin, which});
+  if (added)
+    known->second = is_other && !earlier ? replaced_by(place_of(address), cover)
+                                         : function_of(place_of(address), earlier.value_or(cover));
   return known->second;
+}
+
+// Where no code was told: whether what was there then is something else than what was there last.
+bool ProcessSymbols::had_other_code(const GeneratedFunctions::Cover& cover, Address address,
+                                    Epoch when) const {
+  const Address first = std::max(cover.begin, address - std::min(address.value, kCompared_bytes));
+  const Address end = std::min(cover.end, address + kCompared_bytes);
+  std::uint64_t known_bytes = 0, same_bytes = 0;
+  for (Address at = first; at < end; ++at.value) {
+    const ByteSpan then = code_->at(at, 1, when), last = code_->at(at, 1, kNewestEpoch);
+    if (then.empty() || last.empty()) continue;
+    ++known_bytes;
+    same_bytes += then.front() == last.front();
+  }
+  return same_bytes * 2 < known_bytes;
+}
+
+// One of several that were there before, nobody knows which.
+Function ProcessSymbols::replaced_by(const Place& place, const GeneratedFunctions::Cover& cover) {
+  Function function = function_of(place, cover);
+  function.name = fmt::format("[replaced by {}]", function.name);
+  function.symbol_name.clear();
+  function.entry = {};
+  return function;
 }
 
 const GeneratedFunctions& ProcessSymbols::generated() {
@@ -171,6 +205,21 @@ std::vector<InlinedFunction> ProcessSymbols::inlined_at(Address address) {
   Place place = place_of(address);
   if (place.module == nullptr) return {};
   return place.module->inlined_at(address.value - place.bias);
+}
+
+std::vector<InlinedPlace> ProcessSymbols::inlined_into(Address address) {
+  const Place at = place_of(address);
+  if (at.module == nullptr) return {};
+  std::vector<InlinedPlace> places = at.module->inlined_into(address.value - at.bias);
+  for (InlinedPlace& place : places) {
+    place.function.module = at.mapping->path;
+    place.function.entry.value += at.bias;
+    for (auto& [begin, end] : place.ranges) {
+      begin.value += at.bias;
+      end.value += at.bias;
+    }
+  }
+  return places;
 }
 
 // Where the file cannot be read, as if its addresses were its offsets, which they mostly are.

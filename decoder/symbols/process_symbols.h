@@ -41,6 +41,7 @@ class ProcessSymbols : public Symbolizer {
   const Function& function_at(Address address) override;
   const Function& function_in(Address address, Epoch when) override;
   std::vector<InlinedFunction> inlined_at(Address address) override;
+  std::vector<InlinedPlace> inlined_into(Address address) override;
   std::optional<SourceLine> line_at(Address address) override;
   std::optional<std::uint64_t> address_in_file(Address address) override;
   const std::vector<SourceLine>* lines_of_unit(Address address) override;
@@ -65,6 +66,8 @@ class ProcessSymbols : public Symbolizer {
   void add_problem(Error problem, const std::string& module = {});
   const GeneratedFunctions& generated();
   static Function function_of(const Place& place, const GeneratedFunctions::Cover& cover);
+  static Function replaced_by(const Place& place, const GeneratedFunctions::Cover& cover);
+  bool had_other_code(const GeneratedFunctions::Cover& cover, Address address, Epoch when) const;
   const Function& find_replaced(Address address, Epoch when);
   Function make_function(Address address);
 

@@ -94,8 +94,9 @@ Command hits_command() {
       },
       .take_program = {},
       .details =
-          "A function is reached at its first instruction; a source line at the first instruction "
-          "of it in each function that has code of it. The exit status is 1 when it was never "
+          "A function is reached at its first instruction, an inlined one at that of each of its "
+          "places; a source line at the first instruction of it in each function, or place of one, "
+          "that has code of it. The exit status is 1 when it was never "
           "reached in what is held.",
   };
 }

@@ -121,6 +121,12 @@ class WithoutTheDump(Recorded):
         self.assertEqual(at_address["count"], made["by_dump"][2])
 
 
+    def test_code_that_was_replaced_has_its_name_from_the_perf_map_alone(self):
+        made = self.record()
+        os.remove(self.dump)
+        self.assert_named(self.recording, made)
+
+
 cases.for_each_engine(globals(), Generated)
 cases.for_each_engine(globals(), WithoutTheDump, engines=("qemu",))
 

@@ -1,6 +1,6 @@
-// Generates functions, and tells perf of them as just-in-time compilers do: `by_map` in a perf map,
-// `by_dump` in a jitdump in the folder that argv[1] names. `by_dump` is moved then, and `later` is
-// made in its place, in both files. Prints its number, and a line for each function: NAME ADDRESS
+// Generates functions, and tells perf of them as just-in-time compilers do, in a perf map, and all
+// but `by_map` in a jitdump, too, in the folder that argv[1] names. `by_dump` is moved, and `later`
+// is made in its place. Prints its number, and a line for each function: NAME ADDRESS
 // SIZE CALLS. Ends by abort() when there is an argv[2].
 #include <elf.h>
 #include <fcntl.h>
@@ -89,10 +89,12 @@ int main(int argc, char** argv) {
   tell_map(kByMap, one, sizeof kLoop);
   memcpy(two, kLoop, sizeof kLoop);
   dump_load(kByDump, two, sizeof kLoop, 17);
+  tell_map(kByDump, two, sizeof kLoop);
   int sum = call((Function)one, 3) + call((Function)two, 2);
 
   memcpy(three, two, sizeof kLoop);
   dump_move(two, three, sizeof kLoop, 17);
+  tell_map(kByDump, three, sizeof kLoop);
   sum += call((Function)three, 4);
 
   memcpy(two, kTwice, sizeof kTwice);

@@ -259,6 +259,39 @@ TEST(GeneratedFiles, NameWhatWasThereThen) {
   EXPECT_EQ(&first, &symbols.function_in({0x3001}, {0}));
 }
 
+TEST(GeneratedFiles, TellWhatWasReplacedWhereOnlyAPerfMapNamesIt) {
+  TempFolder folder;
+  std::ofstream(folder.file("map")) << "3000 3 first\n3000 3 second\n"
+                                       "4000 3 one\n4000 3 other\n4000 3 newest\n"
+                                       "5000 4 patched\n5000 4 later\n"
+                                       "6000 3 before\n6000 3 after\n";
+  ProcessSymbols symbols({{{0x2000}, {0x2800}, 0, true, "/bin/none"}}, folder.file("map"));
+  auto image = std::make_shared<CodeImage>();
+  for (std::uint64_t at : {0x3000, 0x4000}) ASSERT_TRUE(image->add({at}, *from_hex("9090c3")));
+  ASSERT_TRUE(image->add({0x5000}, *from_hex("31c0ffc3")));
+  ASSERT_TRUE(image->add({0x6000}, *from_hex("9090c3")));
+  for (std::uint64_t at : {0x3000, 0x4000}) ASSERT_TRUE(image->add({at}, *from_hex("31c0cc"), {1}));
+  ASSERT_TRUE(image->add({0x5000}, *from_hex("31c0fec3"), {1}));
+  symbols.know_code(image);
+  auto name = [&](std::uint64_t at, std::uint32_t epoch) {
+    return symbols.function_in({at}, {epoch}).name;
+  };
+  // Of two, other code than the last is the first one's.
+  EXPECT_EQ(name(0x3000, 0), "first");
+  EXPECT_EQ(name(0x3002, 0), "first");
+  EXPECT_EQ(name(0x3000, 1), "second");
+  EXPECT_EQ(symbols.function_in({0x3001}, {0}).entry, Address{0x3000});
+  EXPECT_EQ(&symbols.function_in({0x3000}, {0}), &symbols.function_in({0x3002}, {0}));
+  // Of three, one of the earlier ones', nobody knows which.
+  EXPECT_EQ(name(0x4000, 0), "[replaced by newest]");
+  EXPECT_FALSE(symbols.function_in({0x4000}, {0}).known());
+  EXPECT_EQ(name(0x4000, 1), "newest");
+  // A program that changes a little of its code does not make another function.
+  EXPECT_EQ(name(0x5000, 0), "later");
+  // Where the later one's code was never met, nothing tells that it was another.
+  EXPECT_EQ(name(0x6000, 0), "after");
+}
+
 TEST(GeneratedFunctions, OfOnePlaceAreLimited) {
   GeneratedFunctions functions;
   const Bytes code = {1, 2, 3, 4};

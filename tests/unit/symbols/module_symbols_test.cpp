@@ -150,6 +150,12 @@ int main(void) { twice(3); return total != 7; }
       }
       found.push_back(module->function_at(at).name + " " + place);
       EXPECT_EQ(found, functions_at(path, at)) << std::hex << at;
+      std::vector<std::string> places;  // innermost first
+      for (const InlinedPlace& inlined : module->inlined_into(at))
+        if (inlined.holds({at})) places.insert(places.begin(), inlined.function.debug_name);
+      ASSERT_EQ(places.size() + 1, found.size());
+      for (std::size_t i = 0; i < places.size(); ++i)
+        EXPECT_TRUE(found[i].starts_with(places[i] + " ")) << found[i];
       depths.insert(found.size());
     }
   }
