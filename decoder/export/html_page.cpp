@@ -57,9 +57,12 @@ void HtmlPage::add(const History& history, const CallHistory& calls, const std::
                        {span.first, span.last, segment.level, name(span_name(segment)),
                         segment.function == nullptr ? 1 : 0});
   }
+  auto place = [&](const Loop& loop, Address at) -> Json {
+    return at.is_null() ? Json(-1) : Json(name(where_text(symbols, at, loop.epoch)));
+  };
   for (const Loop& loop : loops)
     loops_shown.insert(loops_shown.end(), {loop.items.first, loop.items.last, loop.rounds,
-                                           name(where_text(symbols, loop.head, loop.epoch))});
+                                           place(loop, loop.head), place(loop, loop.exit)});
   const ThreadFrame& frame = history.frame();
   Json thread = {{"pid", frame.thread.pid},        {"tid", frame.thread.tid},
                  {"engine", frame.engine},         {"newest", history.newest()},

@@ -54,7 +54,7 @@ const std::string_view kPageProgram = R"page(<script>
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const chart = byId("chart"), pen = chart.getContext("2d");
-const kRow = 18, kAxis = 22, kFields = 5, kLoopFields = 4;
+const kRow = 18, kAxis = 22, kFields = 5, kLoopFields = 5;
 let thread, view, found = [], match = -1, chosen = -1;
 
 // A call or a loop by its number.
@@ -63,7 +63,8 @@ const call = (i) => ({ first: thread.calls[i * kFields], last: thread.calls[i * 
   isGap: thread.calls[i * kFields + 4] === 1 });
 const loop = (i) => ({ first: thread.loops[i * kLoopFields],
   last: thread.loops[i * kLoopFields + 1], rounds: thread.loops[i * kLoopFields + 2],
-  name: data.names[thread.loops[i * kLoopFields + 3]] });
+  name: data.names[thread.loops[i * kLoopFields + 3]],
+  exit: data.names[thread.loops[i * kLoopFields + 4]] });
 const callCount = () => thread.calls.length / kFields;
 const loopCount = () => thread.loops.length / kLoopFields;
 const number = (n) => n.toLocaleString("en");
@@ -263,7 +264,8 @@ chart.addEventListener("pointerup", (event) => {
   const i = callAt(event), one = loopAt(event);
   if (i >= 0) choose(i);
   else if (one) tell(`loop, ${number(one.rounds)} rounds: ${one.name}  ` +
-    `[${fromNewest(one.first)},${fromNewest(one.last)}]`);
+    `[${fromNewest(one.first)},${fromNewest(one.last)}]` +
+    (one.exit ? `  last exit at ${one.exit}` : ""));
   draw();
 });
 chart.addEventListener("dblclick", (event) => {

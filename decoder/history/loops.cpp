@@ -57,7 +57,8 @@ class LoopFinder {
   void add_run(const HistoryRun& run) {
     std::uint64_t last = run.first + run.step.shown - 1;
     if (last < range_.first) return;
-    if (!run.ends_with_branch() || last > range_.last) return;
+    if (last > range_.last) return;
+    if (!run.ends_with_branch()) return note_end(run);
     const BranchRecord& record = *run.record;
     std::vector<Arrival>& arrivals = frames_.back().arrivals;
     if (arrivals.size() == kMaxArrivals)
@@ -94,6 +95,16 @@ class LoopFinder {
         loop.exit = loop.last;
       else if (!calls && (record.to < loop.head || record.to > loop.last))
         loop.exit = record.from;
+    }
+  }
+
+  // A run that something else than a branch ended, as a stop does, may have led behind a loop.
+  void note_end(const HistoryRun& run) {
+    if (!run.record->is_async() || run.step.shown != run.record->insns) return;
+    for (Loop& loop : frames_.back().loops) {
+      const bool is_inside = loop.head <= run.step.start && run.step.start <= loop.last;
+      if (is_inside && loop.rounds != 0 && loop.exit.is_null() && run.record->from > loop.last)
+        loop.exit = loop.last;
     }
   }
 

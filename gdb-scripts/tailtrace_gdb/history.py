@@ -23,7 +23,7 @@ class History:
 
     items: position, address ("0x..."), bytes, text, taken, to, or position, gap, text;
     calls: position, function, level, first, last, caller, earlier, later, or position, gap, text;
-    loops: first, last, rounds, head, back.
+    loops: first, last, rounds, head, back, exit where it is known.
 
     Users see numbers as GDB has them, from 1, the oldest. Those of a long history are not known
     before all of it was counted, so users see its positions.

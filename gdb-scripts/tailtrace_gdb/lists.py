@@ -59,7 +59,19 @@ def loop_line(history, loop):
         low, high = sorted((head[1], back[1]))
         where = f"{head[0].filename}:{low}" + (f"-{high}" if low != high else "")
     first, last = (history.number(loop[end]) for end in ("first", "last"))
-    return f"{first}\t   [loop at {where}: {loop['rounds']} rounds, up to {last}]\n"
+    return (f"{first}\t   [loop at {where}: {loop['rounds']} rounds, up to {last}"
+            f"{exit_text(loop, head)}]\n")
+
+
+def exit_text(loop, head):
+    """Where a loop was left last; its file is not repeated."""
+    if "exit" not in loop:
+        return ""
+    line = source_line(int(loop["exit"], 16))
+    if line is None:
+        return f", last exit at {loop['exit']}"
+    same = head is not None and head[0].filename == line[0].filename
+    return f", last exit at {'' if same else line[0].filename}:{line[1]}"
 
 
 class InstructionHistory(Command):

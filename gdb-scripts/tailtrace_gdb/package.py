@@ -74,7 +74,8 @@ class PackageHistory(History):
             return []
         found = attempt(lambda _: self.source._core.loops(first, last, 3))
         return [{"first": start, "last": end, "rounds": rounds, "head": f"{head:#x}",
-                 "back": f"{back:#x}"} for start, end, rounds, head, back in found]
+                 "back": f"{back:#x}", **({} if left is None else {"exit": f"{left:#x}"})}
+                for start, end, rounds, head, back, left in found]
 
     def counts(self, begin, end):
         found = attempt(lambda _: self.source[:].counts(begin, end))

@@ -36,7 +36,8 @@ class Wanted(NamedTuple):
 class Loop(NamedTuple):
     """What was executed from a loop's first round to its last jump back: the items from number
     `first` to `last`, from 1. `head` is where a round begins, `back` the jump taken back last,
-    `rounds` how often it was.
+    `rounds` how often it was, `exit` the instruction at which it was left; None: it was not, or
+    nobody knows.
     """
 
     first: int
@@ -44,6 +45,7 @@ class Loop(NamedTuple):
     rounds: int
     head: int
     back: int
+    exit: Optional[int]
 
 
 class Count(NamedTuple):

@@ -78,6 +78,23 @@ def test_source_lines_are_those_that_were_executed(h):
     assert h.source(-1)[0].last <= len(h)
 
 
+def test_a_loop_tells_where_it_was_left(h):
+    line = line_of("for (int i")
+    own = [loop for loop in h[:].loops(2) if h.at(loop.first).function == "main"]
+    assert [(loop.rounds, h.at(loop.last + 1).address != loop.head) for loop in own] == [(2, True)]
+    # Behind the last jump back comes a last round, which ends where it is asked whether to go on.
+    left = [item for item in h[own[0].last:] if item.address == own[0].exit]
+    assert [item.line for item in left] == [line]
+    assert tailtrace.Loop(1, 2, 3, 4, 5, None).exit is None
+
+
+def test_an_inlined_function_is_found_where_it_was_put():
+    program = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs/inlined")
+    h = tailtrace.record([program]).threads[0]
+    assert {item.function for item in h.hits("add")} == {"add_twice"}
+    assert len(h.hits("add")) == 2
+
+
 def test_a_run_is_not_different_from_itself_loaded_elsewhere(program_path):
     one, other = (tailtrace.record([program_path]).threads[0] for _ in range(2))
     found = one.diff(other)

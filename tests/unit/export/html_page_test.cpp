@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decoder/history/listing.h"
 #include "tests/support/toy_program.h"
 #include "tests/support/toy_symbols.h"
 
@@ -88,9 +89,17 @@ TEST(HtmlPage, HasEveryCallAndLoop) {
   EXPECT_EQ(thread["newest"], history.newest());
   EXPECT_EQ(thread["older_calls"], 0);
   std::vector<Loop> loops = find_loops(history, all);
-  ASSERT_EQ(thread["loops"].size(), loops.size() * 4);
-  for (std::size_t i = 0; i < loops.size(); ++i)
-    EXPECT_EQ(thread["loops"][i * 4 + 2], loops[i].rounds);
+  ASSERT_EQ(thread["loops"].size(), loops.size() * 5);
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    EXPECT_EQ(thread["loops"][i * 5 + 2], loops[i].rounds);
+    const int exit = thread["loops"][i * 5 + 4];
+    EXPECT_EQ(exit == -1, loops[i].exit.is_null());
+    if (exit == -1) continue;
+    ++left;
+    EXPECT_EQ(page.data["names"][exit], where_text(symbols, loops[i].exit, loops[i].epoch));
+  }
+  EXPECT_GT(left, 0u);
   // A call lies in another one, or apart from it; what lies inside is deeper.
   std::vector<std::pair<std::uint64_t, std::int64_t>> open;  // last item and level
   ASSERT_EQ(thread["calls"].size() % 5, 0u);

@@ -41,6 +41,13 @@ class Walk {
   }
   Walk& call() { return branch(0x1004, 0x1010, RecordKind::kCall); }
   Walk& ret() { return branch(0x1013, 0x1009, RecordKind::kReturn); }
+  // Goes straight on to `next`, and stands there.
+  Walk& stop(std::uint64_t next) {
+    std::uint32_t insns = 0;
+    for (; at_ != next; at_ += static_cast<unsigned>(kSizes.at(at_))) ++insns;
+    snapshot_->records.push_back({{next}, {}, 0, insns, RecordKind::kDisable, kFlagAsync, 0});
+    return *this;
+  }
   Walk& lose(std::uint64_t to) {
     snapshot_->records.push_back({{}, {to}, 0, 0, RecordKind::kOverflow, 0, 0});
     at_ = to;
@@ -118,6 +125,9 @@ TEST(Loops, AreLeftWhereTheCallGoesOnOutsideOfThem) {
   EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4).call()), Exits{0x1002});
   // Nothing is known behind it.
   EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4)), Exits{0});
+  // It stands behind it, or inside.
+  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4).stop(0x1004)), Exits{0x1002});
+  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4).stop(0x1002)), Exits{0});
   // Calls do not leave a loop.
   Walk outer(0x1000);
   for (int i = 0; i < 3; ++i) outer.call().ret().jump(0x1009, 0x1000);
