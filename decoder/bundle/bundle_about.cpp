@@ -99,6 +99,7 @@ void add_thread_state(const BundleThreadState& state, OrderedJson& thread) {
   if (!state.name.empty()) thread["name"] = state.name;
   for (const auto& [name, value] : state.registers)
     thread["registers"][name] = fmt::format("{:#x}", value);
+  for (Address frame : state.stack) thread["stack"].push_back(fmt::format("{:#x}", frame.value));
 }
 
 BundleAbout read_about(const Json& bundle) {
@@ -123,6 +124,9 @@ BundleAbout read_about(const Json& bundle) {
 BundleThreadState read_thread_state(const Json& thread) {
   BundleThreadState state;
   state.name = text_of(thread, "name");
+  if (auto stack = thread.find("stack"); stack != thread.end() && stack->is_array())
+    for (const Json& frame : *stack)
+      if (state.stack.size() < kBundleMaxFrames) state.stack.push_back({hex_of(frame)});
   auto registers = thread.find("registers");
   if (registers == thread.end() || !registers->is_object()) return state;
   for (const auto& [name, value] : registers->items())

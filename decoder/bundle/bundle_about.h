@@ -40,6 +40,8 @@ constexpr char kModulesFolder[] = "modules";
 struct BundleThreadState {
   std::string name;
   std::vector<std::pair<std::string, std::uint64_t>> registers;  // "rip", ...
+  // Where it stood, and where each call that was open goes on, innermost first.
+  std::vector<Address> stack = {};
 
   friend bool operator==(const BundleThreadState&, const BundleThreadState&) = default;
 };

@@ -205,6 +205,9 @@ Result<OpenedThread> open_thread(const BundleThread& thread, std::uint64_t limit
   opened.maps = std::move(loaded->maps);
   opened.problems = std::move(loaded->problems);
   opened.perf_map = std::move(loaded->perf_map);
+  if (!thread.about) return opened;
+  auto state = thread.about->threads.find(thread.thread);
+  if (state != thread.about->threads.end()) opened.stack = state->second.stack;
   return opened;
 }
 

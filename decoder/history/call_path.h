@@ -23,9 +23,16 @@ struct PathFrame {
 // Errors: kBadInput as CallHistory::make. REQUIRES: an item of the history.
 Result<CallHistory> calls_up_to(const History& history, Symbolizer& symbols, std::uint64_t item);
 
+// A call that was open before the history began, where it goes on.
+struct OlderCaller {
+  const Function* function = nullptr;  // never null
+  Address address;                     // in the call instruction
+};
+
 struct CallPath {
-  std::vector<PathFrame> frames;  // innermost first; empty at a gap
-  bool cut = false;               // there are more frames than were asked for
+  std::vector<PathFrame> frames;   // innermost first; empty at a gap
+  std::vector<OlderCaller> older;  // their callers (stop_stack.h), innermost first
+  bool cut = false;                // there are more frames than were asked for
 };
 
 // REQUIRES: calls that hold the item.

@@ -14,6 +14,9 @@ struct OpenedThread {
   std::string maps;             // what was mapped where, as /proc/PID/maps has it; may be empty
   std::vector<Error> problems;  // what of it could not be read; gaps stand for it
   std::string perf_map;         // the path of the process's (decoder/symbols/JIT.md); may be empty
+  // Where the thread stood, and where each call that was open goes on, innermost first; empty: not
+  // known.
+  std::vector<Address> stack;
 };
 
 // The newest `limit_records` of records that lie in memory, in place for as long as `owner` lives.

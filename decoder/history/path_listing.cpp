@@ -34,11 +34,15 @@ void list_path(const History& history, Symbolizer& symbols, const CallPath& path
       return;
     is_innermost = false;
   }
+  for (const OlderCaller& caller : path.older)
+    if (!sink(fmt::format("    [before]  called from {}",
+                          where_text(symbols, caller.address, kNewestEpoch))))
+      return;
   // The outermost call that is known need not be the first.
   bool begins = history.complete() && history.from_oldest(item) < CallHistory::kMaxSegments;
   if (path.cut)
     sink(listing.cut_note);
-  else if (!path.frames.empty() && !begins)
+  else if (!path.frames.empty() && path.older.empty() && !begins)
     sink("    what called that is not in the history");
 }
 

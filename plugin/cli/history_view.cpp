@@ -142,6 +142,7 @@ Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_record
   view.thread = std::move(thread);
   view.history = make_history(*opened, settings, say);
   view.symbols = symbols_of(*opened, say, settings);
+  view.stack = std::move(opened->stack);
   return view;
 }
 

@@ -60,6 +60,7 @@ struct HistoryView {
   ThreadSource thread;
   std::shared_ptr<const History> history;
   std::shared_ptr<ProcessSymbols> symbols;
+  std::vector<Address> stack;  // where it ends: OpenedThread's
 };
 
 // The thread's history. `say` is told what of it cannot be read, as long as the view lives: names

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/path_listing.h"
+#include "decoder/history/stop_stack.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/question.h"
 
@@ -40,6 +41,7 @@ class PathPrinter {
 
   void print(const CallHistory& calls, std::uint64_t item) {
     CallPath path = call_path(calls, item, options_.frames);
+    add_older_callers(*view_.history, *view_.symbols, calls, view_.stack, options_.frames, path);
     if (printer_.is_json())
       print_json(path, item);
     else
@@ -65,22 +67,31 @@ class PathPrinter {
                     });
     Json& frames = hit["path"] = Json::array();
     for (const PathFrame& frame : path.frames) frames.push_back(frame_json(frame));
+    for (const OlderCaller& caller : path.older) {
+      frames.push_back(place_json(caller.function, caller.address));
+      frames.back()["before_history"] = true;
+    }
     if (path.cut) hit["path_cut"] = true;
     printer_.add_object(hit.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
   Json frame_json(const PathFrame& frame) {
     cursor_.seek(frame.item);
-    Address address = cursor_.item().instruction.address;
-    Json json = {{"number", frame.item}, {"address", json_address(address)}};
-    if (!frame.function->name.empty()) json["function"] = frame.function->name;
-    if (!frame.function->module.empty()) json["module"] = frame.function->module;
+    Json json = {{"number", frame.item}};
+    json.update(place_json(frame.function, cursor_.item().instruction.address));
+    if (frame.is_return) json["returned_to"] = true;
+    if (frame.tail_called) json["tail_called"] = true;
+    return json;
+  }
+
+  Json place_json(const Function* function, Address address) {
+    Json json = {{"address", json_address(address)}};
+    if (!function->name.empty()) json["function"] = function->name;
+    if (!function->module.empty()) json["module"] = function->module;
     if (auto line = view_.symbols->line_at(address)) {
       json["file"] = line->file;
       json["line"] = line->line;
     }
-    if (frame.is_return) json["returned_to"] = true;
-    if (frame.tail_called) json["tail_called"] = true;
     return json;
   }
 
@@ -93,7 +104,8 @@ class PathPrinter {
 Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t>& hits,
                         const Options& options, AnswerPrinter& printer) {
   if (hits.empty()) return {};
-  Result<CallHistory> calls = calls_up_to(*view.history, *view.symbols, hits.front());
+  Result<CallHistory> calls =
+      calls_to_anchor(*view.history, *view.symbols, hits.front(), view.stack);
   if (!calls) return fail(std::move(calls.error()));
   PathPrinter paths(view, options, printer);
   for (std::size_t i = hits.size(); i-- != 0;)
@@ -150,8 +162,10 @@ Command last_command() {
       .take_program = {},
       .details =
           "Positions are those of `tailtrace history`. Of a call that began before the history "
-          "does, only what returned to it is known. The exit status is 1 when the place was never "
-          "reached in what is held.",
+          "does, only what returned to it is known, and its callers where the recording has the "
+          "stack of its end, as the bundles of the always-on recorder do. The exit status is 1 "
+          "when "
+          "the place was never reached in what is held.",
   };
 }
 

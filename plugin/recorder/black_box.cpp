@@ -12,6 +12,7 @@
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/mapping.h"
+#include "decoder/symbols/unwinder.h"
 #include "plugin/engines/tasks.h"
 #include "plugin/recorder/core_file.h"
 
@@ -31,7 +32,12 @@ std::uint64_t nanoseconds(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-BundleThreadState state_of(Subject& subject, ThreadId thread) {
+StackRegisters stack_registers(const user_regs_struct& r) {
+  return {{r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
+           r.r13, r.r14, r.r15, r.rip}};
+}
+
+BundleThreadState state_of(Subject& subject, ThreadId thread, Unwinder& unwinder) {
   BundleThreadState state{name_of("", thread), {}};
   auto registers = subject.registers(thread);
   if (!registers) return state;
@@ -42,6 +48,7 @@ BundleThreadState state_of(Subject& subject, ThreadId thread) {
       {"r8", r.r8},   {"r9", r.r9},         {"r10", r.r10},         {"r11", r.r11},
       {"r12", r.r12}, {"r13", r.r13},       {"r14", r.r14},         {"r15", r.r15},
       {"rip", r.rip}, {"eflags", r.eflags}, {"fs_base", r.fs_base}, {"gs_base", r.gs_base}};
+  state.stack = unwinder.stack(stack_registers(r));
   return state;
 }
 
@@ -75,6 +82,9 @@ class Box {
   Result<void> add_threads(BundleWriter& writer) {
     std::vector<ThreadId> threads = subject_.threads();
     std::ranges::stable_partition(threads, [&](ThreadId t) { return t == occasion_.thread; });
+    Unwinder unwinder(maps_, [this](Address address, std::span<std::uint8_t> out) {
+      return subject_.read_memory(address, out);
+    });
     std::size_t added = 0;
     for (ThreadId thread : threads) {
       auto snapshot = subject_.snapshot(thread);
@@ -84,7 +94,7 @@ class Box {
       }
       if (auto ok = writer.add(*snapshot, maps_, perf_map_of(thread.pid)); !ok) return ok;
       note_executed(*snapshot);
-      about_.threads[thread] = state_of(subject_, thread);
+      about_.threads[thread] = state_of(subject_, thread, unwinder);
       ++added;
     }
     if (added != 0) return {};

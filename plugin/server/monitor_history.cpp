@@ -16,10 +16,12 @@
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/opened_thread.h"
 #include "decoder/history/path_listing.h"
+#include "decoder/history/stop_stack.h"
 #include "decoder/history/why_listing.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/process_symbols.h"
 #include "plugin/server/rsp/thread_selector.h"
+#include "plugin/server/thread_stack.h"
 
 namespace tailtrace {
 namespace {
@@ -324,10 +326,13 @@ std::string MonitorHistory::stack(Arguments arguments) {
   const History& history = *made_->history;
   auto number = good ? history.resolve(position) : std::nullopt;
   if (!number) return bad_arguments("stack POSITION LIMIT [pPID.TID]");
-  auto calls = calls_up_to(history, *made_->symbols, *number);
+  if (!made_->stack) made_->stack = thread_stack(below_, made_->thread);
+  auto calls = calls_to_anchor(history, *made_->symbols, *number, *made_->stack);
   if (!calls) return calls.error().to_string() + "\n";
   CallPath path;
-  if (calls->holding(*number)) path = call_path(*calls, *number, std::min(limit, kMaxItems));
+  limit = std::min(limit, kMaxItems);
+  if (calls->holding(*number)) path = call_path(*calls, *number, limit);
+  add_older_callers(history, *made_->symbols, *calls, *made_->stack, limit, path);
   if (path.frames.empty()) return "There is a gap at this position.\n";
   PathListing listing{position > 0, "    and further callers"};
   std::string text;
@@ -423,7 +428,8 @@ Result<bool> MonitorHistory::make(ThreadId id, bool whole, std::string& problem)
                .symbols = symbols_of(id, opened.frame.code),
                .calls = nullptr,
                .shown_items = {},
-               .shown_calls = {}};
+               .shown_calls = {},
+               .stack = {}};
   return true;
 }
 

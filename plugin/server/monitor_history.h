@@ -43,6 +43,7 @@ class MonitorHistory {
     std::unique_ptr<const CallHistory> calls;  // null: not asked for yet
     std::optional<Range> shown_items;          // last
     std::optional<Range> shown_calls;
+    std::optional<std::vector<Address>> stack;  // nothing: not asked for yet
   };
   // The words behind a command's name.
   struct Arguments {

@@ -4,6 +4,7 @@
 
 #include "decoder/history/call_listing.h"
 #include "decoder/history/newest_calls.h"
+#include "decoder/history/stop_stack.h"
 #include "python/core/errors.h"
 
 namespace tailtrace::python {
@@ -40,6 +41,38 @@ py::tuple fields_of(const Calls& calls, std::uint64_t number) {
                         thread.position_of(segment.items.first),
                         thread.position_of(segment.items.last), segment.caller, segment.earlier,
                         segment.later, segment.tail_called, segment.function == nullptr);
+}
+
+// (function, module, file, line, address) of those that called the outermost call that is known of
+// an item's, innermost first.
+py::list older_callers(const Calls& calls, std::int64_t position) {
+  struct Told {
+    const Function* function;
+    Address address;
+    std::optional<SourceLine> line;
+  };
+  const std::uint64_t item = calls.thread->number_of(position);
+  std::vector<Told> told = calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
+    const std::vector<Address>& stack = calls.thread->stack();
+    CallPath path;
+    if (calls.calls.holding(item)) path = call_path(calls.calls, item, ~std::size_t{0});
+    add_older_callers(calls.thread->made(), symbols, calls.calls, stack, ~std::size_t{0}, path);
+    std::vector<Told> callers;
+    for (const OlderCaller& caller : path.older)
+      callers.push_back({caller.function, caller.address, symbols.line_at(caller.address)});
+    return callers;
+  });
+  auto text_or_none = [](std::string_view text) -> py::object {
+    return text.empty() ? py::object(py::none()) : py::object(to_str(text));
+  };
+  py::list list;
+  for (const Told& caller : told)
+    list.append(py::make_tuple(
+        text_or_none(caller.function->name), text_or_none(caller.function->module),
+        text_or_none(caller.line ? caller.line->file : ""),
+        caller.line ? py::object(py::int_(caller.line->line)) : py::object(py::none()),
+        caller.address.value));
+  return list;
 }
 
 py::str listing(const Calls& calls, std::uint64_t first, std::uint64_t last, bool from_newest) {
@@ -83,6 +116,7 @@ void bind_calls(py::module_& module) {
            [](const Calls& c, std::int64_t position) {
              return c.calls.holding(c.thread->number_of(position));
            })
+      .def("older_callers", &older_callers)
       .def("listing", &listing)
       .def("json_lines", &json_lines);
   module.def("make_calls", &make_calls);

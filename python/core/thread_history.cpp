@@ -58,7 +58,7 @@ const History& ThreadHistory::history() {
         settings.numbers = HistorySettings::Numbers::kFromNewest;
         return Made{std::make_shared<const History>(held->frame, held->source, settings),
                     std::move(held->maps), tailtrace::is_long(*held->source),
-                    std::move(held->perf_map)};
+                    std::move(held->perf_map), std::move(held->stack)};
       });
       made_ = task.get_future().share();
       std::thread(std::move(task)).detach();

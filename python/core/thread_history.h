@@ -99,6 +99,9 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   // The path of the process's (decoder/symbols/JIT.md); may be empty. REQUIRES: as maps().
   const std::string& perf_map() const { return made_.get().perf_map; }
 
+  // Where it ends: OpenedThread's. REQUIRES: as maps().
+  const std::vector<Address>& stack() const { return made_.get().stack; }
+
   // Whether it takes a while to count it (long_history.h). REQUIRES: history() was called.
   bool is_long() const { return made_.get().is_long; }
 
@@ -136,6 +139,7 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
     std::string maps;
     bool is_long = false;
     std::string perf_map = {};
+    std::vector<Address> stack = {};
   };
   template <class Use>
   auto locked(Use use) {

@@ -10,7 +10,7 @@
 from . import _core
 from ._core import Gap, Instruction
 from .arrays import RECORD_STRUCT, Columns
-from .calls import Call, Calls
+from .calls import Call, Caller, Calls
 from .cursor import Cursor
 from .diff import Change, Diff
 from .errors import (BadInputError, Error, GapsError, GoneError, NegativeError, NoEngineError,
@@ -26,7 +26,7 @@ from .why import Decision, Reason, Why
 __version__ = _core.version
 
 __all__ = [
-    "attach", "Attached", "BadInputError", "Call", "Calls", "Change", "Columns", "Count",
+    "attach", "Attached", "BadInputError", "Call", "Caller", "Calls", "Change", "Columns", "Count",
     "Cursor", "Decision", "Diff", "Error", "Gap", "GapsError", "GoneError", "History",
     "Instruction", "Line", "Loop", "NegativeError", "NoEngineError", "NotPermittedError",
     "open", "PositionError", "Reason", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind",

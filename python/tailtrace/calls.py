@@ -31,6 +31,16 @@ class Call(NamedTuple):
     is_gap: bool
 
 
+class Caller(NamedTuple):
+    """Who called before the history began: `address` is in the call instruction."""
+
+    function: Optional[str]
+    module: Optional[str]
+    file: Optional[str]
+    line: Optional[int]
+    address: int
+
+
 class Calls(Sequence[Call]):
     """The calls of a stretch of a history, oldest first; `calls[0]` has number 1.
 
@@ -100,6 +110,14 @@ class Calls(Sequence[Call]):
             found.append(call)
             call = self.number(call.caller) if call.caller else None
         return found
+
+    def older_callers(self, position: int) -> "list[Caller]":
+        """Who called the outermost call of `stack(position)` before the history began, innermost
+        first: known of what has the stack of its end, as bundles of the always-on recorder have;
+        and of calls that lead up to that end.
+        """
+        found = self._core.older_callers(self.history.position(position))
+        return [Caller(*caller) for caller in found]
 
     def listing(self, *, from_newest: bool = True) -> str:
         """The calls as text, indented by level, newest last."""

@@ -162,7 +162,7 @@ class Run(RecorderCase):
 
     def test_place_that_cannot_be_written_is_said_before_the_program_begins(self):
         outcome = cases.tailtrace("run", "--on-crash=/proc/end.tt", "--", PROGRAM)
-        self.assertEqual(outcome.stdout, "")
+        self.assertEqual(outcome.stdout, "")  # tests/faults/rights_test.py has a read-only folder
         self.assertIn("error: cannot make /proc/end.tt.part", outcome.stderr)
         os.mkdir(self.bundle)
         outcome = self.run_until_crash("")
@@ -234,6 +234,27 @@ class Attach(RecorderCase):
                               timeout=cases.HANG_S, check=False)
         calls = re.findall(r"(?m)^#\d+ .*?(\w+) \(", core.stdout)
         self.assertEqual(calls[-5:], ["deeper"] * 4 + ["main"], core.stdout + core.stderr)
+        self.assert_callers_are_those_that_gdb_finds()
+
+    def assert_callers_are_those_that_gdb_finds(self):
+        """Of any of the newest calls, however little of the history is left."""
+        core = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set backtrace past-main on", "-ex",
+                               "backtrace", PROGRAM, os.path.join(self.bundle, "core")],
+                              capture_output=True, text=True, timeout=cases.HANG_S, check=False)
+        frames = [int(line, 16) for line in re.findall(r"(?m)^#[1-9]\d* +(0x\w+) in ", core.stdout)]
+        self.assertGreater(len(frames), 4, core.stdout + core.stderr)
+        for records in (2, 3, 4, 5, 1000):
+            outcome = cases.tailtrace("last", "--json", "--inside", f"--records={records}",
+                                      self.bundle, "deeper")
+            self.assertEqual(outcome.returncode, 0, outcome.stderr)
+            hit, = json.loads(outcome.stdout)["threads"][0]["hits"]
+            older = [int(frame["address"], 16) + 1 for frame in hit["path"]
+                     if "before_history" in frame]
+            self.assertEqual(older, frames[len(frames) - len(older):], (records, hit["path"]))
+            self.assertEqual(len(hit["path"]), len(frames) + 1, (records, hit["path"]))
+            said = cases.tailtrace("last", "--inside", f"--records={records}", self.bundle,
+                                   "deeper").stdout
+            self.assertEqual(said.count("[before]  called from"), len(older), said)
 
     def test_function_ends_it_and_the_program_goes_on(self):
         recorder = self.attach("--on-call=wanted_function")

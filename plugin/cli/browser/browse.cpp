@@ -91,12 +91,12 @@ Result<void> Session::open_thread() {
   if (!view) return fail(std::move(view.error()));
   browser_.reset();
   view_ = std::move(*view);
-  browser_ =
-      std::make_unique<Browser>(*view_.history, *view_.symbols, [this](const std::string& what) {
-        if (screen_ == nullptr) return true;
-        show(what + "  (Ctrl-C gives up)");
-        return !screen_->interrupted();
-      });
+  auto wait = [this](const std::string& what) {
+    if (screen_ == nullptr) return true;
+    show(what + "  (Ctrl-C gives up)");
+    return !screen_->interrupted();
+  };
+  browser_ = std::make_unique<Browser>(*view_.history, *view_.symbols, wait, view_.stack);
   return {};
 }
 

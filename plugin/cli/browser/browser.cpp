@@ -16,8 +16,12 @@ constexpr std::uint64_t kPiece_items = std::uint64_t{1} << 18;
 
 }  // namespace
 
-Browser::Browser(const History& history, Symbolizer& symbols, Wait wait)
-    : history_(history), symbols_(symbols), wait_(std::move(wait)), cursor_(history) {
+Browser::Browser(const History& history, Symbolizer& symbols, Wait wait, std::vector<Address> stack)
+    : history_(history),
+      symbols_(symbols),
+      wait_(std::move(wait)),
+      stack_(std::move(stack)),
+      cursor_(history) {
   if (holds(history_.newest())) at_ = history_.newest();
   all_known_ = at_ == 0;
 }

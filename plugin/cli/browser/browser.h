@@ -25,7 +25,8 @@ class Browser {
 
   // Stands on the newest item. REQUIRES: the history's numbers begin at the newest; both live as
   // long as this.
-  Browser(const History& history, Symbolizer& symbols, Wait wait);
+  // `stack` is the thread's where the history ends; empty: not known.
+  Browser(const History& history, Symbolizer& symbols, Wait wait, std::vector<Address> stack = {});
 
   // Moves. Where one cannot be made, or not as far, message() says why.
   void step(std::int64_t items);
@@ -74,6 +75,7 @@ class Browser {
   const History& history_;
   Symbolizer& symbols_;
   Wait wait_;
+  std::vector<Address> stack_;
   HistoryCursor cursor_;
   SourceTexts texts_;
 

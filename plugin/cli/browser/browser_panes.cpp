@@ -6,6 +6,7 @@
 #include "decoder/base/text.h"
 #include "decoder/history/call_path.h"
 #include "decoder/history/listing.h"
+#include "decoder/history/stop_stack.h"
 #include "plugin/cli/browser/browser.h"
 
 namespace tailtrace {
@@ -114,7 +115,9 @@ std::vector<PageLine> Browser::path_lines(int rows) {
   if (at_ == 0 || rows <= 0) return {};
   const CallHistory* calls = calls_here();
   if (calls == nullptr) return {{"the calls cannot be followed here", PageStyle::kFaint}};
-  CallPath path = call_path(*calls, at_, static_cast<std::size_t>(rows));
+  const auto limit = static_cast<std::size_t>(rows);
+  CallPath path = call_path(*calls, at_, limit);
+  add_older_callers(history_, symbols_, *calls, stack_, limit, path);
   std::vector<PageLine> shown;
   for (const PathFrame& frame : path.frames) {
     cursor_.seek(frame.item);
@@ -125,9 +128,13 @@ std::vector<PageLine> Browser::path_lines(int rows) {
                                            frame.tail_called ? "  (jumped on)" : "")),
                      shown.empty() ? PageStyle::kHeader : PageStyle::kPlain});
   }
+  for (const OlderCaller& caller : path.older)
+    shown.push_back({printable(fmt::format("#{} {}  (called before)", shown.size(),
+                                           where_text(symbols_, caller.address, kNewestEpoch))),
+                     PageStyle::kPlain});
   if (path.cut) {
     shown.back() = {"... and its callers", PageStyle::kFaint};
-  } else if (static_cast<int>(shown.size()) < rows) {
+  } else if (path.older.empty() && static_cast<int>(shown.size()) < rows) {
     const bool is_all = !holds(calls_items_.first - 1);
     if (!is_all)
       shown.push_back({fmt::format("callers before {} were not looked for",

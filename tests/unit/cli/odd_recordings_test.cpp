@@ -107,6 +107,9 @@ TEST_F(OddRecording, OfTenThousandThreads) {
   std::ifstream in(path() + "/bundle.json");
   json bundle = json::parse(in), threads = json::array();
   json saved = bundle["threads"][0];
+  // As the always-on recorder tells how each stood.
+  for (int i = 0; i < 20; ++i) saved["registers"]["r" + std::to_string(i)] = "0x7ffdeadbeef0";
+  for (int i = 0; i < 40; ++i) saved["stack"].push_back("0x7ffdeadbeef0");
   for (int tid = 1; tid < kThreads; ++tid) {
     threads.push_back(saved);
     threads.back()["tid"] = tid;
@@ -121,6 +124,7 @@ TEST_F(OddRecording, OfTenThousandThreads) {
   auto last = open_recorded(found->back(), ~0ull);
   ASSERT_TRUE(last) << last.error().to_string();
   EXPECT_EQ(last->source->record_count(), snapshot.records.size());
+  EXPECT_EQ(last->stack.size(), 40u);
   for (ThreadSource& thread : *found)
     EXPECT_EQ(open_recorded(thread, ~0ull).has_value(), thread.thread.tid == kThreads);
   CommandOutcome one = outcome_of({"history", "--thread=10000", path()});
