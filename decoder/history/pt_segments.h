@@ -28,8 +28,8 @@ struct PtJoint {
 };
 
 struct PtSegmentsOptions {
-  // Small enough to be read in a millisecond or two, large enough for thousands of records.
-  static constexpr std::size_t kLeast_bytes = std::size_t{1} << 14;
+  // Small enough that all of it can be read for one record, large enough for thousands of records.
+  static constexpr std::size_t kLeast_bytes = std::size_t{1} << 12;
 
   std::size_t least_bytes = kLeast_bytes;
   std::vector<PtJoint> joints;                // in order; none at 0

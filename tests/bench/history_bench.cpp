@@ -13,16 +13,19 @@
 #include <intel-pt.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "decoder/history/history.h"
 #include "decoder/history/pt_segments.h"
+#include "decoder/pt/segments.h"
 #include "tests/support/recorded_trace.h"
 #include "tests/support/temp_folder.h"
 
@@ -33,6 +36,7 @@ using Numbers = HistorySettings::Numbers;
 
 constexpr int kRounds = 5;
 constexpr std::size_t kPeer_bytes = std::size_t{4} << 20;
+constexpr std::size_t kShared_bytes = std::size_t{64} << 20;
 
 double seconds(const std::function<void()>& work) {
   auto begin = std::chrono::steady_clock::now();
@@ -65,13 +69,54 @@ Result<Buffer> make_buffer(const std::vector<std::string>& program, std::size_t 
   return buffer;
 }
 
-History open(const Buffer& buffer, Numbers numbers) {
+// What was read of a source.
+struct Counts {
+  std::atomic<std::uint64_t> segments = 0, records = 0, bytes = 0;
+};
+
+// A source that counts what is read of it.
+class Counted final : public SegmentSource {
+ public:
+  Counted(std::shared_ptr<const SegmentSource> source, Counts& counts)
+      : source_(std::move(source)), counts_(counts) {}
+
+  std::uint64_t size() const override { return source_->size(); }
+  std::optional<std::uint64_t> record_count() const override { return source_->record_count(); }
+  std::unique_ptr<SegmentReader> reader() const override {
+    return std::make_unique<Reader>(source_->reader(), counts_);
+  }
+
+ private:
+  class Reader final : public SegmentReader {
+   public:
+    Reader(std::unique_ptr<SegmentReader> reader, Counts& counts)
+        : reader_(std::move(reader)), counts_(counts) {}
+    std::optional<Extent> cut(std::uint64_t end) override { return reader_->cut(end); }
+    SegmentRecords read(Extent extent) override {
+      SegmentRecords read = reader_->read(extent);
+      ++counts_.segments;
+      counts_.records += read.records.size();
+      counts_.bytes += extent.end - extent.begin;
+      return read;
+    }
+
+   private:
+    std::unique_ptr<SegmentReader> reader_;
+    Counts& counts_;
+  };
+
+  std::shared_ptr<const SegmentSource> source_;
+  Counts& counts_;
+};
+
+History open(const Buffer& buffer, Numbers numbers, Counts& counts) {
   ThreadFrame frame;
   frame.code = buffer.code;
   pt::DecoderConfig config;
   config.first_epoch = buffer.code->newest();
   frame.first_epoch = config.first_epoch;
-  auto source = std::make_shared<PtSegments>(nullptr, buffer.trace, buffer.code, config);
+  auto source = std::make_shared<Counted>(
+      std::make_shared<PtSegments>(nullptr, buffer.trace, buffer.code, config), counts);
   HistorySettings settings;
   settings.numbers = numbers;
   return History(frame, source, settings);
@@ -79,10 +124,11 @@ History open(const Buffer& buffer, Numbers numbers) {
 
 void bench_first_screen(const Buffer& buffer) {
   double least = 1e9, memory = 0;
+  Counts counts;
   for (int round = 0; round < kRounds; ++round) {
     double before = resident_mib();
     least = std::min(least, seconds([&] {
-                       History history = open(buffer, Numbers::kFromNewest);
+                       History history = open(buffer, Numbers::kFromNewest, counts);
                        HistoryCursor cursor(history);
                        cursor.seek_to_newest();
                        for (int i = 1; i < 50 && cursor.valid(); ++i) cursor.prev();
@@ -94,7 +140,7 @@ void bench_first_screen(const Buffer& buffer) {
 }
 
 // Records near the newest end, whose segments were read; then anywhere, whose were not.
-void bench_random_records(const History& history) {
+void bench_random_records(const History& history, const Counts& counts) {
   constexpr int kWarm = 100'000, kCold = 500;
   std::mt19937_64 random(1);
   std::uint64_t end = history.record_end().value, found = 0;
@@ -105,21 +151,33 @@ void bench_random_records(const History& history) {
   });
   fmt::print("a record at random, segment decoded        {:10.3f} us\n", warm / kWarm * 1e6);
   std::vector<double> times;
+  std::vector<std::uint64_t> made, bytes;
   for (int i = 0; i < kCold; ++i) {
     std::uint64_t at = random() % (history.record_count() - kNear);
+    const std::uint64_t made_before = counts.records, bytes_before = counts.bytes;
     times.push_back(seconds([&] { found += history.record({at})->insns; }));
+    made.push_back(counts.records - made_before);
+    bytes.push_back(counts.bytes - bytes_before);
   }
+  for (auto* numbers : {&made, &bytes}) std::sort(numbers->begin(), numbers->end());
   std::sort(times.begin(), times.end());
+  constexpr int kMost = kCold * 99 / 100;
   fmt::print(
-      "a record at random, anywhere               {:10.3f} ms median, {:.3f} ms worst of {}\n",
-      times[kCold / 2] * 1e3, times.back() * 1e3, kCold);
+      "a record at random, anywhere               {:10.3f} ms median, {:.3f} ms of 99 %, {:.3f} ms "
+      "worst of {}\n",
+      times[kCold / 2] * 1e3, times[kMost] * 1e3, times.back() * 1e3, kCold);
+  fmt::print(
+      "  records made for one                     {:10} median, {} of 99 %, {} worst; bytes read "
+      "{}, {}, {}\n",
+      made[kCold / 2], made[kMost], made.back(), bytes[kCold / 2], bytes[kMost], bytes.back());
   if (found == 0) fmt::print("no instructions at all\n");
 }
 
 double bench_index(const Buffer& buffer) {
   double memory = resident_mib();
+  Counts counts;
   std::optional<History> history;
-  double all = seconds([&] { history.emplace(open(buffer, Numbers::kFromOldest)); });
+  double all = seconds([&] { history.emplace(open(buffer, Numbers::kFromOldest, counts)); });
   double mib = static_cast<double>(buffer.trace.size()) / (1 << 20);
   auto insns = static_cast<double>(history->instructions());
   fmt::print(
@@ -133,8 +191,43 @@ double bench_index(const Buffer& buffer) {
       static_cast<double>(history->index_size_bytes()) / insns,
       static_cast<double>(history->index_size_bytes() + buffer.trace.size()) / insns,
       resident_mib() - memory);
-  bench_random_records(*history);
+  bench_random_records(*history, counts);
   return mib / all;
+}
+
+// Nothing but decoding: all segments on as many threads, their records made and dropped.
+void decode_all(const Buffer& buffer, unsigned threads) {
+  pt::DecoderConfig config;
+  config.first_epoch = buffer.code->newest();
+  const auto segments = pt::find_segments(buffer.trace, PtSegmentsOptions::kLeast_bytes);
+  std::atomic<std::size_t> next = 0;
+  auto work = [&] {
+    pt::SegmentDecoder decoder(buffer.trace, *buffer.code, config);
+    std::vector<BranchRecord> records;
+    for (std::size_t i; (i = next++) < segments.size();) {
+      records.clear();
+      decoder.decode(segments[i]).records(buffer.trace, config, records);
+    }
+  };
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+}
+
+// In turns, the least of each: other programs take time from all of them.
+void bench_counting_against_decoding(Buffer buffer) {
+  buffer.trace.resize(std::min(buffer.trace.size(), kShared_bytes));
+  const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  Counts counts;
+  double decoding = 1e9, counting = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    decoding = std::min(decoding, seconds([&] { decode_all(buffer, threads); }));
+    counting = std::min(counting, seconds([&] { open(buffer, Numbers::kFromOldest, counts); }));
+  }
+  fmt::print(
+      "counting {} MiB, on {} threads             {:10.2f} times as fast as making their records\n",
+      buffer.trace.size() >> 20, threads, decoding / counting);
 }
 
 // --- libipt ----------------------------------------------------------------------------------
@@ -206,6 +299,7 @@ int run(int argc, char** argv) {
   fmt::print("{} MiB of Intel PT: {:.1f} MiB of `{}`, repeated\n", buffer->trace.size() >> 20,
              static_cast<double>(buffer->once_bytes) / (1 << 20), program.front());
   bench_first_screen(*buffer);
+  bench_counting_against_decoding(*buffer);
   bench_libipt(*buffer, bench_index(*buffer));
   *buffer = {};
   std::fflush(stdout);

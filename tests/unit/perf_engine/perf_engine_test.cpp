@@ -134,7 +134,7 @@ TEST(PtSettings, AskForWhatThereIs) {
   PerfConfig config;
   auto attr = pt_attr(*pmu, config, 1 << 20);
   ASSERT_TRUE(attr);
-  EXPECT_EQ(attr->config, 1u | 1u << 13 | 1u << 10 | 3u << 24);
+  EXPECT_EQ(attr->config, 1u | 1u << 13 | 1u << 10 | 1u << 24);
   EXPECT_EQ(pt_attr(*pmu, config, 4096)->config, 1u | 1u << 13 | 1u << 10);
   config.return_compression = config.tsc = false;
   EXPECT_EQ(pt_attr(*pmu, config, 4096)->config, 1u | 1u << 13 | 1u << 11);
