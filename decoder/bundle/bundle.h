@@ -96,12 +96,14 @@ class BundleWriter {
   const std::string& path() const { return path_; }
   void describe(BundleAbout about) { about_ = std::move(about); }
 
-  // The bundle is at its place from here on. Errors: kUsage when there is no thread in it; kSystem.
+  // The bundle is at its place, and on the disk, from here on. Errors: kUsage when there is no
+  // thread in it; kSystem.
   Result<void> finish();
 
  private:
   explicit BundleWriter(std::string path) : path_(std::move(path)) {}
   std::string part_path() const { return path_ + ".part"; }
+  Result<void> write_description();
   Result<void> add_generated(std::string_view maps, const std::string& path,
                              const std::string& perf_map);
   Result<void> copy_generated(const std::string& path, const std::string& from);

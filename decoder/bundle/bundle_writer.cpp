@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/durable.h"
 #include "decoder/base/file.h"
 #include "decoder/bundle/bundle.h"
 #include "decoder/bundle/bundle_about_json.h"
@@ -19,7 +20,7 @@
 namespace tailtrace {
 namespace {
 
-// A new file of the user's own, on the disk when this returns.
+// A new file of the user's own.
 Result<void> write_file(const std::string& path, ByteSpan bytes) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail(system_error("cannot make " + path));
@@ -29,9 +30,16 @@ Result<void> write_file(const std::string& path, ByteSpan bytes) {
     if (n < 0) return fail(system_error("cannot write " + path));
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
-  if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS)
-    return fail(system_error("cannot write " + path));
   return {};
+}
+
+// That something has a place there is on the disk when this returns.
+Result<void> sync_place_of(const std::string& path) {
+  std::string parent = std::filesystem::path(path).parent_path().string();
+  if (parent.empty()) parent = ".";
+  UniqueFd fd(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail(system_error("cannot open " + parent));
+  return sync_file(fd.get(), parent);
 }
 
 Result<void> make_folder(const std::string& path) {
@@ -63,6 +71,22 @@ Result<void> copy_file(const std::string& from, const std::string& to) {
 void remove_folder(const std::string& path) {
   std::error_code ignored;
   if (::rmdir(path.c_str()) != 0) std::filesystem::remove_all(path, ignored);
+}
+
+nlohmann::ordered_json threads_json(const std::vector<BundleThread>& threads,
+                                    const BundleAbout& about) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const BundleThread& thread : threads) {
+    nlohmann::ordered_json object = {{"file", list.size() + 1},
+                                     {"pid", thread.thread.pid},
+                                     {"tid", thread.thread.tid},
+                                     {"engine", thread.engine},
+                                     {"records", thread.records}};
+    if (auto state = about.threads.find(thread.thread); state != about.threads.end())
+      add_thread_state(state->second, object);
+    list.push_back(std::move(object));
+  }
+  return list;
 }
 
 }  // namespace
@@ -193,32 +217,37 @@ Result<void> BundleWriter::finish() {
   if (threads_.empty())
     return fail(ErrorCode::kUsage, "cannot save a bundle at " + path_, "no thread is recorded",
                 "record first");
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const BundleThread& thread : threads_) {
-    nlohmann::ordered_json object = {{"file", list.size() + 1},
-                                     {"pid", thread.thread.pid},
-                                     {"tid", thread.thread.tid},
-                                     {"engine", thread.engine},
-                                     {"records", thread.records}};
-    if (auto state = about_.threads.find(thread.thread); state != about_.threads.end())
-      add_thread_state(state->second, object);
-    list.push_back(std::move(object));
-  }
+  if (auto ok = write_description(); !ok) return ok;
+  // Whole or not there, whatever happens: the place must not come to stand for half of it.
+  if (auto ok = sync_folder(spare_.get(), part_path()); !ok) return ok;
+  if (std::rename(part_path().c_str(), path_.c_str()) != 0)
+    return fail(system_error("cannot put the bundle at " + path_));
+  auto synced = sync_place_of(path_);
+  // It is taken away again with what was not finished.
+  open_ = !synced && std::rename(path_.c_str(), part_path().c_str()) == 0;
+  return synced;
+}
+
+Result<void> BundleWriter::write_description() {
   nlohmann::ordered_json json = {{"schema", kBundleSchema}};
   for (BundleModule& module : modules_) about_.modules.push_back(std::move(module));
   for (BundleModule& copied : generated_)
     if (!copied.copy.empty()) about_.modules.push_back(std::move(copied));
   add_about(about_, json);
-  json["threads"] = std::move(list);
+  json["threads"] = threads_json(threads_, about_);
   if (auto ok = write_file(part_path() + "/" + kLldbBundleName, as_bytes(lldb_.description())); !ok)
     return ok;
-  std::string text =
-      json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  if (auto ok = write_file(part_path() + "/" + kBundleName, as_bytes(text)); !ok) return ok;
-  if (std::rename(part_path().c_str(), path_.c_str()) != 0)
-    return fail(system_error("cannot put the bundle at " + path_));
-  open_ = false;
-  return {};
+  auto text_of = [](const nlohmann::ordered_json& what) {
+    return what.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  };
+  std::string text = text_of(json);
+  if (text.size() > kBundleMaxJson_bytes) {
+    // What readers refuse is no use: of so many threads only the histories are told.
+    about_.threads.clear();
+    json["threads"] = threads_json(threads_, about_);
+    text = text_of(json);
+  }
+  return write_file(part_path() + "/" + kBundleName, as_bytes(text));
 }
 
 }  // namespace tailtrace

@@ -88,7 +88,7 @@ Result<void> write_code(const ThreadSnapshot& snapshot, RecordStreamWriter& writ
 
 Result<void> save(const ThreadSnapshot& snapshot, std::span<const BranchRecord> records,
                   std::string_view maps, const std::string& path,
-                  RecordStreamWriter::Packing packing) {
+                  RecordStreamWriter::Packing packing, RecordStreamWriter::Sync sync) {
   StreamHeader header;
   header.thread = snapshot.thread;
   header.engine = snapshot.engine.substr(0, kMaxName_bytes);
@@ -101,19 +101,20 @@ Result<void> save(const ThreadSnapshot& snapshot, std::span<const BranchRecord> 
   if (Result<void> ok = write_code(snapshot, *writer); !ok) return ok;
   if (!maps.empty())
     if (Result<void> ok = writer->add_maps(maps); !ok) return ok;
-  return writer->finish();
+  return writer->finish(sync);
 }
 
 }  // namespace
 
 Result<void> save_snapshot(const ThreadSnapshot& snapshot, std::string_view maps,
                            const std::string& path, RecordStreamWriter::Packing packing) {
-  return save(snapshot, snapshot.records, maps, path, packing);
+  return save(snapshot, snapshot.records, maps, path, packing, RecordStreamWriter::Sync::kNow);
 }
 
 Result<void> save_snapshot_frame(const ThreadSnapshot& snapshot, std::string_view maps,
                                  const std::string& path) {
-  return save(snapshot, {}, maps, path, RecordStreamWriter::Packing::kZstd);
+  return save(snapshot, {}, maps, path, RecordStreamWriter::Packing::kZstd,
+              RecordStreamWriter::Sync::kLater);
 }
 
 LoadedSnapshot snapshot_of(RecordStream stream, const std::string& name) {

@@ -20,7 +20,8 @@ Result<void> save_snapshot(
     const ThreadSnapshot& snapshot, std::string_view maps, const std::string& path,
     RecordStreamWriter::Packing packing = RecordStreamWriter::Packing::kZstd);
 
-// The same without its records, for a reader that has them elsewhere.
+// The same without its records, for a reader that has them elsewhere. Whoever puts it beside these
+// puts both on the disk.
 Result<void> save_snapshot_frame(const ThreadSnapshot& snapshot, std::string_view maps,
                                  const std::string& path);
 

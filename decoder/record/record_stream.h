@@ -64,8 +64,10 @@ class RecordStreamWriter {
   // REQUIRES: epochs that never go down.
   Result<void> add_code(const StreamCode& code);
   Result<void> add_maps(std::string_view maps);
-  // The file is at its place from here on, instead of what was there.
-  Result<void> finish();
+  // The file is at its place from here on, instead of what was there: on the disk, too, unless
+  // somebody sees to that later.
+  enum class Sync { kNow, kLater };
+  Result<void> finish(Sync sync = Sync::kNow);
 
  private:
   RecordStreamWriter(std::string path, Packing packing)

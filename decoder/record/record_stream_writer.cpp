@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cstdio>
 
+#include "decoder/base/durable.h"
 #include "decoder/record/record_stream.h"
 #include "decoder/record/stream_format.h"
 
@@ -131,13 +132,13 @@ Result<void> RecordStreamWriter::add_maps(std::string_view maps) {
   return write_chunk(kStreamMaps, as_bytes(maps.substr(0, kStreamMaxChunk_bytes)));
 }
 
-Result<void> RecordStreamWriter::finish() {
+Result<void> RecordStreamWriter::finish(Sync sync) {
   Bytes payload;
   append(payload, records_);
   if (Result<void> written = write_chunk(kStreamEnd, payload); !written) return written;
   // Written means on the disk: the name must not come to stand for a file that is not whole.
-  if (::fsync(fd_.get()) != 0 && errno != EINVAL && errno != EROFS)
-    return fail(system_error("cannot write " + part_path()));
+  if (sync == Sync::kNow)
+    if (auto ok = sync_file(fd_.get(), part_path()); !ok) return ok;
   if (std::rename(part_path().c_str(), path_.c_str()) != 0)
     return fail(system_error("cannot put the record stream at " + path_));
   fd_.reset();

@@ -66,6 +66,8 @@ TABLE = [
         status=139, needs="qemu"),
     Row("save a bundle", lambda kept, given: ["save", given.session, f"{kept}/saved.tt"],
         {**DISK, **FILES}, keeps="saved.tt", needs="qemu"),
+    Row("save many threads", lambda kept, given: ["save", given.many, f"{kept}/many.tt"],
+        {"syncfs": [errno.EIO], "rename": [errno.EIO]}, keeps="many.tt", needs="qemu"),
     Row("tell of a bundle", lambda kept, given: ["info", given.bundle], FILES, needs="qemu"),
     Row("watch", lambda kept, given: ["watch", "counter", "--", program("counter")],
         {**DESCRIPTORS, **EVENTS, **TRACED}, status=7, needs="perf events"),
@@ -113,6 +115,7 @@ class Given:
     def __init__(self):
         self.place = driver.Place()
         self.session = os.path.join(self.place.path, "session")
+        self.many = os.path.join(self.place.path, "many")
         self.bundle = os.path.join(self.place.path, "given.tt")
 
         self.beside = None  # a running program's number
@@ -123,6 +126,8 @@ class Given:
         file = os.path.join(self.place.path, "perf.data")
         self.make(["run", "--no-debugger", "--engine=qemu", f"--keep={self.session}", "--",
                    program("talks")])
+        self.make(["run", "--no-debugger", "--engine=qemu", f"--keep={self.many}", "--",
+                   program("many_threads"), "1", "100"])
         self.make(["save", self.session, self.bundle])
         self.make(["export", "--format=perf-data", f"--output={file}", self.bundle])
         ring, stream = (next(pathlib.Path(folder).rglob("*" + ending))
@@ -248,6 +253,24 @@ def with_limits(given, everything):
     return tried, wrong
 
 
+def with_few_syncs(given, _):
+    """A bundle is on the disk when it is at its place: of few files each by itself, of many all at
+    once, for each takes the disk some time."""
+    tried, wrong = 0, []
+    for session, few in ((given.session, True), (given.many, False)):
+        place = driver.Place()
+        done = driver.run([TAILTRACE, "save", session, f"{place.kept}/saved.tt"], place)
+        files = sum(len(names) for _, _, names in os.walk(place.kept))
+        synced, at_once = done.calls["fsync"], done.calls["syncfs"]
+        # The folder and the one that it is in are written out, too.
+        good = (synced >= files + 2 and at_once == 0) if few else (synced == 1 and at_once == 1)
+        tried += 1
+        if done.status != 0 or not good or few != (files < 64):
+            wrong.append(f"{files} files: {synced} fsync, {at_once} syncfs\n{done.err}")
+        place.remove()
+    return tried, wrong
+
+
 def works(name):
     document = json.loads(subprocess.run([TAILTRACE, "doctor", "--json"], capture_output=True,
                                          text=True, check=False).stdout)
@@ -263,6 +286,7 @@ def main():
     failures = total = 0
     walks = [(row.name, row.needs, functools.partial(walk, row, given, everything))
              for row in TABLE]
+    walks.append(("syncs", "qemu", functools.partial(with_few_syncs, given, everything)))
     walks.append(("limits", "qemu", functools.partial(with_limits, given, everything)))
     for name, needs, one in walks:
         if names and name not in names:

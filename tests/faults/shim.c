@@ -46,12 +46,13 @@ enum Name {
   kSocket,
   kFork,
   kPipe,
+  kSyncfs,
   kNames
 };
 static const char* const kText[kNames] = {
     "open",   "read",  "write", "mmap",   "ioctl", "perf_event_open",
     "ptrace", "pread", "mkdir", "rename", "fsync", "ftruncate",
-    "socket", "fork",  "pipe"};
+    "socket", "fork",  "pipe",  "syncfs"};
 
 static _Atomic long own_counts[kNames + 1];
 static _Atomic long* counts = own_counts;
@@ -168,6 +169,7 @@ CALL(kPread, ssize_t, process_vm_readv,
 CALL(kMkdir, int, mkdir, (const char* path, mode_t mode), (path, mode))
 CALL(kRename, int, rename, (const char* from, const char* to), (from, to))
 CALL(kFsync, int, fsync, (int fd), (fd))
+CALL(kSyncfs, int, syncfs, (int fd), (fd))
 CALL(kFtruncate, int, ftruncate, (int fd, off_t size), (fd, size))
 CALL(kFtruncate, int, ftruncate64, (int fd, off64_t size), (fd, size))
 CALL(kSocket, int, socket, (int family, int type, int protocol), (family, type, protocol))
