@@ -95,9 +95,12 @@ std::uint64_t all_registers() {
   return bits;
 }
 
-void HitReport::add(std::size_t watch, perf::MarkerLog log) {
-  counts_[watch] += log.count;
-  for (perf::MarkerHit& hit : log.hits) hits_.push_back({watch, std::move(hit)});
+void HitReport::add(ThreadId thread, const std::map<std::size_t, perf::MarkerLog>& logs) {
+  note_maps(thread.pid);
+  for (const auto& [watch, log] : logs) {
+    counts_[watch] += log.count;
+    for (const perf::MarkerHit& hit : log.hits) hits_.push_back({watch, hit});
+  }
 }
 
 void HitReport::note_maps(std::int32_t pid) {

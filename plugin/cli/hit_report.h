@@ -23,10 +23,9 @@ class HitReport {
   explicit HitReport(std::vector<perf::BreakpointSpec> watches)
       : watches_(std::move(watches)), counts_(watches_.size()) {}
 
-  // Adds what a thread's watch of that index logged.
-  void add(std::size_t watch, perf::MarkerLog log);
-  // What the process has mapped: names come from there.
-  void note_maps(std::int32_t pid);
+  // Adds what a thread's watches logged, each at its index, when the thread ends. Names come from
+  // what its process has mapped then.
+  void add(ThreadId thread, const std::map<std::size_t, perf::MarkerLog>& logs);
 
   std::uint64_t count() const;
   std::size_t watches() const { return watches_.size(); }
@@ -44,6 +43,7 @@ class HitReport {
     perf::MarkerHit hit;
   };
   std::vector<Hit> newest(std::uint64_t limit) const;
+  void note_maps(std::int32_t pid);
 
   std::vector<perf::BreakpointSpec> watches_;
   std::vector<std::uint64_t> counts_;

@@ -55,8 +55,7 @@ class ByThread final : public Recorder {
     auto taken = provider_.snapshot(thread, pc, limit_);
     if (!taken) return fail(std::move(taken.error()));
     kept.add(*taken);
-    report_.note_maps(thread.pid);
-    for (const auto& [watch, log] : provider_.engine()->last_logs()) report_.add(watch, log);
+    report_.add(thread, provider_.engine()->last_logs());
     return provider_.stop(thread);
   }
   std::vector<Error> take_remarks() override { return provider_.take_remarks(); }

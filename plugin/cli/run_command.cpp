@@ -102,6 +102,11 @@ Result<int> run_under_gdb(ServeOptions serve, const std::vector<std::string>& gd
   return run_debug_session(std::move(serve), command_line);
 }
 
+bool is_hardware(EngineChoice engine) {
+  return engine == EngineChoice::kPt || engine == EngineChoice::kBts ||
+         engine == EngineChoice::kLbr;
+}
+
 Result<int> run_under_lldb(ServeOptions serve, const Invocation& invocation) {
   const char* search_path = std::getenv("PATH");
   auto lldb = find_lldb(search_path == nullptr ? "/usr/bin:/bin" : search_path);
@@ -120,8 +125,8 @@ Result<int> run_under_lldb(ServeOptions serve, const Invocation& invocation) {
   if (!start.has_main)
     fmt::print(invocation.err,
                "The program has no symbol `main`: LLDB stops at its first instruction.\n");
-  bool of_branches = !start.local_process || !start.record_from_start;
-  fmt::print(invocation.err, "{}\n", sizes_in_words(serve, of_branches, Reader::kLldb));
+  fmt::print(invocation.err, "{}\n",
+             sizes_in_words(serve, !is_hardware(serve.engine), Reader::kLldb));
   return run_debug_session(std::move(serve),
                            [&](const std::string& socket,
                                const std::string& folder) -> Result<std::vector<std::string>> {
@@ -132,11 +137,6 @@ Result<int> run_under_lldb(ServeOptions serve, const Invocation& invocation) {
                              start.terminal_script = *script;
                              return lldb_command_line(start);
                            });
-}
-
-bool is_hardware(EngineChoice engine) {
-  return engine == EngineChoice::kPt || engine == EngineChoice::kBts ||
-         engine == EngineChoice::kLbr;
 }
 
 Result<int> run_without_debugger(ServeOptions serve, const HardwareRecording& wanted,

@@ -43,12 +43,9 @@ class Watching {
   Result<void> ends(ThreadId thread) {
     auto set = sets_.find(thread);
     if (set == sets_.end()) return {};
-    report_.note_maps(thread.pid);
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
-      auto log = set->second.read(i, ~0ull);
-      if (!log) return fail(std::move(log.error()));
-      report_.add(i, std::move(*log));
-    }
+    auto logs = set->second.read_all(~0ull);
+    if (!logs) return fail(std::move(logs.error()));
+    report_.add(thread, *logs);
     sets_.erase(set);
     return {};
   }

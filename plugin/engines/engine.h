@@ -45,6 +45,10 @@ class Engine {
   // records do not show stops by themselves.
   virtual bool can_mark_stops() const { return false; }
 
+  // Whether what is kept of a thread is measured in branches (EngineConfig::ring_records), not in
+  // bytes of a trace.
+  virtual bool counts_branches() const { return true; }
+
   // Where a thread stands while it is stopped.
   struct Stop {
     Address pc;            // the instruction to be executed next

@@ -44,10 +44,10 @@ std::string Monitor::help() { return std::string(kHelp).append(MonitorHistory::h
 Result<std::string> Monitor::info() {
   if (recorder_.empty()) return "Nothing is recorded: use `record btrace`.\n";
   std::string_view engine = recorder_.engine().name();
-  bool of_branches = engine == "step" || engine == "qemu";
   Reader reader = lldb_.is_lldb() ? Reader::kLldb : Reader::kGdb;
+  const bool counts_branches = recorder_.engine().counts_branches();
   std::string text = fmt::format("{}\nRecorded by the {} engine:\n",
-                                 sizes_in_words(options_, of_branches, reader), engine);
+                                 sizes_in_words(options_, counts_branches, reader), engine);
   Result<void> failed;
   recorder_.for_each([&](RecordedThread& thread) {
     auto snapshot = recorder_.visible(thread);

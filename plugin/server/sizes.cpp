@@ -13,14 +13,14 @@ std::string grouped(std::uint64_t number) {
 
 }  // namespace
 
-std::string sizes_in_words(const ServeOptions& options, bool of_branches, Reader reader) {
+std::string sizes_in_words(const ServeOptions& options, bool counts_branches, Reader reader) {
   std::string given = reader == Reader::kLldb
                           ? fmt::format("LLDB is given the newest {} instructions",
                                         grouped(options.handover_instructions_lldb))
                           : fmt::format("GDB is given the newest {} instructions (format bts: {})",
                                         grouped(options.handover_instructions_pt),
                                         grouped(options.handover_instructions_bts));
-  if (!of_branches) return "Of each thread " + given + ".";
+  if (!counts_branches) return "Of each thread " + given + ".";
   return fmt::format("Of each thread the newest {} branches are kept, and {}.",
                      grouped(options.ring_records), given);
 }

@@ -11,8 +11,7 @@ namespace tailtrace {
 
 enum class Reader { kGdb, kLldb };
 
-// One line. What processors record themselves has a size in bytes, not in branches: then
-// `of_branches` is false, and what is kept is left out.
-std::string sizes_in_words(const ServeOptions& options, bool of_branches, Reader reader);
+// One line. Where the engine does not count branches (engine.h), what is kept is left out.
+std::string sizes_in_words(const ServeOptions& options, bool counts_branches, Reader reader);
 
 }  // namespace tailtrace

@@ -12,6 +12,7 @@
 #include "python/core/calls.h"
 #include "python/core/errors.h"
 #include "python/core/progress.h"
+#include "python/core/record_format.h"
 #include "python/core/recording.h"
 #include "python/core/search.h"
 #include "python/core/walk.h"
@@ -20,9 +21,6 @@ namespace tailtrace::python {
 namespace {
 
 namespace py = pybind11;
-
-// A record as PEP 3118 says it; RECORD.md has the fields.
-constexpr char kRecordFormat[] = "T{<Q:from:<Q:to:<Q:time:<I:insns:B:kind:B:flags:<H:extra:}";
 
 // Text that is asked for at once is for people.
 constexpr std::size_t kMaxListing_bytes = 16 << 20;
@@ -91,7 +89,7 @@ py::str json_lines(ThreadHistory& thread, std::int64_t first, std::int64_t last)
   return to_str(text);
 }
 
-// (first, last, rounds, head, back) of each.
+// (first, last, rounds, head, back, exit) of each; no exit where none is known.
 py::list loops(ThreadHistory& thread, std::int64_t first, std::int64_t last,
                std::uint64_t min_rounds) {
   thread.history();
@@ -101,9 +99,10 @@ py::list loops(ThreadHistory& thread, std::int64_t first, std::int64_t last,
       });
   py::list list;
   for (const Loop& loop : found)
-    list.append(py::make_tuple(thread.position_of(loop.items.first),
-                               thread.position_of(loop.items.last), loop.rounds, loop.head.value,
-                               loop.back.value));
+    list.append(py::make_tuple(
+        thread.position_of(loop.items.first), thread.position_of(loop.items.last), loop.rounds,
+        loop.head.value, loop.back.value,
+        loop.exit.is_null() ? py::object(py::none()) : py::object(py::int_(loop.exit.value))));
   return list;
 }
 
@@ -179,7 +178,7 @@ void bind_history(py::module_& module) {
       .def("records",
            [](ThreadHistory& h) {
              const RecordSpan& span = h.records();
-             return Buffer(span.owner, span.records, kRecordFormat);
+             return Buffer(span.owner, span.records, record_format());
            })
       .def("at", &item_at)
       .def("holds", &holds)
@@ -200,7 +199,8 @@ void bind_history(py::module_& module) {
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The compiled half of tailtrace.";
   module.attr("version") = TAILTRACE_VERSION;
-  module.attr("record_format") = kRecordFormat;
+  module.attr("record_format") = record_format();
+  module.attr("record_struct") = record_struct();
   module.def("open", &open_path);
   module.def("save", &save);
   module.def("kind_name", [](int kind) {

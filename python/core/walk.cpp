@@ -1,8 +1,10 @@
 #include "python/core/walk.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "python/core/buffer.h"
+#include "python/core/record_format.h"
 
 namespace tailtrace::python {
 
@@ -75,19 +77,32 @@ py::dict item_columns(ThreadHistory& thread, Stretch stretch) {
   return std::move(columns).to_dict();
 }
 
-template <class T, class Get>
-Buffer record_column(std::span<const BranchRecord> records, const char* format, Get get) {
-  std::vector<T> column;
+template <class T>
+Buffer column_of(std::span<const BranchRecord> records, const RecordColumn& from) {
+  std::vector<T> column(records.size());
   {
     py::gil_scoped_release release;
-    column.reserve(records.size());
-    for (const BranchRecord& record : records) column.push_back(static_cast<T>(get(record)));
+    for (std::size_t i = 0; i < records.size(); ++i)
+      std::memcpy(&column[i], reinterpret_cast<const char*>(&records[i]) + from.offset_bytes,
+                  sizeof(T));
   }
-  return own_buffer(std::move(column), format);
+  return own_buffer(std::move(column), std::string(1, letter_of(from)));
+}
+
+Buffer record_column(std::span<const BranchRecord> records, const RecordColumn& from) {
+  switch (from.size_bytes) {
+    case 1:
+      return column_of<std::uint8_t>(records, from);
+    case 2:
+      return column_of<std::uint16_t>(records, from);
+    case 4:
+      return column_of<std::uint32_t>(records, from);
+    default:
+      return column_of<std::uint64_t>(records, from);
+  }
 }
 
 py::dict record_columns(ThreadHistory& thread) {
-  using R = const BranchRecord&;
   const RecordSpan& view = thread.records();
   std::span<const BranchRecord> records = view.records;
   RecordRange still;  // where somebody writes on, all columns are of the same records
@@ -97,13 +112,8 @@ py::dict record_columns(ThreadHistory& thread) {
     records = still.records;
   }
   py::dict dict;
-  dict["from"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.from.value; });
-  dict["to"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.to.value; });
-  dict["time"] = record_column<std::uint64_t>(records, "Q", [](R r) { return r.time; });
-  dict["insns"] = record_column<std::uint32_t>(records, "I", [](R r) { return r.insns; });
-  dict["kind"] = record_column<std::uint8_t>(records, "B", [](R r) { return r.kind; });
-  dict["flags"] = record_column<std::uint8_t>(records, "B", [](R r) { return r.flags; });
-  dict["extra"] = record_column<std::uint16_t>(records, "H", [](R r) { return r.extra; });
+  for (const RecordColumn& column : kRecordColumns)
+    dict[column.name] = record_column(records, column);
   return dict;
 }
 

@@ -6,7 +6,7 @@ from . import _core
 
 # One branch record for `struct.iter_unpack` over the memoryview that takes the place of an array:
 # from, to, time, insns, kind, flags, extra.
-RECORD_STRUCT = "<QQQIBBH"
+RECORD_STRUCT = _core.record_struct
 
 
 def as_array(buffer: Any) -> Any:

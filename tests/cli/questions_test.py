@@ -45,22 +45,23 @@ class InFolder(cases.CommandCase):
         self.assertEqual(document["schema"], f"tailtrace.{verb}/1")
         return document
 
-
-class Questions(InFolder):
-    def gdb(self, *commands):
+    def gdb(self, *commands, program=PROGRAM):
         arguments = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]
         for command in commands:
             arguments += ["-ex", command]
-        return subprocess.run([*arguments, "--args", PROGRAM, ROUNDS], capture_output=True,
+        return subprocess.run([*arguments, "--args", program, ROUNDS], capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, timeout=cases.HANG_S,
                               check=False).stdout
 
-    def hits_in_gdb(self, location):
+    def hits_in_gdb(self, location, program=PROGRAM):
         cases.needs_engine(self, "step")  # GDB can run programs here
-        text = self.gdb("break " + location, "ignore 1 1000000", "run", "info breakpoints")
+        text = self.gdb("break " + location, "ignore 1 1000000", "run", "info breakpoints",
+                        program=program)
         hit = re.search(r"already hit (\d+) time", text)
         return int(hit[1]) if hit else 0
 
+
+class Questions(InFolder):
     @unittest.skipUnless(shutil.which("gdb"), "no gdb")
     def test_hits_are_as_many_as_those_of_gdbs_breakpoints(self):
         session = self.record()
@@ -378,9 +379,12 @@ class Export(InFolder):
         calls = thread["calls"]
         self.assertCountEqual([(data["names"][calls[i + 3]], calls[i], calls[i + 1])
                                for i in range(0, len(calls), 5)], slices)
-        rounds = [count for count, name in zip(thread["loops"][2::4], thread["loops"][3::4])
+        rounds = [(data["names"][name], data["names"][exit] if exit >= 0 else None)
+                  for name, exit in zip(thread["loops"][3::5], thread["loops"][4::5])
                   if "round" in data["names"][name]]
         self.assertTrue(rounds, thread["loops"])
+        # That of main is left where it asks whether it goes on.
+        self.assertIn("rounds.c:21  main", [left for name, left in rounds if "main" in name])
 
     @unittest.skipUnless(shutil.which("chromium"), "no chromium")
     def test_a_browser_shows_the_page_and_finds_calls(self):

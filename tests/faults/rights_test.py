@@ -76,6 +76,43 @@ class OrdinaryUser(cases.CommandCase):
             self.assertEqual(outcome.returncode, 0, outcome.stderr)
         self.assert_private()
 
+    def read_only_folder(self):
+        path = os.path.join(self.folder, "closed")
+        os.mkdir(path)
+        if os.getuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+        os.chmod(path, 0o500)
+        self.addCleanup(os.chmod, path, 0o700)
+        return path
+
+    def test_read_only_folder_is_read_from_and_nothing_is_half_written_to(self):
+        if not self.verdicts["qemu"]["works"]:
+            self.skipTest(self.verdicts["qemu"]["why"])
+        session, bundle = self.folder + "/session", self.folder + "/saved.tt"
+        for words in (("run", "--no-debugger", "--engine=qemu", "--keep=" + session, "--",
+                       program("talks")), ("save", session, bundle)):
+            outcome = self.tailtrace(*words)
+            self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        closed = self.read_only_folder()
+        for words in (("save", bundle, closed + "/saved.tt"),
+                      ("run", "--no-debugger", "--engine=qemu", "--keep=" + closed + "/session",
+                       "--", program("talks")),
+                      ("run", "--on-crash=" + closed + "/crash.tt", "--", program("talks")),
+                      ("export", "--format=html", "--output=" + closed + "/page.html", bundle),
+                      ("export", "--format=perf-data", "--output=" + closed + "/perf.data",
+                       bundle)):
+            with self.subTest(words[:2]):
+                outcome = self.tailtrace(*words)
+                self.assertEqual(outcome.returncode, 4, outcome.stdout + outcome.stderr)
+                self.assertRegex(outcome.stderr, r"error: cannot [^\n]*" + re.escape(closed))
+                self.assertIn("Permission denied", outcome.stderr)
+                self.assertEqual(os.listdir(closed), [])
+        os.chmod(bundle, 0o500)
+        self.addCleanup(os.chmod, bundle, 0o700)
+        for words in (("history", bundle, "-5,-1"), ("info", bundle), ("stats", bundle)):
+            outcome = self.tailtrace(*words)
+            self.assertEqual(outcome.returncode, 0, outcome.stderr)
+
     def test_watches_as_far_as_the_kernel_lets_users(self):
         outcome = self.tailtrace("watch", "counter", "--", program("counter"))
         with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:

@@ -68,6 +68,16 @@ Result<MarkerLog> MarkerSet::read(std::size_t number, std::uint64_t limit) {
   return all;
 }
 
+Result<std::map<std::size_t, MarkerLog>> MarkerSet::read_all(std::uint64_t limit) {
+  std::map<std::size_t, MarkerLog> logs;
+  for (std::size_t number = 0; number < places_.size(); ++number) {
+    auto log = read(number, limit);
+    if (!log) return fail(std::move(log.error()));
+    logs.emplace(number, std::move(*log));
+  }
+  return logs;
+}
+
 std::optional<TimeConversion> MarkerSet::time_conversion() const {
   for (const Place& place : places_)
     if (place.marker) return place.marker->time_conversion();

@@ -8,6 +8,7 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -32,6 +33,9 @@ class MarkerSet {
   // The newest hits, `limit` at most, also those from before it had to wait; their count is exact
   // but for the time that it waited. REQUIRES: number < size().
   Result<MarkerLog> read(std::size_t number, std::uint64_t limit);
+
+  // The same of all, by number.
+  Result<std::map<std::size_t, MarkerLog>> read_all(std::uint64_t limit);
 
   // Makes a register free for somebody else, a debugger: the newest flexible marker gives way.
   // False when there is none.

@@ -228,12 +228,11 @@ Result<void> PerfEngine::merge_hits(ThreadId thread, ThreadSnapshot& snapshot) {
   auto markers = markers_.find(thread);
   if (markers == markers_.end()) return {};
   markers->second.retry();
-  for (std::size_t slot = 0; slot < markers->second.size(); ++slot) {
-    auto log = markers->second.read(slot, config_.marker_hits);
-    if (!log) return fail(std::move(log.error()));
-    for (const MarkerHit& hit : log->hits) hits_.push_back({slot, hit, {}});
-    logs_.emplace(slot, std::move(*log));
-  }
+  auto logs = markers->second.read_all(config_.marker_hits);
+  if (!logs) return fail(std::move(logs.error()));
+  logs_ = std::move(*logs);
+  for (const auto& [slot, log] : logs_)
+    for (const MarkerHit& hit : log.hits) hits_.push_back({slot, hit, {}});
   std::stable_sort(hits_.begin(), hits_.end(),
                    [](const Hit& a, const Hit& b) { return a.hit.time_ns < b.hit.time_ns; });
   auto clock = markers->second.time_conversion();

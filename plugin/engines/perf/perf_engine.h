@@ -32,6 +32,7 @@ class PerfEngine final : public Engine {
   void configure(PerfConfig config) { config_ = std::move(config); }
 
   std::string_view name() const override;
+  bool counts_branches() const override { return false; }
   Result<void> start(ThreadId thread) override;
   Result<void> stop(ThreadId thread) override;
   bool is_recording(ThreadId thread) const override;
