@@ -38,7 +38,7 @@ class LosslessRecording : public testing::TestWithParam<Hardware> {
 
 // Many times the buffer's size, drained whenever there is something.
 TEST_P(LosslessRecording, HasEverythingWhenItIsDrained) {
-  const std::uint64_t buffer_bytes = GetParam() == Hardware::kPt ? 4096 : 16384;
+  const std::uint64_t buffer_bytes = GetParam() == Hardware::kPt ? 4096 : 65536;
   Child child({[] { work(700, {false, true}); }});
   reset_truth();
   Lossless lossless = must_start(child, buffer_bytes);
@@ -94,7 +94,8 @@ TEST_P(LosslessRecording, TellsOfABufferThatNobodyDrained) {
   reset_truth();
   Lossless lossless = must_start(child, 8192);
   ASSERT_TRUE(child.run());
-  ASSERT_TRUE(lossless.drain());
+  auto drained = lossless.drain();
+  ASSERT_TRUE(drained) << drained.error().to_string();
   ASSERT_TRUE(child.run());
   Shown shown = show(must_show(lossless, child));
   ASSERT_GT(lossless.progress().holes, 0u);

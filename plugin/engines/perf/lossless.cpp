@@ -11,7 +11,6 @@
 
 #include "decoder/base/file.h"
 #include "decoder/bts/branch_list.h"
-#include "decoder/perf/aux_area.h"
 #include "decoder/pt/tail.h"
 #include "plugin/engines/perf/pt_settings.h"
 
@@ -21,13 +20,10 @@ namespace {
 // AUX records, of which one comes for each time on a CPU and each quarter of the buffer.
 constexpr std::uint64_t kRing_bytes = 64u << 10;
 constexpr std::uint64_t kDefaultBuffer_bytes = 4u << 20;
-// A kernel maps an area of BTS in one piece of physical memory, up to this size.
-constexpr std::uint64_t kMaxBtsArea_bytes = 4u << 20;
 
-std::uint64_t buffer_of(const PerfConfig& config, Hardware hardware) {
+std::uint64_t buffer_of(const PerfConfig& config) {
   std::uint64_t wanted = config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes;
-  std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(wanted, page_size()));
-  return hardware == Hardware::kBts ? std::min(size, kMaxBtsArea_bytes) : size;
+  return std::bit_ceil(std::max<std::uint64_t>(wanted, page_size()));
 }
 
 Result<perf_event_attr> attr_of(Kernel& kernel, Hardware hardware, const PerfConfig& config,
@@ -71,7 +67,7 @@ Result<Lossless> Lossless::start(Kernel& kernel, Hardware hardware, const PerfCo
                 "they are a short tail, taken now and then", "--engine=pt or bts");
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return fail(system_error("cannot make " + path));
-  const std::uint64_t size = buffer_of(config, hardware);
+  const std::uint64_t size = buffer_of(config);
   auto attr = attr_of(kernel, hardware, config, thread, size);
   if (!attr) return fail(std::move(attr.error()));
   attr->disabled = 1;
@@ -102,17 +98,6 @@ Result<void> Lossless::wait(int timeout_ms) {
   return {};
 }
 
-// The last bytes of an area of BTS are too few for a record; the kernel skips them.
-std::uint64_t Lossless::capacity() const {
-  const std::uint64_t size = event_.aux().size();
-  return hardware_ == Hardware::kBts ? size - size % kBtsRecordSize_bytes : size;
-}
-
-std::uint64_t Lossless::in_file(std::uint64_t position) const {
-  const std::uint64_t size = event_.aux().size();
-  return position / size * capacity() + std::min(position % size, capacity());
-}
-
 // A kernel that goes on with a full buffer says so whenever the thread is on a CPU again: what has
 // nothing recorded in between is one hole.
 void Lossless::put_hole(std::uint64_t offset, std::uint64_t flags) {
@@ -124,7 +109,9 @@ void Lossless::put_hole(std::uint64_t offset, std::uint64_t flags) {
   ++progress_.holes;
 }
 
-Result<void> Lossless::take_records() {
+// What the kernel does not tell of in a record is no trace: the driver of BTS skips a few bytes
+// from one piece of its memory to the next.
+Result<void> Lossless::take_stretches() {
   constexpr std::uint64_t kHoles = kAuxTruncated | kAuxPartial | kAuxCollision;
   const std::uint64_t head = event_.data_head();
   auto records = read_forward_ring(event_.ring(), ring_tail_, head);
@@ -132,9 +119,16 @@ Result<void> Lossless::take_records() {
   for (std::size_t i = 0; i < records->size(); ++i) {
     auto record = parse_record((*records)[i], RecordFormat{});
     if (!record) return fail(std::move(record.error()));
+    if (std::holds_alternative<LostEvent>(record->body))
+      put_hole(progress_.written_bytes, kAuxTruncated);
     const auto* aux = std::get_if<AuxEvent>(&record->body);
-    if (aux == nullptr || (aux->flags & kHoles) == 0) continue;
-    put_hole(in_file(aux->offset_bytes + aux->size_bytes), aux->flags & kHoles);
+    if (aux == nullptr) continue;
+    auto stretch =
+        unread_aux_area(event_.aux(), aux->offset_bytes, aux->offset_bytes + aux->size_bytes);
+    if (!stretch) return fail(std::move(stretch.error()));
+    if (auto ok = write(*stretch); !ok) return ok;
+    aux_tail_ = aux->offset_bytes + aux->size_bytes;
+    if ((aux->flags & kHoles) != 0) put_hole(progress_.written_bytes, aux->flags & kHoles);
     cut_ = cut_ || (aux->flags & kAuxTruncated) != 0;
   }
   ring_tail_ = head;
@@ -142,26 +136,20 @@ Result<void> Lossless::take_records() {
   return {};
 }
 
-Result<void> Lossless::write_part(ByteSpan part, std::uint64_t offset_in_area) {
-  const std::uint64_t useful = capacity() - std::min(capacity(), offset_in_area);
-  part = part.first(std::min<std::uint64_t>(part.size(), useful));
-  progress_.written_bytes += part.size();
-  return write_all(file_.get(), part);
+Result<void> Lossless::write(const AuxView& stretch) {
+  progress_.written_bytes += stretch.size_bytes();
+  if (auto ok = write_all(file_.get(), stretch.older); !ok) return ok;
+  return write_all(file_.get(), stretch.newer);
 }
 
-Result<void> Lossless::take_area(std::uint64_t head) {
-  const ByteSpan area = event_.aux();
-  auto unread = unread_aux_area(area, aux_tail_, head);
-  if (!unread) return fail(std::move(unread.error()));
-  progress_.fullest_bytes = std::max<std::uint64_t>(progress_.fullest_bytes, unread->size_bytes());
-  if (auto ok = write_part(unread->older, aux_tail_ % area.size()); !ok) return ok;
-  if (auto ok = write_part(unread->newer, 0); !ok) return ok;
-  aux_tail_ = head;
-  event_.set_aux_tail(head);
-  if (area.size() - unread->size_bytes() <= least_room()) {
-    put_hole(in_file(head), kAuxTruncated);
-    cut_ = true;
-  }
+Result<void> Lossless::take_area() {
+  const std::uint64_t unread_bytes = event_.aux_head() - aux_tail_;
+  progress_.fullest_bytes = std::max(progress_.fullest_bytes, unread_bytes);
+  if (auto ok = take_stretches(); !ok) return ok;
+  event_.set_aux_tail(aux_tail_);
+  if (event_.aux().size() - std::min(event_.aux().size(), unread_bytes) > least_room()) return {};
+  put_hole(progress_.written_bytes, kAuxTruncated);
+  cut_ = true;
   return {};
 }
 
@@ -175,11 +163,16 @@ std::uint64_t Lossless::least_room() const {
 
 Result<std::uint64_t> Lossless::drain() {
   const std::uint64_t before = progress_.written_bytes;
-  if (auto ok = take_records(); !ok) return fail(std::move(ok.error()));
-  if (auto ok = take_area(event_.aux_head()); !ok) return fail(std::move(ok.error()));
-  // There is room again; the kernel does not go on by itself.
-  if (std::exchange(cut_, false))
+  if (auto ok = take_area(); !ok) return fail(std::move(ok.error()));
+  // There is room again; the kernel does not go on by itself, or not before the thread comes back
+  // to a CPU. Should it have gone on, what it does meanwhile is in the hole.
+  if (std::exchange(cut_, false)) {
+    if (auto ok = event_.disable(); !ok) return fail(std::move(ok.error()));
+    if (auto ok = take_area(); !ok) return fail(std::move(ok.error()));
+    put_hole(progress_.written_bytes, kAuxTruncated);
+    cut_ = false;
     if (auto ok = event_.enable(); !ok) return fail(std::move(ok.error()));
+  }
   return progress_.written_bytes - before;
 }
 

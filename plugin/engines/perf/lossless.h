@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "decoder/perf/aux_area.h"
 #include "decoder/pt/decoder.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/perf_engine.h"
@@ -59,12 +60,10 @@ class Lossless {
 
   Lossless(Event event, Hardware hardware, ThreadId thread, std::string path, UniqueFd file);
   void put_hole(std::uint64_t offset, std::uint64_t flags);
-  Result<void> take_records();
-  Result<void> take_area(std::uint64_t head);
-  Result<void> write_part(ByteSpan part, std::uint64_t offset_in_area);
-  std::uint64_t capacity() const;
+  Result<void> take_stretches();
+  Result<void> write(const AuxView& stretch);
+  Result<void> take_area();
   std::uint64_t least_room() const;
-  std::uint64_t in_file(std::uint64_t position) const;
   void decode_pt(ByteSpan trace, const CodeImage& code, Address pc, std::uint64_t limit,
                  ThreadSnapshot& snapshot) const;
   void decode_bts(ByteSpan records, const CodeImage& code, Address pc, std::uint64_t limit,

@@ -49,6 +49,7 @@
 #include <asm/tsc.h>
 
 #define BTS_REC 24
+#define BTS_MARGIN 4080		/* from the interrupt's threshold to where the hardware stops */
 #define RETSTACK 64
 #define MAX_FILTERS 4
 
@@ -91,6 +92,9 @@ module_param(n_steps, ulong, 0444);
 module_param(n_starts, ulong, 0444);
 module_param(n_dropped, ulong, 0444);
 
+/* A physically contiguous piece of a BTS buffer: where its records begin and end. */
+struct fk_piece { u64 begin, end; };
+
 /* ---- one AUX buffer (pmu::setup_aux) ------------------------------------- */
 struct fk_buf {
 	void **pages;
@@ -98,6 +102,10 @@ struct fk_buf {
 	u64 size, mask;
 	u64 cap;	/* bytes that are ever written: size, or size - size % 24 */
 	u64 pos;	/* write offset inside the buffer */
+	/* BTS that does not overwrite: the hardware knows one piece at a time, and the interrupt moves it on */
+	struct fk_piece *piece;
+	u32 npieces, at;
+	u64 threshold, end;	/* there the interrupt comes, and there the hardware stops */
 	/* PT: what the packets refer to stands in the stream, whichever of several events writes it */
 	u64 last_ip;
 	u32 tnt, ntnt;
@@ -202,7 +210,7 @@ static void put_bytes(struct fk_cpu *c, const void *p, u32 n)
 
 	if (c->stopped)
 		return;
-	if (!b->snapshot && c->written + n > c->limit) {
+	if (!b->snapshot && (b->piece ? b->pos + n > b->end : c->written + n > c->limit)) {
 		c->stopped = true;	/* ToPA STOP / BTS absolute maximum */
 		n_dropped++;
 		return;
@@ -210,7 +218,7 @@ static void put_bytes(struct fk_cpu *c, const void *p, u32 n)
 	c->written += n;
 	while (n--) {
 		((u8 *)b->pages[b->pos >> PAGE_SHIFT])[b->pos & ~PAGE_MASK] = *s++;
-		if (++b->pos >= b->cap)
+		if (++b->pos >= b->cap && !b->piece)
 			b->pos = 0;
 	}
 }
@@ -421,11 +429,76 @@ static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, en
 }
 
 /* ---- BTS records ------------------------------------------------------------ */
+static u64 whole_records(u64 bytes)
+{
+	return bytes - bytes % BTS_REC;
+}
+/*
+ * Where records go in a buffer that is not overwritten, as intel_bts decides it when an event starts and at each
+ * interrupt: on in this piece, or at the next one's begin when little is left here, and not far beyond the watermark.
+ */
+static int bts_place(struct fk_buf *b, struct perf_output_handle *h)
+{
+	u64 head = h->head & b->mask, left = b->piece[b->at].end - head;
+	u64 room = left > h->size ? whole_records(h->size) : left;
+	u64 most;
+
+	if (room <= BTS_MARGIN) {
+		u32 next = b->at + 1 == b->npieces ? 0 : b->at + 1;
+		u64 skip = (next ? b->piece[next].begin : b->size) - head;
+		u64 there = b->piece[next].end - b->piece[next].begin;
+
+		if (h->size >= skip) {
+			if (there + skip > h->size)
+				there = whole_records(h->size - skip);
+			if (there > room || !room) {
+				for (; left; left--, head++)
+					((u8 *)b->pages[head >> PAGE_SHIFT])[head & ~PAGE_MASK] = 0;
+				if (perf_aux_output_skip(h, skip))
+					return -ENOSPC;
+				b->at = next;
+				head = b->piece[next].begin;
+				room = there;
+			}
+		}
+	}
+	most = BTS_MARGIN + BTS_REC + h->wakeup - h->head;
+	if (room > most)
+		room = whole_records(most);
+	b->pos = head;
+	b->end = head + room;
+	b->threshold = room > BTS_MARGIN ? b->end - BTS_MARGIN : room > BTS_REC ? b->end - BTS_REC : b->end;
+	return room ? 0 : -ENOSPC;
+}
+static void disarm(struct pt_regs *regs);
+static bool any_mine(void);
+/* The buffer is at its threshold: what is there is handed over, and if there is room it goes on. */
+static void bts_interrupt(struct fk_cpu *c)
+{
+	struct perf_event *e = c->handle.event;
+	struct fk_buf *b = c->buf;
+
+	if (b->pos >= b->end)
+		perf_aux_output_flag(&c->handle, PERF_AUX_FLAG_TRUNCATED);
+	perf_aux_output_end(&c->handle, c->written);
+	c->written = 0;
+	c->stopped = false;
+	b = perf_aux_output_begin(&c->handle, e);
+	if (b && !bts_place(b, &c->handle))
+		return;
+	if (b)
+		perf_aux_output_end(&c->handle, 0);
+	c->active = false;	/* until it starts again */
+	if (!any_mine())
+		disarm(task_pt_regs(current));
+}
 static void bts_put(struct fk_cpu *c, u64 from, u64 to)
 {
 	u64 r[3] = { from, to, 0 };
 
 	put_bytes(c, r, sizeof(r));
+	if (c->buf->piece && c->buf->pos >= c->buf->threshold)
+		bts_interrupt(c);
 }
 
 /* Hardware records where the kernel really returns to: behind a system call, or a signal's handler. */
@@ -721,12 +794,13 @@ static int on_die(struct notifier_block *nb, unsigned long val, void *data)
 	taken = k != K_OTHER && !(k == K_COND && new == old + len);
 	if (b)
 		bts_put_return(bc, old);
-	if (b && taken)
+	if (b && taken && mine(bc))
 		bts_put(bc, old, new);
 	for (i = 0; i < HW_SLOTS; i++)
 		if (hw_mine(this_cpu_read(hw_slot[i])))
 			hw_step(this_cpu_read(hw_slot[i]), regs, k, taken, old, new);
-	regs->flags |= X86_EFLAGS_TF;
+	if (any_mine())
+		regs->flags |= X86_EFLAGS_TF;
 	if (test_thread_flag(TIF_SINGLESTEP))
 		return NOTIFY_DONE;		/* the debugger wants this step too */
 	/*
@@ -826,6 +900,22 @@ static struct kretprobe sig_probe = {
 };
 
 /* ---- pmu callbacks --------------------------------------------------------------- */
+/* The core says with each allocation's first page how large it is.  No record lies across two of them. */
+static bool find_pieces(struct fk_buf *b, int nr)
+{
+	int pg, n;
+
+	b->piece = kcalloc(nr, sizeof(*b->piece), GFP_KERNEL);
+	for (pg = 0; b->piece && pg < nr; pg += n) {
+		struct page *page = virt_to_page(b->pages[pg]);
+		struct fk_piece *p = &b->piece[b->npieces++];
+
+		n = PagePrivate(page) ? 1 << page_private(page) : 1;
+		p->begin = whole_records(((u64)pg << PAGE_SHIFT) + BTS_REC - 1);
+		p->end = whole_records((u64)(pg + n) << PAGE_SHIFT);
+	}
+	return b->piece;
+}
 static void *setup_aux(struct perf_event *e, void **pages, int nr, bool overwrite)
 {
 	struct fk_buf *b = kzalloc(sizeof(*b), GFP_KERNEL);
@@ -839,10 +929,15 @@ static void *setup_aux(struct perf_event *e, void **pages, int nr, bool overwrit
 	b->cap = b->size;
 	if (e->pmu == &bts_pmu)
 		b->cap -= b->size % BTS_REC;
+	if (e->pmu == &bts_pmu && !overwrite && !find_pieces(b, nr)) {
+		kfree(b);
+		return NULL;
+	}
 	return b;
 }
 static void free_aux(void *p)
 {
+	kfree(((struct fk_buf *)p)->piece);
 	kfree(p);
 }
 
@@ -882,25 +977,13 @@ static void do_start(struct perf_event *e, struct fk_cpu *c, bool bts)
 	c->written = 0;
 	c->limit = c->handle.size;
 	c->stopped = false;
-	if (!b->snapshot) {
-		b->pos = c->handle.head & b->mask;
-		if (bts && b->pos + BTS_REC > b->cap) {	/* pad out the tail, as intel_bts does */
-			u64 pad = b->size - b->pos;
-
-			memset((u8 *)b->pages[b->pos >> PAGE_SHIFT] + (b->pos & ~PAGE_MASK), 0, pad);
-			if (perf_aux_output_skip(&c->handle, pad)) {
-				perf_aux_output_end(&c->handle, 0);
-				e->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
-				return;
-			}
-			b->pos = 0;
-			c->limit = c->handle.size;
-		}
-		if (bts)	/* never cross the physical end */
-			c->limit = min(c->limit, b->cap - b->pos);
-	} else if (!bts) {
-		b->pos = c->handle.head & b->mask;
+	if (b->piece && bts_place(b, &c->handle)) {
+		perf_aux_output_end(&c->handle, 0);
+		e->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
+		return;
 	}
+	if (!bts)
+		b->pos = c->handle.head & b->mask;
 	if (e->pmu->nr_addr_filters)
 		perf_event_addr_filters_sync(e);
 	e->attach_state |= PERF_ATTACH_ITRACE;	/* perf_event_itrace_started() */
@@ -932,7 +1015,7 @@ static void do_stop(struct perf_event *e, struct fk_cpu *c, bool bts)
 	c->active = false;
 	if (!any_mine())
 		disarm(task_pt_regs(current));
-	if (c->stopped) {
+	if (c->stopped || (b->piece && b->pos >= b->end)) {
 		perf_aux_output_flag(&c->handle, PERF_AUX_FLAG_TRUNCATED);
 		g->seen_psb = g->pge = false;	/* nothing refers to what was not written */
 		b->ntnt = b->tnt = b->rn = 0;
