@@ -29,7 +29,7 @@ CpuBranches read_cpu_samples(const perf::FixedRecords& records) {
     const ThreadId thread{static_cast<std::int32_t>(sample.pid),
                           static_cast<std::int32_t>(sample.tid)};
     if (cpu.batches.empty() || !continues(cpu.batches.back(), thread, sample.time_ns))
-      cpu.batches.push_back({thread, sample.time_ns, {}});
+      cpu.batches.push_back({thread, sample.time_ns, {}, {}});
     cpu.batches.back().branches.push_back({{sample.ip}, {sample.address}});
   }
   if ((records.first != 0 || records.stranger) && !cpu.batches.empty())
@@ -47,9 +47,9 @@ Result<CpuBranches> read_cpu_stacks(const perf::RecordList& records,
     if (!record) return fail(std::move(record.error()));
     if (auto* sample = std::get_if<perf::Sample>(&record->body)) {
       const ThreadId thread = sample->thread.value_or(ThreadId{});
-      const bool after_loss = std::exchange(known_losses[thread], losses) != losses;
-      cpu.batches.push_back(
-          {thread, sample->time_ns.value_or(0), read_branch_stack(*sample), after_loss});
+      cpu.batches.push_back({thread, sample->time_ns.value_or(0), read_branch_stack(*sample), {}});
+      if (std::exchange(known_losses[thread], losses) != losses)
+        cpu.batches.back().after_loss = GapCause::kLost;
     } else if (std::holds_alternative<perf::LostEvent>(record->body) ||
                std::holds_alternative<perf::ThrottleEvent>(record->body)) {
       ++losses;
@@ -60,9 +60,9 @@ Result<CpuBranches> read_cpu_stacks(const perf::RecordList& records,
 }
 
 void take_away_mixed(CpuBranches& cpu, const perf::CpuSlots& slots, std::uint64_t known_from_ns,
-                     const std::function<bool(ThreadId)>& apart) {
+                     const MayChangePlaces& may) {
   const std::size_t unknown = std::erase_if(cpu.batches, [&](const Batch& batch) {
-    return batch.time_ns < known_from_ns && !apart(batch.thread);
+    return batch.time_ns < known_from_ns && may(batch.thread, {}, 0);
   });
   if (unknown != 0) cpu.begin_ns = std::max(cpu.begin_ns, known_from_ns);
   std::vector<Batch> pure;
@@ -73,15 +73,31 @@ void take_away_mixed(CpuBranches& cpu, const perf::CpuSlots& slots, std::uint64_
     for (; slot != slots.slots.end() && slot->end_ns <= batch.time_ns; ++slot) {
       const bool written = slot->end_ns <= before_ns || slot->thread_ended;
       if (written || slot->thread == batch.thread) continue;
-      if (apart(slot->thread) && apart(batch.thread)) continue;
-      pure.push_back({slot->thread, slot->end_ns, {}, true});
+      if (!may(slot->thread, batch.thread, slot->end_ns)) continue;
+      pure.push_back({slot->thread, slot->end_ns, {}, GapCause::kLost});
       batch.branches.clear();
-      batch.after_loss = true;
+      batch.after_loss = GapCause::kLost;
     }
     before_ns = batch.time_ns;
     pure.push_back(std::move(batch));
   }
   cpu.batches = std::move(pure);
+}
+
+void part_stacks(CpuBranches& cpu, const perf::CpuSlots& slots, std::uint64_t known_from_ns,
+                 const MayChangePlaces& may) {
+  if (std::ranges::any_of(cpu.batches, [&](const Batch& batch) {
+        return batch.time_ns < known_from_ns && may(batch.thread, {}, 0);
+      }))
+    cpu.begin_ns = std::max(cpu.begin_ns, known_from_ns);
+  for (std::size_t i = 1; i < slots.slots.size(); ++i) {
+    const perf::CpuSlot &left = slots.slots[i - 1], &came = slots.slots[i];
+    if (left.thread == came.thread || !may(left.thread, came.thread, left.end_ns)) continue;
+    cpu.batches.push_back({left.thread, left.end_ns, {}, GapCause::kLost});
+    cpu.batches.push_back({came.thread, came.begin_ns, {}, GapCause::kLost});
+  }
+  std::stable_sort(cpu.batches.begin(), cpu.batches.end(),
+                   [](const Batch& a, const Batch& b) { return a.time_ns < b.time_ns; });
 }
 
 std::map<ThreadId, std::vector<Share>> shares_by_thread(std::span<const CpuBranches> cpus) {
@@ -98,7 +114,8 @@ std::map<ThreadId, std::vector<Share>> shares_by_thread(std::span<const CpuBranc
     // Nobody knows what the thread did meanwhile on a CPU that forgot.
     std::uint64_t before_ns = 0;
     for (Share& share : list) {
-      share.lost_before = share.lost_before || before_ns < all_known_from_ns;
+      if (before_ns < all_known_from_ns && !share.lost_before)
+        share.lost_before = GapCause::kOverwritten;
       before_ns = share.batch->time_ns;
     }
   }

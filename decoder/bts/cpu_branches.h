@@ -1,14 +1,13 @@
 // CpuBranches: the branches of several threads as the rings of CPUs hold them, samples or branch
-// stacks that each say whose they are, and every thread's share of them.
-//
-// What an AUX area of intel_bts holds is not divided so: its records have no time, and nobody tells
-// how often it went round while a thread had the CPU.
+// stacks that each say whose they are, and every thread's share of them. cpu_area.h has those that
+// do not say it.
 //
 // Threading: pure functions over bytes; results own what they hold.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "decoder/perf/cpu_slots.h"
 #include "decoder/perf/data_ring.h"
 #include "decoder/perf/events.h"
+#include "decoder/record/branch_record.h"
 
 namespace tailtrace::bts {
 
@@ -25,7 +25,8 @@ struct Batch {
   ThreadId thread;
   std::uint64_t time_ns = 0;     // when it was written, of perf's clock
   std::vector<Branch> branches;  // oldest first
-  bool after_loss = false;       // samples of the thread were lost before it on this CPU
+  // Branches of the thread were lost before it on this CPU.
+  std::optional<GapCause> after_loss;
 };
 
 struct CpuBranches {
@@ -45,18 +46,26 @@ CpuBranches read_cpu_samples(const perf::FixedRecords& records);
 Result<CpuBranches> read_cpu_stacks(const perf::RecordList& records,
                                     const perf::RecordFormat& format, bool overwritten);
 
-// The kernel may let two threads whose events were all inherited change places without writing what
-// the first one did: then the second one's batch has branches of both. Where that is possible the
-// batch is taken away and becomes a loss of both, as do batches from before the slots are known.
-// `slots` are those of that CPU, `known_from_ns` is where they begin; `apart` says of a thread that
-// it never does that with another of its kind.
-void take_away_mixed(CpuBranches& cpu, const perf::CpuSlots& slots, std::uint64_t known_from_ns,
-                     const std::function<bool(ThreadId)>& apart);
+// Whether two threads may have changed places at that time without the kernel writing what the
+// first one did, as it does where all events of both were inherited. The second may be none, {}:
+// any.
+using MayChangePlaces = std::function<bool(ThreadId, ThreadId, std::uint64_t time_ns)>;
 
-// A thread's batch, and whether some of its branches before it may be missing.
+// Where they did, the second one's batch has branches of both. Where that is possible the batch is
+// taken away and becomes a loss of both, as do batches from before the slots are known. `slots` are
+// those of that CPU, `known_from_ns` is where they begin.
+void take_away_mixed(CpuBranches& cpu, const perf::CpuSlots& slots, std::uint64_t known_from_ns,
+                     const MayChangePlaces& may);
+
+// The same for stacks, of which none is mixed: but where threads changed places, more branches may
+// lie between two of them than their period says. It is a loss of both.
+void part_stacks(CpuBranches& cpu, const perf::CpuSlots& slots, std::uint64_t known_from_ns,
+                 const MayChangePlaces& may);
+
+// A thread's batch, and why some of its branches before it may be missing, if they may.
 struct Share {
   const Batch* batch = nullptr;
-  bool lost_before = false;
+  std::optional<GapCause> lost_before;
 };
 
 // Of every thread, by time. They refer to `cpus`.

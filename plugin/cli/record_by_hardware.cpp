@@ -75,7 +75,10 @@ class ByCpu final : public Recorder {
       : hardware_(hardware), config_(config), children_(children) {}
 
   Result<void> begins(ThreadId thread) override {
-    if (recording_) return {};  // inherited
+    if (recording_) {
+      recording_->adopt(thread);
+      return {};
+    }
     auto started = perf::ProcessRecording::start(perf::real_kernel(), hardware_, config_,
                                                  thread.pid, children_);
     if (!started) return fail(std::move(started.error()));

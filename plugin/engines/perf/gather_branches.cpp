@@ -55,6 +55,7 @@ class Stacks {
 
   void add(const bts::Share& share, bts::BranchFlow& flow) {
     if (share.lost_before) last_ = {};
+    if (share.batch->branches.empty()) return;
     const std::span<const bts::Branch> stack = share.batch->branches;
     const bts::Join join = bts::join_stacks(last_, stack, most_between_);
     if (!join.exact) flow.lost(GapCause::kLost);
@@ -68,7 +69,7 @@ class Stacks {
 };
 
 void add_samples(const bts::Share& share, bts::BranchFlow& flow) {
-  if (share.lost_before) flow.lost(GapCause::kOverwritten);
+  if (share.lost_before) flow.lost(*share.lost_before);
   for (const bts::Branch& branch : share.batch->branches) flow.add(branch);
 }
 

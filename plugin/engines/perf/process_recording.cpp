@@ -9,7 +9,6 @@
 #include "decoder/base/file.h"
 #include "decoder/perf/aux_area.h"
 #include "plugin/engines/perf/branch_events.h"
-#include "plugin/engines/perf/gather_branches.h"
 #include "plugin/engines/perf/pt_settings.h"
 #include "plugin/engines/tasks.h"
 
@@ -18,7 +17,6 @@ namespace {
 
 constexpr std::uint64_t kDefaultBuffer_bytes = 4u << 20;
 constexpr std::uint64_t kSideband_bytes = 128u << 10;
-constexpr std::uint64_t kSidebandFields = kSampleTid | kSampleTime;
 
 // The numbers in a list such as "0-3,6".
 std::vector<int> cpus_in(std::string_view list) {
@@ -43,9 +41,9 @@ Result<std::vector<int>> online_cpus(const std::string& root) {
   return cpus_in(as_text(*list));
 }
 
-perf_event_attr sideband_attr() {
+perf_event_attr sideband_attr(std::uint64_t fields) {
   perf_event_attr attr = plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
-  attr.sample_type = kSidebandFields;
+  attr.sample_type = fields;
   attr.sample_id_all = 1;
   attr.context_switch = 1;
   attr.write_backward = 1;
@@ -58,11 +56,6 @@ void inherit(perf_event_attr& attr, bool children) {
   attr.inherit_thread = children ? 0 : 1;
 }
 
-Purpose purpose_of(Hardware hardware) {
-  if (hardware == Hardware::kPt) return Purpose::kPt;
-  return hardware == Hardware::kBts ? Purpose::kBtsSamples : Purpose::kLbr;
-}
-
 std::uint64_t buffer_size(const PerfConfig& config) {
   return std::bit_ceil(std::max<std::uint64_t>(
       config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
@@ -70,22 +63,34 @@ std::uint64_t buffer_size(const PerfConfig& config) {
 
 }  // namespace
 
+Purpose ProcessRecording::purpose() const {
+  if (hardware_ == Hardware::kPt) return Purpose::kPt;
+  if (hardware_ == Hardware::kLbr) return Purpose::kLbr;
+  return area_ ? Purpose::kBtsArea : Purpose::kBtsSamples;
+}
+
+Result<perf_event_attr> ProcessRecording::hardware_attr() const {
+  if (hardware_ == Hardware::kLbr) return branch_stack_attr(config_);
+  if (purpose() == Purpose::kBtsSamples) return branch_sample_attr();
+  auto pmu = read_pmu(kernel_->root(), hardware_ == Hardware::kPt ? "intel_pt" : "intel_bts");
+  if (!pmu) return fail(explain(*kernel_, {purpose(), Step::kOpen, ENOENT, {codes_.first(), -1}}));
+  if (hardware_ == Hardware::kPt) return pt_attr(*pmu, config_, buffer_size(config_));
+  perf_event_attr attr = plain_attr(pmu->type, 0);
+  attr.sample_id_all = 1;
+  attr.write_backward = 1;
+  attr.aux_watermark = static_cast<__u32>(std::min<std::uint64_t>(buffer_size(config_) / 4, ~0u));
+  return attr;
+}
+
 Result<perf_event_attr> ProcessRecording::attr() const {
-  perf_event_attr attr = branch_stack_attr(config_);
-  if (hardware_ == Hardware::kPt) {
-    auto pmu = read_pmu(kernel_->root(), "intel_pt");
-    if (!pmu)
-      return fail(explain(*kernel_, {Purpose::kPt, Step::kOpen, ENOENT, {codes_.first(), -1}}));
-    auto of_pt = pt_attr(*pmu, config_, buffer_size(config_));
-    if (!of_pt) return of_pt;
-    attr = *of_pt;
-    attr.write_backward = 1;
-  } else if (hardware_ == Hardware::kBts) {
-    attr = branch_sample_attr();
-  }
-  if (hardware_ != Hardware::kPt) attr.sample_type |= kSidebandFields;
-  attr.disabled = 1;
-  inherit(attr, children_);
+  auto attr = hardware_attr();
+  if (!attr) return attr;
+  if (hardware_ == Hardware::kPt)
+    attr->write_backward = 1;
+  else
+    attr->sample_type |= kSidebandFields;
+  attr->disabled = 1;
+  inherit(*attr, children_);
   return attr;
 }
 
@@ -94,16 +99,20 @@ Result<Event> ProcessRecording::open_trace(const perf_event_attr& attr, Target t
   const std::uint64_t size = buffer_size(config_);
   if (has_buffer && hardware_ == Hardware::kPt)
     return open_aux_event(*kernel_, Purpose::kPt, attr, target, size);
-  auto event = Event::open(*kernel_, purpose_of(hardware_), attr, target);
+  auto event = Event::open(*kernel_, purpose(), attr, target);
   if (!event || !has_buffer) return event;
-  if (auto ok = event->map_largest_ring(size, Event::WhenFull::kOverwrite); !ok)
-    return fail(std::move(ok.error()));
+  auto ready = area_ ? event->map_ring(kSideband_bytes, Event::WhenFull::kOverwrite)
+                     : event->map_largest_ring(size, Event::WhenFull::kOverwrite);
+  if (!ready) return fail(std::move(ready.error()));
+  if (!area_) return event;
+  if (auto got = event->map_aux(size, Event::WhenFull::kStop); !got)
+    return fail(std::move(got.error()));
   return event;
 }
 
 // Who is on the CPU, and what those do to their code.
 Result<void> ProcessRecording::open_sideband(Target target, Cpu& cpu) {
-  perf_event_attr attr = sideband_attr();
+  perf_event_attr attr = sideband_attr(kSidebandFields);
   inherit(attr, children_);
   auto event = Event::open(*kernel_, Purpose::kSideband, attr, target);
   if (!event) return fail(std::move(event.error()));
@@ -144,30 +153,55 @@ Result<void> ProcessRecording::open_cpus(const std::vector<ThreadId>& threads) {
               "there is no such process");
 }
 
+// The area of BTS has what the kernel did, too; samples are there where it is refused, or absent.
+Result<void> ProcessRecording::open_all(const std::vector<ThreadId>& threads) {
+  auto open = [&]() -> Result<void> {
+    if (auto ok = open_cpus(threads); !ok) return ok;
+    return note_clock();
+  };
+  area_ = hardware_ == Hardware::kBts;
+  auto opened = open();
+  if (opened || !area_) return opened;
+  area_ = false;
+  cpus_.clear();
+  remarks_.clear();
+  auto samples = open();
+  if (!samples) return samples;
+  remarks_.push_back(std::move(opened.error()));
+  remarks_.back().now = "branch samples are recorded instead";
+  return {};
+}
+
 // A thread with an event that is not inherited never shares its events with those that it made:
-// then the hardware is switched off and on between them, which the trace shows.
-void ProcessRecording::open_anchors(const std::vector<ThreadId>& threads) {
+// then the hardware is switched off and on between them, which the trace shows. The same for
+// threads that are made while their maker is anchored, and one another.
+bool ProcessRecording::open_anchors(ThreadId thread) {
   std::vector<perf_event_attr> kinds = {plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY)};
   // Before Linux 6.2, events of the core PMU are a group of their own.
   if (hardware_ != Hardware::kPt)
     kinds.push_back(plain_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES));
+  bool all = true;
   for (perf_event_attr& attr : kinds) {
     attr.disabled = attr.type == PERF_TYPE_HARDWARE ? 1 : 0;
-    for (ThreadId thread : threads)
-      if (auto anchor = Event::open(*kernel_, Purpose::kSideband, attr, {thread.tid, -1}))
-        anchors_.push_back(std::move(*anchor));
+    auto anchor = Event::open(*kernel_, Purpose::kSideband, attr, {thread.tid, -1});
+    if (anchor)
+      anchors_.push_back(std::move(*anchor));
+    else
+      all = false;
   }
+  return all;
 }
 
 Result<void> ProcessRecording::note_clock() {
   auto clock = cpus_.front().sideband.front().time_conversion();
   if (clock) clock_ = *clock;
-  if (hardware_ != Hardware::kPt) return {};
+  if (hardware_ != Hardware::kPt && !area_) return {};
   if (!clock)
     return fail(ErrorCode::kNoEngine, "cannot record by CPU",
                 "the kernel's clock is not the processor's counter here: nobody can tell whose "
                 "trace it is",
                 "record thread by thread, or by CPU with branch samples");
+  if (area_) return {};
   decoder_ = pt_decoder_config(read_machine(kernel_->root()).cpu,
                                *read_pmu(kernel_->root(), "intel_pt"), config_);
   return {};
@@ -179,20 +213,37 @@ Result<ProcessRecording> ProcessRecording::start(Kernel& kernel, Hardware hardwa
   ProcessRecording recording(kernel, hardware, config, pid, children);
   recording.config_.tsc = true;
   const std::vector<ThreadId> threads = threads_of(kernel.root(), pid);
-  recording.open_anchors(threads);
-  if (auto ok = recording.open_cpus(threads); !ok) return fail(std::move(ok.error()));
-  if (auto ok = recording.note_clock(); !ok) return fail(std::move(ok.error()));
-  if (auto ok = recording.look(); !ok) return fail(std::move(ok.error()));
+  for (ThreadId thread : threads) recording.adopt(thread);
+  if (auto ok = recording.open_all(threads); !ok) return fail(std::move(ok.error()));
   for (ThreadId thread : threads) {
     recording.names_[thread.tid] = name_of(kernel.root(), thread);
     if (auto pc = pc_of(kernel.root(), thread)) recording.starts_[thread] = *pc;
-    recording.anchored_.insert(thread.tid);
-    recording.apart_.insert(thread.tid);
   }
+  if (auto ok = recording.look(); !ok) return fail(std::move(ok.error()));
+  if (auto ok = recording.keep_areas(); !ok) return fail(std::move(ok.error()));
   for (Cpu& cpu : recording.cpus_)
     for (Event& event : cpu.trace)
       if (auto ok = event.enable(); !ok) return fail(std::move(ok.error()));
   return recording;
+}
+
+Result<void> ProcessRecording::keep_areas() {
+  if (!area_) return {};
+  std::vector<std::span<Event>> events;
+  for (Cpu& cpu : cpus_) events.push_back(cpu.trace);
+  auto keeper = AreaKeeper::start(std::move(events), clock_);
+  if (!keeper) return fail(std::move(keeper.error()));
+  keeper_ = std::move(*keeper);
+  return {};
+}
+
+std::uint64_t ProcessRecording::now_ns() const {
+  const std::uint64_t tsc = cpus_.front().told.now();
+  return tsc == 0 ? 0 : clock_.to_ns(tsc);
+}
+
+void ProcessRecording::adopt(ThreadId thread) {
+  if (open_anchors(thread)) anchored_[thread.tid] = 0;
 }
 
 Result<void> ProcessRecording::look() {
@@ -214,7 +265,11 @@ Result<void> ProcessRecording::look() {
     auto* task = std::get_if<TaskEvent>(&told.record.body);
     if (task == nullptr || !task->begins) continue;
     names_[task->thread.tid] = names_[task->parent.tid];
-    if (anchored_.contains(task->parent.tid)) apart_.insert(task->thread.tid);
+    auto parent = anchored_.find(task->parent.tid);
+    if (parent != anchored_.end() && parent->second <= task->time_ns)
+      apart_.insert(task->thread.tid);
+    if (!anchored_.contains(task->thread.tid) && open_anchors(task->thread))
+      anchored_[task->thread.tid] = now == 0 ? ~0ull : now_ns();
   }
   codes_.update(std::move(all), now);
   return {};
@@ -310,53 +365,6 @@ Result<std::vector<ThreadSnapshot>> ProcessRecording::pt_snapshot(std::uint64_t 
   std::vector<ThreadSnapshot> snapshots;
   for (const auto& [thread, pieces] : pt::pieces_by_thread(traced, clock_))
     snapshots.push_back(gather(thread, pieces, limit));
-  return snapshots;
-}
-
-Result<bts::CpuBranches> ProcessRecording::read_branches(const Cpu& cpu) const {
-  const Event& event = cpu.trace.front();
-  const std::uint64_t head = event.data_head();
-  if (hardware_ == Hardware::kLbr) {
-    auto records = read_backward_ring(event.ring(), head);
-    if (!records) return fail(std::move(records.error()));
-    const perf_event_attr attr = branch_stack_attr(config_);
-    return bts::read_cpu_stacks(
-        *records, {attr.sample_type | kSidebandFields, false, attr.branch_sample_type, 0},
-        0 - head > event.ring().size());
-  }
-  auto records = read_fixed_records(event.ring(), head,
-                                    {kRecordSample, 0, bts::kOwnedSampleSize_bytes}, ~0ull);
-  if (!records) return fail(std::move(records.error()));
-  bts::CpuBranches branches = bts::read_cpu_samples(*records);
-  auto slots = read_slots(cpu);
-  if (!slots) return fail(std::move(slots.error()));
-  bts::take_away_mixed(branches, slots->slots, slots->begin_ns,
-                       [&](ThreadId thread) { return apart_.contains(thread.tid); });
-  return branches;
-}
-
-Result<std::vector<ThreadSnapshot>> ProcessRecording::branch_snapshot(std::uint64_t limit) {
-  AllQuiet quiet = hold();
-  std::vector<bts::CpuBranches> cpus;
-  for (const Cpu& cpu : cpus_) {
-    auto branches = read_branches(cpu);
-    if (!branches) return fail(std::move(branches.error()));
-    cpus.push_back(std::move(*branches));
-  }
-  quiet.clear();
-  const bool timed = clock_.mult != 0;
-  const TscOf tsc_of = [&](std::uint64_t ns) { return timed ? clock_.to_tsc(ns) : ~0ull; };
-  const auto most = hardware_ == Hardware::kLbr ? most_between_stacks(config_) : 0;
-  std::vector<ThreadSnapshot> snapshots;
-  for (const auto& [thread, shares] : bts::shares_by_thread(cpus)) {
-    auto start = starts_.find(thread);
-    snapshots.push_back(
-        gather_branches({thread, shares, &codes_.of(thread.pid),
-                         start == starts_.end() ? std::nullopt : std::optional(start->second),
-                         pc_of(kernel_->root(), thread), most},
-                        tsc_of, limit));
-    snapshots.back().engine = hardware_ == Hardware::kBts ? "bts" : "lbr";
-  }
   return snapshots;
 }
 

@@ -48,8 +48,8 @@ std::vector<std::uint64_t> sources(const Batch& batch) {
   return from;
 }
 
-bool nobody(ThreadId) { return false; }
-bool everybody(ThreadId) { return true; }
+bool all_may(ThreadId, ThreadId, std::uint64_t) { return true; }
+bool none_may(ThreadId, ThreadId, std::uint64_t) { return false; }
 
 // A's and B's branches, written when each left the CPU.
 CpuBranches two_turns() {
@@ -95,7 +95,7 @@ TEST(CpuBranches, OfAThreadThatMovedAreInTheOrderOfTime) {
   const auto shares = shares_by_thread(cpus);
   for (const Share& share : shares.at(kA)) {
     order.push_back(share.batch->branches.front().from.value);
-    lost.push_back(share.lost_before);
+    lost.push_back(share.lost_before.has_value());
   }
   EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 6, 7, 8, 9}));
   // What the second CPU forgot may have been before either of its neighbours.
@@ -105,7 +105,8 @@ TEST(CpuBranches, OfAThreadThatMovedAreInTheOrderOfTime) {
 TEST(CpuBranches, ThatMayBeTwoThreadsAreTakenAwayFromBoth) {
   CpuBranches cpu = two_turns();
   // B's turn ended twice, and once nothing was written.
-  take_away_mixed(cpu, {{{kA, 50, 99}, {kB, 120, 199}, {kB, 210, 250}, {kA, 260, 299}}}, 0, nobody);
+  take_away_mixed(cpu, {{{kA, 50, 99}, {kB, 120, 199}, {kB, 210, 250}, {kA, 260, 299}}}, 0,
+                  all_may);
   ASSERT_EQ(cpu.batches.size(), 4u);
   EXPECT_EQ(sources(cpu.batches[1]), (std::vector<std::uint64_t>{3, 4}));
   for (int i : {2, 3}) {
@@ -118,14 +119,14 @@ TEST(CpuBranches, ThatMayBeTwoThreadsAreTakenAwayFromBoth) {
 
 TEST(CpuBranches, OfAThreadThatEndedAreWrittenBeforeItsTurnEnds) {
   CpuBranches cpu = two_turns();
-  take_away_mixed(cpu, {{{kA, 50, 99}, {kB, 120, 250, true}, {kA, 260, 299}}}, 0, nobody);
+  take_away_mixed(cpu, {{{kA, 50, 99}, {kB, 120, 250, true}, {kA, 260, 299}}}, 0, all_may);
   ASSERT_EQ(cpu.batches.size(), 3u);
   EXPECT_EQ(sources(cpu.batches[2]), (std::vector<std::uint64_t>{5}));
 }
 
 TEST(CpuBranches, OfThreadsThatNeverChangePlacesAreTheirs) {
   CpuBranches cpu = two_turns();
-  take_away_mixed(cpu, {{{kB, 210, 250}, {kA, 260, 299}}}, 210, everybody);
+  take_away_mixed(cpu, {{{kB, 210, 250}, {kA, 260, 299}}}, 210, none_may);
   ASSERT_EQ(cpu.batches.size(), 3u);
   EXPECT_EQ(sources(cpu.batches[2]), (std::vector<std::uint64_t>{5}));
   EXPECT_EQ(cpu.begin_ns, 0u);
@@ -133,9 +134,26 @@ TEST(CpuBranches, OfThreadsThatNeverChangePlacesAreTheirs) {
 
 TEST(CpuBranches, FromBeforeTheTurnsAreKnownAreNotBelieved) {
   CpuBranches cpu = two_turns();
-  take_away_mixed(cpu, {{{kA, 260, 299}}}, 260, nobody);
+  take_away_mixed(cpu, {{{kA, 260, 299}}}, 260, all_may);
   ASSERT_EQ(cpu.batches.size(), 1u);
   EXPECT_EQ(cpu.begin_ns, 260u);
+}
+
+TEST(CpuBranches, OfStacksAreLostWhereThreadsMayHaveChangedPlaces) {
+  CpuBranches cpu;
+  for (std::uint64_t time : {100, 200, 300}) cpu.batches.push_back({kA, time, {{{1}, {2}}}, {}});
+  CpuBranches same = cpu;
+  const perf::CpuSlots slots = {{{kA, 50, 150}, {kB, 150, 160}, {kA, 160, 400}}};
+  part_stacks(same, slots, 0, none_may);
+  EXPECT_EQ(same.batches.size(), 3u);
+  part_stacks(cpu, slots, 0, all_may);
+  auto shares = shares_by_thread({&cpu, 1});
+  EXPECT_EQ(shares.at(kB).size(), 2u);
+  std::vector<bool> lost;
+  for (const Share& share : shares.at(kA)) lost.push_back(share.lost_before.has_value());
+  EXPECT_EQ(lost, (std::vector<bool>{false, true, true, false, false}));
+  part_stacks(same, slots, 150, all_may);
+  EXPECT_EQ(same.begin_ns, 150u);
 }
 
 }  // namespace
