@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 namespace tailtrace {
 namespace {
 
@@ -14,6 +16,17 @@ const char* how(const PathFrame& frame, bool is_innermost) {
   if (is_innermost) return "";
   if (frame.is_return) return "returned to ";
   return frame.tail_called ? "jumped to from " : "called from ";
+}
+
+// Where a frame goes on when what it called returns.
+Address pc_of(const PathFrame& frame, const Instruction& insn, bool is_innermost) {
+  return is_innermost || frame.is_return ? insn.address : insn.next();
+}
+
+std::string frame_json(const Function& function, Address pc) {
+  nlohmann::ordered_json json = {{"pc", fmt::format("{:#x}", pc.value)},
+                                 {"function", function.name}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -44,6 +57,20 @@ void list_path(const History& history, Symbolizer& symbols, const CallPath& path
     sink(listing.cut_note);
   else if (!path.frames.empty() && path.older.empty() && !begins)
     sink("    what called that is not in the history");
+}
+
+void list_frames_json(const History& history, const CallPath& path, const LineSink& sink) {
+  HistoryCursor cursor(history);
+  bool is_innermost = true;
+  for (const PathFrame& frame : path.frames) {
+    if (frame.tail_called) continue;
+    cursor.seek(frame.item);
+    const Address pc = pc_of(frame, cursor.item().instruction, is_innermost);
+    if (!sink(frame_json(*frame.function, pc))) return;
+    is_innermost = false;
+  }
+  for (const OlderCaller& caller : path.older)
+    if (!sink(frame_json(*caller.function, caller.address + 1))) return;
 }
 
 }  // namespace tailtrace

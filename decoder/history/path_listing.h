@@ -19,4 +19,10 @@ struct PathListing {
 void list_path(const History& history, Symbolizer& symbols, const CallPath& path,
                std::uint64_t item, const PathListing& listing, const LineSink& sink);
 
+// One JSON object a line for each frame that was on the stack, innermost first: where it stands or
+// goes on.
+//   {"pc":"0x401022","function":"Worker::step"}
+// What jumped into the next inner one is on the stack no more.
+void list_frames_json(const History& history, const CallPath& path, const LineSink& sink);
+
 }  // namespace tailtrace

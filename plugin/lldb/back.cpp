@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plugin/lldb/frames.h"
+
 namespace tailtrace::lldb_plugin {
 namespace {
 
@@ -80,6 +82,7 @@ lldb::addr_t pc_of(Session& session) { return session.thread().GetFrameAtIndex(0
 
 Result<void> move_and_show(Session& session, const std::string& step) {
   Synchronous synchronous(session.debugger());
+  show_history_frames(session);
   auto moved = move(session, step);
   if (!moved) return fail(std::move(moved.error()));
   return show(session, *moved);
@@ -99,6 +102,7 @@ Result<void> go_to(Session& session, std::uint64_t number) {
 
 Result<void> back_line(Session& session, bool into) {
   Synchronous synchronous(session.debugger());
+  show_history_frames(session);
   auto last = move(session, into ? "insn" : "over");
   if (!last || !last->moved) return last ? show(session, *last) : fail(std::move(last.error()));
   for (int outs = 0; outs < kMaxOuts; ++outs) {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "plugin/lldb/back.h"
+#include "plugin/lldb/frames.h"
 #include "plugin/lldb/override.h"
 #include "plugin/lldb/recording.h"
 #include "plugin/lldb/search.h"
@@ -70,7 +71,9 @@ Result<void> go(Session& session, const Words& words) {
 
 Result<void> live(Session& session, const Words&) {
   auto newest = number_of(session, "-1");
-  return newest ? go_to(session, *newest + 1) : fail(std::move(newest.error()));
+  auto gone = newest ? go_to(session, *newest + 1) : fail(std::move(newest.error()));
+  show_own_frames(session);
+  return gone;
 }
 
 // LLDB's own bundle stands in the same folder, if it is LLDB that has the thread traced.

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -24,16 +23,12 @@ namespace {
 constexpr int kBetweenLooks_ms = 100;
 constexpr std::size_t kMaxOutput_bytes = 256 << 20;
 
-// Beside this plugin, as it was built or installed; else whatever PATH has.
+// Near this plugin; else whatever PATH has.
 std::string program_path() {
-  Dl_info here{};
-  if (::dladdr(reinterpret_cast<void*>(&program_path), &here) != 0 && here.dli_fname != nullptr) {
-    std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path();
-    for (const char* from_here : {"../tailtrace", "../../bin/tailtrace"})
-      if (std::string path = folder / from_here;
-          std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0)
-        return path;
-  }
+  for (const char* from_here : {"../tailtrace", "../../bin/tailtrace"})
+    if (std::string path = plugin_folder() / from_here;
+        std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0)
+      return path;
   return "tailtrace";
 }
 
@@ -130,6 +125,13 @@ int Child::wait() {
 }
 
 }  // namespace
+
+std::filesystem::path plugin_folder() {
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<void*>(&plugin_folder), &here) == 0 || here.dli_fname == nullptr)
+    return {};
+  return std::filesystem::path(here.dli_fname).parent_path();
+}
 
 Result<Answer> run_tailtrace(lldb::SBDebugger& debugger, const std::vector<std::string>& args) {
   std::optional<lldb::SBProgress> progress;

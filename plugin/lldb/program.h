@@ -6,12 +6,16 @@
 
 #include <lldb/API/LLDB.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "decoder/base/result.h"
 
 namespace tailtrace::lldb_plugin {
+
+// Where this plugin is, as it was built or installed; empty when nobody knows.
+std::filesystem::path plugin_folder();
 
 struct Answer {
   int status = 0;  // of the program, as its manual has it

@@ -116,7 +116,7 @@ std::string LldbReplay::take_planned() {
   while (at.valid() && at.item().is_gap) at.next();
   std::string reason = "the present";
   if (at.valid())
-    reason = fmt::format("history position -{}", past_->history->size() + 1 - at.item().number);
+    reason = fmt::format("history position -{}", items_back());
   else
     past_.reset();
   return fmt::format("T00thread:{};reason:processor trace;description:{};",

@@ -64,6 +64,8 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
   static constexpr std::string_view kBack = "QTailtraceBack:";
   if (packet.starts_with(kBack)) {
     answer = plan_back(packet.substr(kBack.size()));
+  } else if (packet == "qTailtraceWhere") {
+    answer = *in_past ? fmt::format("-{}", items_back()) : std::string("0");
   } else if (planned_ != 0 && packet.starts_with("vCont;")) {
     answer = take_planned();
   } else if (packet == "bc") {
@@ -88,6 +90,11 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
   }
   if (!answer) return fail(std::move(answer.error()));
   return std::optional(std::move(*answer));
+}
+
+// REQUIRES: it stands on an item.
+std::uint64_t LldbReplay::items_back() const {
+  return past_->history->size() + 1 - past_->at->item().number;
 }
 
 // `Z0,ADDRESS,KIND` and `z0,...`, and the same of hardware breakpoints.

@@ -18,6 +18,9 @@
 //
 // A breakpoint on the way ends a step, but for `goto`.
 //
+// `qTailtraceWhere` is answered with the position of the debugger's thread, -1 for the newest item
+// and so on; 0 in the present.
+//
 // Past the newest point the program is where it really stands, and runs with the next request.
 //
 // Threading: one thread at a time.
@@ -79,6 +82,7 @@ class LldbReplay {
   std::string plan(std::uint64_t number);
   std::uint64_t target_of(const BackStep& step, std::uint64_t from);
   std::string take_planned();
+  std::uint64_t items_back() const;
   Result<std::optional<std::string>> forward(std::string_view packet);
   Result<bool> enter();
   Result<bool> enter(ThreadId thread);

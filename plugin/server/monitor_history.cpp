@@ -108,6 +108,8 @@ std::string_view MonitorHistory::help() {
          "                                    the branches that led to an item, newest first\n"
          "monitor tailtrace stack POSITION LIMIT [pPID.TID]\n"
          "                                    the calls that led to an item, innermost first\n"
+         "monitor tailtrace frames POSITION LIMIT [pPID.TID]\n"
+         "                                    what was on the stack then, innermost first\n"
          "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
          "                                    the newest instructions at these addresses, as many "
          "as\n"
@@ -128,6 +130,7 @@ Result<std::optional<std::string>> MonitorHistory::answer(std::string_view comma
   if (verb == "hits") run = &MonitorHistory::hits;
   if (verb == "why") run = &MonitorHistory::why;
   if (verb == "stack") run = &MonitorHistory::stack;
+  if (verb == "frames") run = &MonitorHistory::frames;
   if (run == nullptr) return std::optional<std::string>();
   std::string problem;
   auto thread = meant(arguments.rest, problem);
@@ -305,38 +308,60 @@ std::string MonitorHistory::hits(Arguments arguments) {
   return text;
 }
 
+std::optional<MonitorHistory::Asked> MonitorHistory::item_asked_for(Arguments arguments) const {
+  Asked asked;
+  if (!arguments.number(asked.position) || !arguments.number(asked.limit) || asked.limit == 0)
+    return std::nullopt;
+  asked.limit = std::min(asked.limit, kMaxItems);
+  const auto number = made_->history->resolve(asked.position);
+  if (!number) return std::nullopt;
+  asked.number = *number;
+  return asked;
+}
+
 std::string MonitorHistory::why(Arguments arguments) {
-  std::int64_t position = 0;
-  std::uint64_t limit = 0;
-  bool good = arguments.number(position) && arguments.number(limit) && limit != 0;
-  auto number = good ? made_->history->resolve(position) : std::nullopt;
-  if (!number) return bad_arguments("why POSITION LIMIT [pPID.TID]");
-  auto reasons = find_reasons(*made_->history, *made_->symbols, *number, kMaxReasons);
+  const auto asked = item_asked_for(arguments);
+  if (!asked) return bad_arguments("why POSITION LIMIT [pPID.TID]");
+  auto reasons = find_reasons(*made_->history, *made_->symbols, asked->number, kMaxReasons);
   if (!reasons) return reasons.error().to_string() + "\n";
-  ToldReasons told(*reasons, limit);
+  ToldReasons told(*reasons, asked->limit);
   std::string text = head_line("tailtrace.why/1", true, told.end_word());
-  list_reasons_json(*made_->history, *made_->symbols, told, into(text), numbers_like(position));
+  list_reasons_json(*made_->history, *made_->symbols, told, into(text),
+                    numbers_like(asked->position));
   return text;
 }
 
 std::string MonitorHistory::stack(Arguments arguments) {
-  std::int64_t position = 0;
-  std::uint64_t limit = 0;
-  bool good = arguments.number(position) && arguments.number(limit) && limit != 0;
+  const auto asked = item_asked_for(arguments);
+  if (!asked) return bad_arguments("stack POSITION LIMIT [pPID.TID]");
   const History& history = *made_->history;
-  auto number = good ? history.resolve(position) : std::nullopt;
-  if (!number) return bad_arguments("stack POSITION LIMIT [pPID.TID]");
   if (!made_->stack) made_->stack = thread_stack(below_, made_->thread);
-  auto calls = calls_to_anchor(history, *made_->symbols, *number, *made_->stack);
+  auto calls = calls_to_anchor(history, *made_->symbols, asked->number, *made_->stack);
   if (!calls) return calls.error().to_string() + "\n";
   CallPath path;
-  limit = std::min(limit, kMaxItems);
-  if (calls->holding(*number)) path = call_path(*calls, *number, limit);
-  add_older_callers(history, *made_->symbols, *calls, *made_->stack, limit, path);
+  if (calls->holding(asked->number)) path = call_path(*calls, asked->number, asked->limit);
+  add_older_callers(history, *made_->symbols, *calls, *made_->stack, asked->limit, path);
   if (path.frames.empty()) return "There is a gap at this position.\n";
-  PathListing listing{position > 0, "    and further callers"};
+  PathListing listing{asked->position > 0, "    and further callers"};
   std::string text;
-  list_path(history, *made_->symbols, path, *number, listing, into(text));
+  list_path(history, *made_->symbols, path, asked->number, listing, into(text));
+  return text;
+}
+
+// With what is known by what came later, too: callers that were returned to.
+std::string MonitorHistory::frames(Arguments arguments) {
+  const auto asked = item_asked_for(arguments);
+  if (!asked) return bad_arguments("frames POSITION LIMIT [pPID.TID]");
+  const History& history = *made_->history;
+  std::string text;
+  if (!make_calls(text)) return text;
+  const CallHistory& calls = *made_->calls;
+  CallPath path;
+  if (calls.holding(asked->number)) path = call_path(calls, asked->number, asked->limit);
+  if (!made_->stack) made_->stack = thread_stack(below_, made_->thread);
+  add_older_callers(history, *made_->symbols, calls, *made_->stack, asked->limit, path);
+  text = head_line("tailtrace.frames/1", false);
+  list_frames_json(history, path, into(text));
   return text;
 }
 

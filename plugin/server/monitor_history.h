@@ -56,6 +56,15 @@ class MonitorHistory {
     bool stretch(std::int64_t& first, std::uint64_t& count);
   };
 
+  // POSITION LIMIT
+  struct Asked {
+    std::int64_t position = 0;
+    std::uint64_t number = 0;  // of the item there
+    std::uint64_t limit = 0;
+  };
+  // Nothing where the words do not name an item of made_.
+  std::optional<Asked> item_asked_for(Arguments arguments) const;
+
   // Each runs one command over made_.
   std::string instruction_history(Arguments arguments);
   std::string function_call_history(Arguments arguments);
@@ -67,6 +76,7 @@ class MonitorHistory {
   std::string hits(Arguments arguments);
   std::string why(Arguments arguments);
   std::string stack(Arguments arguments);
+  std::string frames(Arguments arguments);
   std::string newest_calls_json(std::int64_t first, std::uint64_t count);
   Range items_of(std::int64_t first, std::uint64_t count, std::uint64_t most) const;
   std::string head_line(std::string_view schema, bool count, std::string_view end = {}) const;

@@ -1,0 +1,174 @@
+"""The call stack of a past moment as LLDB's own frames, which every window over LLDB shows.
+
+The plugin's steps back turn it on, `tailtrace live` turns it off. LLDB 22 asks for frames here
+(ScriptedFrameProvider); the debug server, which has the history, says which calls were open. Of a
+moment that nothing is known of, as of every other thread, LLDB's own frames are shown.
+
+Threading: on LLDB's threads.
+"""
+
+import json
+import threading
+import time
+
+import lldb
+from lldb.plugins.scripted_process import INTEL64_GPR, ScriptedFrame
+
+LIMIT_FRAMES = 256
+PATIENCE_S = 1
+EVENT_HANDLER = "dbg.evt-handler"  # the name of LLDB's thread, as the kernel has it
+
+_stacks = {}  # thread: its HistoryFrames since it stopped last
+_hooks = {}  # process: LLDB's number of the hook that follows its stops
+
+
+class HistoryFrame(ScriptedFrame):
+    """A caller: where it goes on, and the place of its call. No register of it is known."""
+
+    def __init__(self, index, pc, place, inlined):  # the base class's own would use LLDB
+        self.index, self.pc, self.place, self.inlined = index, pc, place, inlined
+        self.name = None
+        self.register_info = {"sets": ["General Purpose Registers"], "registers": INTEL64_GPR}
+
+    def get_id(self):
+        return self.index
+
+    def get_pc(self):
+        return self.pc
+
+    def get_symbol_context(self):
+        return self.place
+
+    def is_inlined(self):
+        return self.inlined
+
+    def is_artificial(self):
+        return False
+
+    def get_register_context(self):
+        return None
+
+
+def _is_safe():
+    """Whether LLDB may be used here. Its event handler shows frames without having locked the
+    target first, while a command may have, and wait for the frames."""
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", encoding="ascii") as name:
+        return name.read().strip() != EVENT_HANDLER
+
+
+class HistoryFrames:
+    """The frames of a thread from one stop to the next: what is at the program counter is LLDB's
+    own, inlined functions included."""
+
+    def __init__(self, input_frames, args):  # the base class's own would use LLDB
+        self.own = input_frames
+        self.callers = ()  # arguments of HistoryFrame, but for the index; once they are known
+        if _is_safe():
+            _stacks[input_frames.GetThread().GetThreadID()] = self
+
+    @staticmethod
+    def get_description():
+        return "the call stack of a moment in tailtrace's history"
+
+    def get_frame_at_index(self, index):
+        own = self.own.GetSize()
+        if index < own:
+            return index
+        # LLDB's own steps may ask for a caller before the hook has run, and remember that there
+        # is none.
+        if index - own >= len(self.callers):
+            return None
+        return HistoryFrame(index, *self.callers[index - own])
+
+
+class Follow:
+    """Hook that finds out about the callers at each stop, also where LLDB itself goes on foot."""
+
+    def __init__(self, target, extra_args, internal_dict):
+        pass
+
+    def handle_stop(self, context, stream):
+        learn(context.GetThread())
+        return True
+
+
+def _ask(thread, command):
+    """What LLDB prints for a command; "" where it fails."""
+    result = lldb.SBCommandReturnObject()
+    debugger = thread.GetProcess().GetTarget().GetDebugger()
+    debugger.GetCommandInterpreter().HandleCommand(command, result)
+    return result.GetOutput() or "" if result.Succeeded() else ""
+
+
+def _unregister(thread):
+    number = None
+    for line in _ask(thread, "target frame-provider list").splitlines():
+        name, _, value = line.strip().partition(": ")
+        number = value if name == "ID" else number
+        if name == "Name" and value == f"{__name__}.HistoryFrames":
+            _ask(thread, f"target frame-provider remove {number}")
+
+
+def _with_inlined(target, pc):
+    """A caller and the functions that the compiler put into it there, innermost first."""
+    address = target.ResolveLoadAddress(pc - 1)
+    place = target.ResolveSymbolContextForAddress(address, lldb.eSymbolContextEverything)
+    while True:
+        above = lldb.SBAddress()
+        around = place.GetParentOfInlinedScope(address, above)
+        yield pc, place, around.IsValid()
+        if not around.IsValid():
+            return
+        place, address = around, above
+
+
+def learn(thread):
+    """Finds out what called where a thread stands; False where nobody can say."""
+    answer = _ask(thread, "process plugin packet send qTailtraceWhere")
+    position = answer.rpartition("response: ")[2].strip()
+    if position.startswith("-"):
+        frames = _ask(thread, f"process plugin packet monitor tailtrace frames {position} "
+                              f"{LIMIT_FRAMES}")
+        known = [json.loads(line) for line in frames.splitlines() if line.startswith("{")]
+        thread.GetFrameAtIndex(0).GetPC()  # now it has a stack of this stop
+        stack = _stacks.get(thread.GetThreadID())
+        if stack:
+            target = thread.GetProcess().GetTarget()
+            # Behind the line that is about all of them, and what is LLDB's own.
+            stack.callers = [frame for one in known[2:]
+                             for frame in _with_inlined(target, int(one["pc"], 16))]
+    return position != ""
+
+
+def _let_events_be_handled(debugger):
+    """LLDB shows a thread again whose frames have changed, on its own time: not in the middle of
+    what is done next, where it would be the first to ask for frames, and get none of ours."""
+    listener, event = debugger.GetListener(), lldb.SBEvent()
+    end_s = time.monotonic() + PATIENCE_S
+    while listener.PeekAtNextEvent(event) and time.monotonic() < end_s:
+        time.sleep(PATIENCE_S / 1000)
+
+
+def on(debugger):
+    """Shows callers in the past in the selected target from here on."""
+    process = debugger.GetSelectedTarget().GetProcess()
+    thread = process.GetSelectedThread()
+    if process.GetUniqueID() in _hooks or not learn(thread):
+        return
+    said = _ask(thread, f"target stop-hook add -P {__name__}.Follow")
+    _hooks[process.GetUniqueID()] = "".join(c for c in said if c.isdigit())
+    _ask(thread, f"target frame-provider register -C {__name__}.HistoryFrames")
+    thread.GetNumFrames()
+    _let_events_be_handled(debugger)
+
+
+def off(debugger):
+    """Leaves the target's frames to LLDB again."""
+    process = debugger.GetSelectedTarget().GetProcess()
+    hook = _hooks.pop(process.GetUniqueID(), None)
+    if hook is None:
+        return
+    thread = process.GetSelectedThread()
+    _ask(thread, f"target stop-hook delete {hook}")
+    _unregister(thread)
+    _stacks.clear()
