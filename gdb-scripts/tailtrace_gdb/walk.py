@@ -7,7 +7,7 @@ from .errors import user_error
 from .export import CALLS
 from .prefix import Command
 from .ranges import number_of
-from .words import source_line
+from .words import listed, source_line
 
 
 def go_to(history, position):
@@ -44,7 +44,10 @@ stack of that moment, as many frames as `set tailtrace frames` says."""
             go_to(history, forward_only(history, number))
 
     def complete(self, text, word):
-        return [choice for choice in ("begin", "end", "-1") if choice.startswith(text)]
+        # GDB takes "-" for the end of a word.
+        taken = len(text) - len(word)
+        return [choice[taken:] for choice in ["begin", "end", "-1", *listed]
+                if choice.startswith(text)]
 
 
 def forward_only(history, number):

@@ -7,10 +7,14 @@ import gdb
 from . import disassembly
 
 
+listed = []  # the numbers that the last list had, to be completed
+
+
 class Words:
     """Remembers what it was asked, for as long as one command runs."""
 
     def __init__(self, history):
+        listed.clear()
         self.history = history
         self.architecture = gdb.selected_inferior().architecture()
         self.places = {}
@@ -47,6 +51,7 @@ class Words:
     def line(self, item, modifiers, mark="  "):
         """One instruction; `mark` is two columns wide."""
         address = int(item["address"], 16)
+        listed.append(str(self.history.number(item["position"])))
         place = self.place(address)
         if "f" in modifiers and place:
             place = f"<+{place.rpartition('+')[2]}"
