@@ -16,9 +16,9 @@
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/process_recording.h"
 #include "plugin/engines/perf/pt_settings.h"
+#include "plugin/provider/kept_recording.h"
 #include "plugin/provider/trace_provider.h"
 #include "plugin/recorder/followed_program.h"
-#include "plugin/server/kept_recording.h"
 
 namespace tailtrace {
 namespace {

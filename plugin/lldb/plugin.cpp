@@ -9,6 +9,7 @@
 
 #include "plugin/lldb/back.h"
 #include "plugin/lldb/frames.h"
+#include "plugin/lldb/native.h"
 #include "plugin/lldb/override.h"
 #include "plugin/lldb/recording.h"
 #include "plugin/lldb/search.h"
@@ -78,6 +79,7 @@ Result<void> live(Session& session, const Words&) {
 
 // LLDB's own bundle stands in the same folder, if it is LLDB that has the thread traced.
 Result<void> save(Session& session, const Words& words) {
+  if (has_native(session)) return save_native(session, words[0]);
   auto said = session.monitor("save " + words[0]);
   if (said && session.target().GetTrace().IsValid()) {
     auto by_lldb = session.command("trace save " + words[0]);
@@ -92,9 +94,10 @@ tl::unexpected<Error> misused(Session&, std::string_view name) {
               "they are not what the command takes", fmt::format("help tailtrace {}", name));
 }
 
-// Where a folder is open, or the command line's options are used, the command line answers.
+// Where a folder is open, the plugin records itself, or the command line's options are used, the
+// command line answers.
 bool is_for_recording(Session& session, const Words& words) {
-  return has_recording(session) ||
+  return has_recording(session) || has_native(session) ||
          std::ranges::any_of(words, [](const std::string& w) { return w.starts_with("--"); });
 }
 
@@ -128,19 +131,38 @@ Result<void> override_or_not(Session& session, const Words& words) {
   return misused(session, "override");
 }
 
-// And says how much will be kept, where the debug server is ours.
+// What the processor does not record, our server does.
+tl::unexpected<Error> needs_our_server(Error refused) {
+  refused.fix = fmt::format(
+      "{}{}export LLDB_DEBUGSERVER_PATH=$(command -v tailtrace-lldb-server), "
+      "then start LLDB: it records anywhere",
+      refused.fix, refused.fix.empty() ? "" : "; or ");
+  return fail(std::move(refused));
+}
+
+// The debug server, where it is ours, says how much will be kept. Another one may be able to
+// record, too, by LLDB's own commands.
 Result<void> start(Session& session, const Words&) {
+  auto refused = session.monitor("info");
+  bool is_other = !refused && refused.error().code == ErrorCode::kNoEngine;
+  Result<void> native = is_other ? start_native(session) : Result<void>();
+  if (is_other && native) return {};
   auto started = session.command("process trace start --tsc");
-  if (!started) return fail(std::move(started.error()));
-  auto info = session.monitor("info");
-  bool is_other = !info && info.error().code == ErrorCode::kNoEngine;
-  return show(session, is_other ? std::move(started) : std::move(info));
+  if (!started)
+    return is_other ? needs_our_server(std::move(native.error()))
+                    : fail(std::move(started.error()));
+  return show(session, is_other ? std::move(started) : session.monitor("info"));
+}
+
+Result<void> stop(Session& session, const Words&) {
+  if (!has_native(session)) return show(session, session.command("process trace stop"));
+  stop_native(session);
+  return {};
 }
 
 constexpr std::array kRows = {
     Row{"start", "", "Record all threads of the process from here on.", "", 0, 0, start},
-    Row{"stop", "", "Stop recording, and drop the history.", "", 0, 0,
-        [](Session& s, const Words&) { return show(s, s.command("process trace stop")); }},
+    Row{"stop", "", "Stop recording, and drop the history.", "", 0, 0, stop},
     Row{"info", "[OPTIONS]", "What is recorded of each thread, and by which engine.", "", 0, kMany,
         info},
     Row{"instructions", "[OPTIONS] [N | N,M | N,+K | N,-K | -]",

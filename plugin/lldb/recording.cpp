@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "decoder/base/own_folder.h"
+#include "plugin/lldb/native.h"
 #include "plugin/lldb/program.h"
 
 namespace tailtrace::lldb_plugin {
@@ -44,6 +45,7 @@ Result<std::string> ask(Session& session, const std::string& verb, const std::st
 
 // Where LLDB has the trace, whoever recorded it.
 Result<void> save_into(Session& session, const std::string& path) {
+  if (has_native(session)) return save_native(session, path);
   auto saved = session.monitor("save " + path);
   if (saved || saved.error().code != ErrorCode::kNoEngine)
     return saved ? Result<void>() : fail(std::move(saved.error()));

@@ -14,9 +14,9 @@
 
 #include "plugin/engines/engine.h"
 #include "plugin/engines/step/step_engine.h"
+#include "plugin/provider/kept_recording.h"
 #include "plugin/server/below.h"
 #include "plugin/server/btrace_documents.h"
-#include "plugin/server/kept_recording.h"
 #include "plugin/server/snapshot_cut.h"
 
 namespace tailtrace {

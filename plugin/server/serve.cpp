@@ -1,10 +1,10 @@
 #include "plugin/server/serve.h"
 
+#include "plugin/provider/kept_recording.h"
 #include "plugin/server/below.h"
 #include "plugin/server/end_signals.h"
 #include "plugin/server/engine_of.h"
 #include "plugin/server/gdbserver_link.h"
-#include "plugin/server/kept_recording.h"
 #include "plugin/server/listener.h"
 #include "plugin/server/lldb_server_link.h"
 #include "plugin/server/private_folder.h"

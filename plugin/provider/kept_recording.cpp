@@ -1,4 +1,4 @@
-#include "plugin/server/kept_recording.h"
+#include "plugin/provider/kept_recording.h"
 
 #include <fmt/core.h>
 
