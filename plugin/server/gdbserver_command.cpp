@@ -8,6 +8,8 @@
 
 #include <cstdlib>
 
+#include "plugin/server/gdbserver_preload.h"
+
 namespace tailtrace {
 namespace {
 
@@ -85,6 +87,9 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
   command.stdio_ = stdio_of_program(options, inferior_owns_stdio);
   bool plain_shell = is_plain_shell(std::getenv("SHELL"));
   if (!plain_shell) command.shell_ = "/bin/sh";
+  auto preload = preload_of_gdbserver();
+  if (!preload) return fail(std::move(preload.error()));
+  command.preload_ = std::move(*preload);
   std::vector<std::string>& words = command.words_;
   words = {options.gdbserver};
   // With this it lets go of the process in good order should we be killed. It also gives up at the
@@ -134,6 +139,9 @@ void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   ::dup2(talk, STDOUT_FILENO);
   ::dup2(messages, STDERR_FILENO);
   if (!shell_.empty()) ::setenv("SHELL", shell_.c_str(), 1);
+  const char* others = std::getenv("LD_PRELOAD");
+  std::string preload = preload_ + (others == nullptr ? "" : std::string(":") + others);
+  if (!preload_.empty()) ::setenv("LD_PRELOAD", preload.c_str(), 1);
   std::vector<char*> argv;
   for (const std::string& word : words_) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

@@ -1,6 +1,5 @@
 #include "plugin/engines/qemu/qemu_command.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
@@ -12,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "plugin/engines/own_files.h"
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/engines/qemu/program_file.h"
 #include "plugin/engines/qemu/qemu_process.h"
@@ -61,18 +61,6 @@ void make_own_group(posix_spawnattr_t& attributes) {
       &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 }
 
-std::string own_folder() {
-  Dl_info info;
-  static const int kAnchor = 0;
-  std::error_code error;
-  std::filesystem::path self;
-  if (::dladdr(&kAnchor, &info) != 0 && info.dli_fname != nullptr && info.dli_fname[0] == '/')
-    self = info.dli_fname;
-  else
-    self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return self.parent_path().string();
-}
-
 }  // namespace
 
 std::string stub_name(unsigned program_index) { return kStubName + std::to_string(program_index); }
@@ -94,17 +82,13 @@ Result<std::string> find_qemu_plugin() {
                 fmt::format("TAILTRACE_QEMU_PLUGIN names {}, which cannot be read", variable),
                 "unset TAILTRACE_QEMU_PLUGIN", kWithoutQemu);
   }
-  std::string own = own_folder();
-  // Beside it, in the build folder, or installed: a program in bin, a library in lib, or the Python
-  // package in lib/python3.N/dist-packages/tailtrace.
-  for (const char* place : {"", "/../plugin", "/../../plugin", "/../lib/tailtrace", "/tailtrace",
-                            "/../../../tailtrace"}) {
-    std::string path = own + place + "/" + kPluginName;
-    if (::access(path.c_str(), R_OK) == 0) return std::filesystem::weakly_canonical(path).string();
-  }
-  return fail(ErrorCode::kNoEngine, "cannot record with qemu",
-              fmt::format("{} is not near {}", kPluginName, own),
-              "install tailtrace whole, or name the file with TAILTRACE_QEMU_PLUGIN", kWithoutQemu);
+  auto found = find_own_file(kPluginName);
+  if (found) return found;
+  Error error = std::move(found.error());
+  error.what = "cannot record with qemu";
+  error.fix += ", or name the file with TAILTRACE_QEMU_PLUGIN";
+  error.now = kWithoutQemu;
+  return fail(std::move(error));
 }
 
 Result<QemuCommand> make_qemu_command(const QemuOptions& options, const std::string& session) {
