@@ -26,9 +26,9 @@ bool is_of_tracer(const siginfo_t& info) {
          info.si_code == kTrapNotify;
 }
 
-std::vector<pid_t> tasks_of(pid_t pid) {
+// `error`: they could not be listed; ESRCH: there is no such process.
+std::vector<pid_t> tasks_of(pid_t pid, std::error_code& error) {
   std::vector<pid_t> tids;
-  std::error_code error;
   std::filesystem::directory_iterator entry(fmt::format("/proc/{}/task", pid), error), end;
   for (; !error && entry != end; entry.increment(error)) {
     std::string name = entry->path().filename().string();
@@ -36,6 +36,7 @@ std::vector<pid_t> tasks_of(pid_t pid) {
     auto [stop, failed] = std::from_chars(name.data(), name.data() + name.size(), tid);
     if (failed == std::errc() && stop == name.data() + name.size()) tids.push_back(tid);
   }
+  if (error == std::errc::no_such_file_or_directory) error = {ESRCH, std::generic_category()};
   return tids;
 }
 
@@ -77,7 +78,8 @@ bool has_trap_coming(pid_t tid) {
 
 Result<TracedProcess> TracedProcess::attach(pid_t pid) {
   TracedProcess process(pid);
-  if (tasks_of(pid).empty()) return fail(refusal(pid, ESRCH));
+  std::error_code error;
+  if (tasks_of(pid, error).empty()) return fail(refusal(pid, error.value()));
   if (auto ok = process.seize_all(); !ok) return fail(std::move(ok.error()));
   return process;
 }
@@ -93,7 +95,8 @@ TracedProcess TracedProcess::adopt(pid_t pid) {
 Result<void> TracedProcess::seize_all() {
   for (bool found = true; found;) {
     found = false;
-    for (pid_t tid : tasks_of(pid_)) {
+    std::error_code unlisted;
+    for (pid_t tid : tasks_of(pid_, unlisted)) {
       if (threads_.contains(tid)) continue;
       if (::ptrace(PTRACE_SEIZE, tid, nullptr, kOptions) == 0) {
         threads_[tid] = {};
@@ -107,6 +110,10 @@ Result<void> TracedProcess::seize_all() {
         detach({});
         return fail(refusal(pid_, error));
       }
+    }
+    if (unlisted && unlisted.value() != ESRCH) {
+      detach({});
+      return fail(refusal(pid_, unlisted.value()));
     }
   }
   return {};

@@ -47,12 +47,13 @@ enum Name {
   kFork,
   kPipe,
   kSyncfs,
+  kSeize,
   kNames
 };
 static const char* const kText[kNames] = {
     "open",   "read",  "write", "mmap",   "ioctl", "perf_event_open",
     "ptrace", "pread", "mkdir", "rename", "fsync", "ftruncate",
-    "socket", "fork",  "pipe",  "syncfs"};
+    "socket", "fork",  "pipe",  "syncfs", "seize"};
 
 static _Atomic long own_counts[kNames + 1];
 static _Atomic long* counts = own_counts;
@@ -236,6 +237,7 @@ long ptrace(enum __ptrace_request request, ...) {
   void* data = va_arg(rest, void*);
   va_end(rest);
   if (fails(kPtrace)) return -1;
+  if (request == PTRACE_SEIZE && fails(kSeize)) return -1;
   long (*real)(enum __ptrace_request, ...) = next("ptrace");
   return real(request, pid, address, data);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "tests/support/temp_folder.h"
 
@@ -36,6 +37,26 @@ TEST_F(RingTest, HoldsTheNewestRecordsAfterItWentRoundManyTimes) {
   for (std::size_t i = 0; i < all.records.size(); ++i)
     EXPECT_EQ(all.records[i], numbered(all.first.value + i));
   EXPECT_EQ(ring->newest(5).first.value, 995u);
+}
+
+TEST_F(RingTest, LeavesOutWhatIsOverwrittenDuringARead) {
+  for (std::uint64_t capacity : {64, 1024, 1 << 16}) {
+    SCOPED_TRACE(capacity);
+    const std::string name = path(std::to_string(capacity));
+    auto writer = RingWriter::create(name, {1, 2}, 0, capacity);
+    ASSERT_TRUE(writer) << writer.error().to_string();
+    std::jthread writing([&](std::stop_token over) {
+      for (std::uint64_t n = 0; !over.stop_requested(); ++n) writer->push(numbered(n));
+    });
+    auto ring = Ring::open(name);
+    for (int reads = 0; reads < 300 || ring->head().value < 3 * capacity; ++reads) {
+      const RecordRange range = ring->newest(~0ull);
+      std::uint64_t position = range.first.value;
+      for (const BranchRecord& record : range.records) ASSERT_EQ(record, numbered(position++));
+      auto oldest = ring->at(ring->oldest());
+      ASSERT_TRUE(!oldest || oldest->from.value == oldest->time);
+    }
+  }
 }
 
 TEST_F(RingTest, RefusesCapacitiesThatAreNoPowerOfTwo) {
