@@ -97,7 +97,8 @@ TABLE += [
                                             f"--keep={kept}/s", "-", program("talks")],
         {**DESCRIPTORS, **DISK, "fork": [errno.EAGAIN], "socket": [errno.EMFILE],
          "read": [errno.EIO], "pread": [errno.EIO], "mmap": [errno.ENOMEM]},
-        text=RECORDED, answers=True, opens_to_remove=True, needs=engine) for engine in ("step", "qemu")]
+        text=RECORDED, answers=True, opens_to_remove=True, needs=engine)
+    for engine in ("step", "qemu")]
 TABLE += [
     Row(f"show {what}", lambda kept, given, what=what: ["history", given.paths[what], "-20,-1"],
         FILES, needs="qemu")

@@ -33,6 +33,10 @@ class Visitor:
     def go(self, direction):
         error = self.process.ContinueInDirection(direction)
         assert error.Success(), error
+        state = self.process.GetState()
+        assert state == lldb.eStateStopped, (
+            f"{lldb.SBDebugger.StateAsCString(state)}, status {self.process.GetExitStatus()}, "
+            f"{self.process.GetExitDescription()}")
 
     def visit(self):
         """One thread that comes: recorded, stepped, and gone back over."""

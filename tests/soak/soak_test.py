@@ -79,9 +79,12 @@ def seen(debugger, engine, seconds):
                                    check=False, timeout=seconds + 10 * cases.HANG_S)
             if not os.path.exists(result):
                 return f"{debugger} ended with {ended.returncode}:\n{ended.stdout}"
-            server.wait()
+            status = server.wait()
             with open(result, encoding="utf-8") as file:
-                return json.load(file)
+                seen_inside = json.load(file)
+            if seen_inside["wrong"]:
+                seen_inside["wrong"] += f"; the server ended with {status}: {server.said}"
+            return seen_inside
         finally:
             server.close()
 
