@@ -1,5 +1,7 @@
 #include "decoder/pt/clock_writer.h"
 
+#include <algorithm>
+
 namespace tailtrace::pt {
 
 std::uint64_t ClockWriter::ticks(std::uint64_t crystal) const {
@@ -26,9 +28,12 @@ void ClockWriter::tell(std::uint64_t time) {
 }
 
 void ClockWriter::count_cycles(std::uint64_t time) {
-  if (timing_ != SynthesisTiming::kCyc || time <= counted_) return;
-  out_.cyc(time - counted_);
-  counted_ = time;
+  if (timing_ != SynthesisTiming::kCyc) return;
+  while (counted_ < time) {
+    const std::uint64_t cycles = std::min(time - counted_, PacketWriter::kMaxCycles);
+    out_.cyc(cycles);
+    counted_ += cycles;
+  }
 }
 
 void ClockWriter::before_sync() {

@@ -99,7 +99,9 @@ class PacketWriter {
   void tsc(std::uint64_t ticks);
   void tma(std::uint16_t ctc, std::uint16_t fast_counter);
   void mtc(std::uint8_t ctc);
-  void cyc(std::uint64_t cycles);  // less than 2^61
+  // As many as decoders take in one packet.
+  static constexpr std::uint64_t kMaxCycles = (1ull << 61) - 1;
+  void cyc(std::uint64_t cycles);  // kMaxCycles at most
   void cbr(std::uint8_t ratio);
   void mnt(std::uint64_t payload);
 

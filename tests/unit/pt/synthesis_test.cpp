@@ -104,6 +104,21 @@ TEST(Synthesis, ALoopOfJumpsThatIsEnteredByFallingIntoItIsCountedByItsLaps) {
   EXPECT_EQ(seen.errors, Texts{});
 }
 
+TEST(Synthesis, AClockMayJumpFurtherThanOnePacketCounts) {
+  Hand hand(0x1000, "ebfe");  // jmp .
+  hand.add(0, 0x1000, 0, RecordKind::kEnable);
+  for (std::uint64_t time : {1000ull, 2000ull, 1ull << 63, ~0ull}) {
+    hand.add(0x1000, 0x1000, 1, RecordKind::kJump);
+    hand.records.back().time = time;
+  }
+  hand.add(0x1000, 0, 0, RecordKind::kDisable, kFlagAsync);
+  SynthesisOptions options;
+  options.timing = SynthesisTiming::kCyc;
+  LibiptWalk seen = hand.walk(options);
+  EXPECT_EQ(seen.errors, Texts{});
+  EXPECT_EQ(values(seen.instructions), (List{0x1000, 0x1000, 0x1000, 0x1000}));
+}
+
 TEST(Synthesis, UnknownCodeBecomesABreakThatKeepsWhatIsKnown) {
   Hand hand(0x1000, "90909090");                              // four NOPs, then nothing
   EXPECT_TRUE(hand.code.add({0x1010}, *from_hex("ebee90")));  // 1010: jmp 1000
