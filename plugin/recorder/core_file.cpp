@@ -63,7 +63,8 @@ void append_process(Bytes& notes, const CoreSettings& settings) {
   elf_prpsinfo info{};
   info.pr_sname = 'R';
   info.pr_pid = settings.first.pid;
-  std::string_view name = settings.command.substr(0, settings.command.find(' '));
+  const std::string_view command = settings.command;
+  std::string_view name = command.substr(0, command.find(' '));
   name.remove_prefix(std::min(name.size(), name.rfind('/') + 1));
   std::memcpy(info.pr_fname, name.data(), std::min(name.size(), sizeof info.pr_fname - 1));
   std::memcpy(info.pr_psargs, settings.command.data(),

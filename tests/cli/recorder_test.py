@@ -8,12 +8,21 @@ import resource
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import tempfile
 
 import cases
 
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/waits_for_words")
+
+
+def named_in_core(path):
+    """The program's name, of the note that describes the process (elf.h, NT_PRPSINFO)."""
+    with open(path, "rb") as file:
+        core = file.read()
+    at = core.index(struct.pack("<3I", 5, 136, 3) + b"CORE\0\0\0\0") + 20 + 40
+    return core[at:at + 16].rstrip(b"\0").decode()
 
 
 class RecorderCase(cases.CommandCase):
@@ -110,6 +119,7 @@ class Run(RecorderCase):
         calls = re.findall(r"(?m)^#\d+ .*?(\w+) \(", core.stdout)
         self.assertEqual(calls[-5:], ["deeper"] * 4 + ["main"], core.stdout + core.stderr)
         self.assertEqual(len(re.findall(r"LWP \d+\)", core.stdout)), 3, core.stdout)
+        self.assertEqual(named_in_core(os.path.join(moved, "core")), "program")
         # Nothing else is left.
         self.assertEqual(os.listdir(self.folder), ["moved"])
 
