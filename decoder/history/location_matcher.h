@@ -25,12 +25,14 @@ class LocationMatcher {
 
   const Location& location() const { return location_; }
 
- private:
   // It means functions as a whole.
   bool is_of_functions() const {
     return !location_.address && !location_.offset && location_.line == 0;
   }
+  // This one. REQUIRES: is_of_functions(); the symbolizer's.
   bool is_function(const Function& function);
+
+ private:
   bool is_named(const Function& function) const;
   bool is_line(Address address) const;
   bool is_at_offset(Address address);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
+#include "decoder/history/segment_counter.h"
 #include "decoder/pt/pause_seam.h"
 
 namespace tailtrace {
@@ -32,7 +34,7 @@ std::optional<Seam> find_seam(ByteSpan trace, std::size_t from) {
 
 }  // namespace
 
-class PtSegments::Reader final : public SegmentReader {
+class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
  public:
   explicit Reader(const PtSegments& source)
       : source_(source), decoder_(source.trace_, *source.code_, source.config_) {}
@@ -52,11 +54,28 @@ class PtSegments::Reader final : public SegmentReader {
     return is_lost ? std::optional(Extent{0, end}) : std::nullopt;
   }
 
+  std::optional<SegmentCount> count(Extent extent) override {
+    if (extent.end == source_.trace_.size() || joint_at(extent.begin) || joint_at(extent.end))
+      return std::nullopt;
+    const auto first =
+        seam_at(source_.trace_.first(extent.end), static_cast<std::size_t>(extent.begin));
+    const auto next = seam_at(source_.trace_, static_cast<std::size_t>(extent.end));
+    if (!first || first->is_paused || !next || next->is_paused) return std::nullopt;
+    counted_ = Counted{extent, decoder_.decode({extent.begin, extent.end}, false)};
+    const pt::SegmentPath& path = counted_->path;
+    if (path.started_at() != first->next || path.stopped_at() != next->next ||
+        !path.gaps().empty() || !path.is_of_near_branches(near_))
+      return std::nullopt;
+    const SegmentCount count{path.totals().insns, path.totals().records, path.open_insns() != 0};
+    counted_.reset();
+    return count;
+  }
+
   SegmentRecords read(Extent extent) override {
     if (pt::find_psb(source_.trace_.first(extent.end), extent.begin) == std::nullopt)
       return lost(extent);
     const bool is_joined = joint_at(extent.end) != nullptr;
-    pt::SegmentPath path = decoder_.decode({extent.begin, extent.end}, is_joined);
+    pt::SegmentPath path = decode(extent, is_joined);
     SegmentRecords segment;
     segment.entry.epoch = source_.config_.first_epoch;
     segment.follows_code = true;
@@ -82,6 +101,15 @@ class PtSegments::Reader final : public SegmentReader {
   }
 
  private:
+  // What count() has decoded is not decoded again.
+  pt::SegmentPath decode(Extent extent, bool ends_trace) {
+    std::optional<Counted> counted = std::exchange(counted_, std::nullopt);
+    const bool is_this = counted && counted->extent.begin == extent.begin &&
+                         counted->extent.end == extent.end && !ends_trace;
+    return is_this ? std::move(counted->path)
+                   : decoder_.decode({extent.begin, extent.end}, ends_trace);
+  }
+
   // The newest joint older than `end`; null: there is none.
   const PtJoint* joint_before(std::uint64_t end) const {
     const std::vector<PtJoint>& joints = source_.options_.joints;
@@ -181,8 +209,16 @@ class PtSegments::Reader final : public SegmentReader {
     segment.made.push_back({{}, next, time, 0, RecordKind::kEnable, kFlagSynthetic, 0});
   }
 
+  // Decoded by count(), which could not tell.
+  struct Counted {
+    Extent extent;
+    pt::SegmentPath path;
+  };
+
   const PtSegments& source_;
   pt::SegmentDecoder decoder_;
+  pt::NearEffects near_;
+  std::optional<Counted> counted_;
 };
 
 PtSegments::PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,

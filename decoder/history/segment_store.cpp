@@ -8,6 +8,8 @@
 #include <system_error>
 #include <thread>
 
+#include "decoder/history/segment_counter.h"
+
 namespace tailtrace {
 namespace {
 
@@ -81,9 +83,36 @@ std::size_t DecodedSegment::size_bytes() const {
 // What a thread reads with; it remembers much, and is handed on.
 struct SegmentStore::Worker {
   Worker(const SegmentSource& source, const CodeImage& code)
-      : reader(source.reader()), runs(code, kFollowedRuns) {}
+      : reader(source.reader()),
+        counter(dynamic_cast<SegmentCounter*>(reader.get())),
+        runs(code, kFollowedRuns) {}
   std::unique_ptr<SegmentReader> reader;
+  SegmentCounter* counter;  // the same; null: it can only read
   RunReader runs;
+
+  // Does `work` with one of them, and lets go of the lock meanwhile.
+  template <class Work>
+  static auto lend(SegmentStore& store, Lock& lock, const Work& work) {
+    std::unique_ptr<Worker> worker;
+    if (!store.idle_.empty()) {
+      worker = std::move(store.idle_.back());
+      store.idle_.pop_back();
+    }
+    lock.unlock();
+    if (worker == nullptr) worker = std::make_unique<Worker>(*store.source_, *store.code_);
+    auto done = work(*worker);
+    lock.lock();
+    // Of a short history nothing is left to be read, and there may be thousands of them.
+    const bool is_short = store.cut_end_ == 0 && store.cut_ < kSegmentsWorthAThread;
+    if (!is_short) store.idle_.push_back(std::move(worker));
+    return done;
+  }
+
+  // Whether another segment's records would not be kept, as far as those that are tell.
+  static bool is_full(const SegmentStore& store) {
+    return !store.kept_.empty() &&
+           store.kept_bytes_ + store.kept_bytes_ / store.kept_.size() > store.cache_bytes_;
+  }
 };
 
 SegmentStore::SegmentStore(std::shared_ptr<const SegmentSource> source,
@@ -96,24 +125,15 @@ SegmentStore::SegmentStore(std::shared_ptr<const SegmentSource> source,
 SegmentStore::~SegmentStore() = default;
 
 SegmentStore::Decoded SegmentStore::read(Lock& lock, Extent extent, std::uint64_t doubtful) {
-  std::unique_ptr<Worker> worker;
-  if (!idle_.empty()) {
-    worker = std::move(idle_.back());
-    idle_.pop_back();
-  }
-  lock.unlock();
-  if (worker == nullptr) worker = std::make_unique<Worker>(*source_, *code_);
-  auto decoded =
-      std::make_shared<const DecodedSegment>(worker->reader->read(extent), worker->runs, doubtful);
-  lock.lock();
-  // Of a short history nothing is left to be read, and there may be thousands of them.
-  const bool is_short = cut_end_ == 0 && cut_ < kSegmentsWorthAThread;
-  if (!is_short) idle_.push_back(std::move(worker));
-  return decoded;
+  return Worker::lend(*this, lock, [&](Worker& worker) {
+    return std::make_shared<const DecodedSegment>(worker.reader->read(extent), worker.runs,
+                                                  doubtful);
+  });
 }
 
 // Looks at a segment that nobody has looked at, or waits until somebody else did with another. The
-// lock is not held meanwhile. False: all were looked at.
+// lock is not held meanwhile. Records that would not be kept are not made, if it can be told
+// without them what is in the segment. False: all were looked at.
 bool SegmentStore::look_at_next(Lock& lock) {
   if (!all_cut_) {
     if (cutter_ == nullptr) cutter_ = source_->reader();
@@ -122,8 +142,14 @@ bool SegmentStore::look_at_next(Lock& lock) {
       std::size_t index = cut_++;
       all_cut_ = cut_end_ == 0;
       if (all_cut_) cutter_.reset();
-      Decoded decoded = read(lock, *extent, kAll);
-      publish(index, *extent, decoded);
+      std::optional<SegmentCount> count;
+      if (Worker::is_full(*this))
+        count = Worker::lend(*this, lock, [&](Worker& worker) {
+          return worker.counter == nullptr ? std::nullopt : worker.counter->count(*extent);
+        });
+      if (count)
+        finished_[index] = {*extent, count->items, 0, count->records, 0, 0, kAll, count->has_seam};
+      publish(index, *extent, count ? nullptr : read(lock, *extent, kAll));
       return true;
     }
     all_cut_ = true;
@@ -135,9 +161,10 @@ bool SegmentStore::look_at_next(Lock& lock) {
 }
 
 void SegmentStore::publish(std::size_t index, Extent extent, const Decoded& decoded) {
-  finished_[index] = {
-      extent, decoded->items(),    decoded->gaps(),           decoded->record_count(), 0,
-      0,      decoded->doubtful(), decoded->seam() != nullptr};
+  if (decoded != nullptr)
+    finished_[index] = {
+        extent, decoded->items(),    decoded->gaps(),           decoded->record_count(), 0,
+        0,      decoded->doubtful(), decoded->seam() != nullptr};
   for (auto it = finished_.find(facts_.size()); it != finished_.end();
        it = finished_.find(facts_.size())) {
     Facts& facts = facts_.emplace_back(it->second);
@@ -149,7 +176,8 @@ void SegmentStore::publish(std::size_t index, Extent extent, const Decoded& deco
     found_.gaps += facts.gaps;
   }
   // Whoever only counts does not drive out what was asked for.
-  if (kept_bytes_ + decoded->size_bytes() <= cache_bytes_) keep(index, decoded);
+  if (decoded != nullptr && kept_bytes_ + decoded->size_bytes() <= cache_bytes_)
+    keep(index, decoded);
   looked_.notify_all();
 }
 

@@ -217,6 +217,51 @@ std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment
   return paths;
 }
 
+// --- Near branches ---------------------------------------------------------------------------
+
+namespace {
+
+bool is_near_branch(const BranchRecord& record) {
+  return record.kind >= RecordKind::kConditional && record.kind <= RecordKind::kIndirectCall &&
+         !record.is_async() && record.insns != 0;
+}
+
+}  // namespace
+
+bool NearEffects::all_near(const std::shared_ptr<const EffectBook>& book,
+                           std::span<const std::uint32_t> words) {
+  if (book_ != book) {
+    book_ = book;
+    known_.clear();
+  }
+  known_.resize(book->effects.size());
+  for (const std::uint32_t word : words) {
+    const std::uint32_t effect = word & kPathEffect;
+    std::int8_t& known = known_[effect];
+    if (known == 0) known = look_at(book->effects[effect]) ? 1 : -1;
+    if (known < 0) return false;
+  }
+  return true;
+}
+
+bool NearEffects::look_at(const Effect& effect) const {
+  for (std::uint32_t i = 0; i < effect.record_count; ++i) {
+    const BranchRecord& record = book_->records[std::size_t{effect.first_record} + i];
+    // Where a return leads is put in later.
+    const bool is_return = effect.returns && i + 1 == effect.record_count;
+    if (!is_near_branch(record) || (record.to.is_null() && !is_return)) return false;
+  }
+  return true;
+}
+
+bool SegmentPath::is_of_near_branches(NearEffects& near) const {
+  for (const BranchRecord& record : records_)
+    if (!is_near_branch(record) || record.to.is_null()) return false;
+  for (const Chunk& chunk : chunks_)
+    if (chunk.word_count != 0 && !near.all_near(chunk.stretch.book, words_of(chunk))) return false;
+  return true;
+}
+
 // --- Records ---------------------------------------------------------------------------------
 
 std::size_t SegmentPath::size_bytes() const {

@@ -29,11 +29,12 @@ void report_files(Dwfl* dwfl, const std::string& maps) {
   std::set<std::string> seen;
   dwfl_report_begin(dwfl);
   for (const Mapping& mapping : parse_maps(maps)) {
-    if (!mapping.executable || !mapping.has_file() || seen.contains(mapping.path)) continue;
+    // Under qemu no mapping says that it is executable.
+    if (!mapping.has_file() || mapping.path.starts_with("/dev/")) continue;
+    if (!seen.insert(mapping.path).second) continue;
     auto file = ElfFile::open(mapping.path);
     auto bias = file ? file->bias(mapping.begin, mapping.file_offset_bytes) : std::nullopt;
     if (!bias) continue;
-    seen.insert(mapping.path);
     const char* path = mapping.path.c_str();
     dwfl_report_elf(dwfl, path, path, -1, *bias, true);
   }

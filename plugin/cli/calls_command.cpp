@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/call_listing.h"
+#include "decoder/history/location_matcher.h"
 #include "decoder/history/newest_calls.h"
+#include "decoder/history/whole_calls.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/history_view.h"
 
@@ -18,7 +20,13 @@ struct Options {
   std::uint64_t newest = ~0ull;
   bool flat = false;
   bool fold = false;
+  std::uint64_t limit = kPage;  // of a function's calls
 };
+
+bool is_range(std::string_view text) {
+  return text.empty() || text == "all" ||
+         std::string_view("+-0123456789").find(text.front()) != text.npos;
+}
 
 Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const Range& range,
                         const Options& options, const Invocation& invocation) {
@@ -53,8 +61,56 @@ Result<CallHistory> calls_to_show(HistoryView& view, const std::string& range) {
   });
 }
 
+void print_calls_of(const HistoryView& view, const CallHistory& calls, const WholeCalls& found,
+                    const Options& options, std::FILE* out) {
+  print_lines(
+      [&](const LineSink& sink) {
+        list_whole_calls(*view.history, calls, *view.symbols, found, !options.shared.forward, sink);
+      },
+      *options.shared.output, out);
+  std::string older;
+  if (found.newest.size() < found.count)
+    older = fmt::format(", the newest {} shown", found.newest.size());
+  fmt::print(out, "  {} {}{}\n", found.count, found.count == 1 ? "call" : "calls", older);
+}
+
+Result<int> show_calls_of(const Options& options, const std::string& function,
+                          const Invocation& invocation) {
+  Result<Location> location = parse_location(function);
+  if (!location) return fail(std::move(location.error()));
+  Result<HistoryView> view = open_view(options.shared, invocation.err);
+  if (!view) return fail(std::move(view.error()));
+  LocationMatcher matcher(std::move(*location), *view->symbols);
+  if (!matcher.is_of_functions())
+    return fail(ErrorCode::kUsage, fmt::format("`{}` is called by nobody", function),
+                "it is no function, and no range",
+                "tailtrace hits tells when a line or an address was reached");
+  Result<CallHistory> calls = CallHistory::make(*view->history, *view->symbols,
+                                                newest_items(*view->history, options.newest));
+  if (!calls) return fail(std::move(calls.error()));
+  const WholeCalls found = calls_of(
+      *calls, [&](const Function& one) { return matcher.is_function(one); }, options.limit);
+  const OutputOptions& output = *options.shared.output;
+  if (output.json == JsonForm::kNone) {
+    print_calls_of(*view, *calls, found, options, invocation.out);
+  } else {
+    nlohmann::ordered_json head = view_json(*view);
+    head["count"] = found.count;
+    Result<void> printed = print_objects(
+        [&](const LineSink& sink) {
+          list_whole_calls_json(*view->history, *calls, *view->symbols, found, sink);
+        },
+        "tailtrace.calls/1", head, "calls", output, invocation.out);
+    if (!printed) return fail(std::move(printed.error()));
+  }
+  Result<int> status = view_status(*view, options.shared);
+  return status && found.count == 0 ? kExitNegative : status;
+}
+
 Result<int> show_calls(Options options, const Invocation& invocation) {
   if (!invocation.program.empty()) options.shared.range = invocation.program.front();
+  if (!is_range(options.shared.range))
+    return show_calls_of(options, options.shared.range, invocation);
   using Numbers = HistorySettings::Numbers;
   bool near = is_near_newest(options.shared);
   Result<HistoryView> view =
@@ -76,17 +132,20 @@ Command calls_command() {
   return {
       .name = "calls",
       .summary = "Show the functions that a recorded thread went through, newest last",
-      .usage = "[OPTIONS] PATH [RANGE]",
+      .usage = "[OPTIONS] PATH [RANGE | FUNCTION]",
       .examples =
           {
               {"tailtrace calls SESSION", "the newest 50 stretches of functions"},
               {"tailtrace calls --forward SESSION 1,+30", "the oldest 30, numbered as GDB does"},
               {"tailtrace calls --newest=100000 SESSION", "of the newest instructions only"},
+              {"tailtrace calls SESSION Worker::step", "each call of a function, and its caller"},
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<Options>();
         add_history_options(app, options->shared);
         app.add_option("--newest", options->newest, "look at the newest N instructions only")
+            ->type_name("N");
+        app.add_option("--limit", options->limit, "of FUNCTION, show the newest N calls")
             ->type_name("N");
         app.add_flag("--flat", options->flat, "do not indent by call level");
         app.add_flag("--fold", options->fold, "a line for what each loop calls");
@@ -97,7 +156,9 @@ Command calls_command() {
           "Stretches and their numbers are those of GDB's `record function-call-history`. "
           "The last column is the range of instructions, for `tailtrace history`. For the newest "
           "stretches only as much of the history is read as they take, and indented from the "
-          "outermost function in it; with --forward, --json or --newest=N that is all, or N.",
+          "outermost function in it; with --forward, --json or --newest=N that is all, or N. "
+          "FUNCTION is a name, or FILE:FUNCTION or MODULE`FUNCTION; the exit status is 1 when it "
+          "was not called in what is held.",
   };
 }
 

@@ -69,15 +69,20 @@ Json facts_json(const ThreadFacts& facts) {
   return json;
 }
 
+// What is known of records before the oldest one.
+std::string older_text(const ThreadFrame& frame) {
+  if (frame.complete) return "from the beginning";
+  if (frame.first.value == 0) return "what came before is not known";
+  return fmt::format("{} older ones overwritten", frame.first.value);
+}
+
 void print_facts(const ThreadFacts& facts, std::FILE* out) {
   const ThreadFrame& frame = facts.frame;
   fmt::print(out, "thread {}\n", thread_text(frame.thread));
   fmt::print(out, "  from          {}\n", facts.thread.path);
   fmt::print(out, "  engine        {}\n", frame.engine);
   if (!facts.thread.state.empty()) fmt::print(out, "  state         {}\n", facts.thread.state);
-  fmt::print(out, "  records       {}, {}\n", facts.records,
-             frame.complete ? "from the beginning"
-                            : fmt::format("{} older ones overwritten", frame.first.value));
+  fmt::print(out, "  records       {}, {}\n", facts.records, older_text(frame));
   fmt::print(out, "  instructions  {}\n", facts.instructions);
   std::string reasons;
   for (auto& [reason, count] : facts.reasons)

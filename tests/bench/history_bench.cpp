@@ -25,6 +25,7 @@
 
 #include "decoder/history/history.h"
 #include "decoder/history/pt_segments.h"
+#include "decoder/history/segment_counter.h"
 #include "decoder/pt/segments.h"
 #include "tests/support/recorded_trace.h"
 #include "tests/support/temp_folder.h"
@@ -36,7 +37,7 @@ using Numbers = HistorySettings::Numbers;
 
 constexpr int kRounds = 5;
 constexpr std::size_t kPeer_bytes = std::size_t{4} << 20;
-constexpr std::size_t kShared_bytes = std::size_t{64} << 20;
+constexpr std::size_t kShared_bytes = std::size_t{256} << 20;
 
 double seconds(const std::function<void()>& work) {
   auto begin = std::chrono::steady_clock::now();
@@ -87,10 +88,13 @@ class Counted final : public SegmentSource {
   }
 
  private:
-  class Reader final : public SegmentReader {
+  class Reader final : public SegmentReader, public SegmentCounter {
    public:
     Reader(std::unique_ptr<SegmentReader> reader, Counts& counts)
         : reader_(std::move(reader)), counts_(counts) {}
+    std::optional<SegmentCount> count(Extent extent) override {
+      return dynamic_cast<SegmentCounter&>(*reader_).count(extent);
+    }
     std::optional<Extent> cut(std::uint64_t end) override { return reader_->cut(end); }
     SegmentRecords read(Extent extent) override {
       SegmentRecords read = reader_->read(extent);

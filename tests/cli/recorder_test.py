@@ -112,6 +112,10 @@ class Run(RecorderCase):
         copies = {module["path"]: module["file"] for module in self.about(moved)["modules"]}
         self.assertIn(program, copies)
         self.assertFalse([path for path in copies if "qemu" in path], copies)
+        # Two records do not tell who called deeper(); its stack does.
+        outcome = cases.tailtrace("last", "--json", "--inside", "--records=2", moved, "deeper")
+        path = json.loads(outcome.stdout)["threads"][0]["hits"][0]["path"]
+        self.assertEqual([frame.get("function") for frame in path][:5], ["deeper"] * 4 + ["main"])
         core = subprocess.run(
             ["gdb", "-nx", "-batch", "-ex", "backtrace", "-ex", "info threads",
              os.path.join(moved, copies[program]), os.path.join(moved, "core")],

@@ -27,7 +27,8 @@ BundleAbout about_of_a_crash() {
   about.modules = {{"/bin/program with words", "00ff", "modules/1/program with words"},
                    {"/lib/one.so", "", ""}};
   about.core = "core";
-  about.threads[{40, 41}] = {"worker", {{"rax", 0}, {"rip", 0xffffffffffffffff}}};
+  about.threads[{40, 41}] = {
+      "worker", {{"rax", 0}, {"rip", 0xffffffffffffffff}}, {{0x401136}, {~0ull}}};
   return about;
 }
 
@@ -102,7 +103,8 @@ TEST(BundleAbout, LeavesOutWhatIsNotAsItShouldBe) {
                {"path":"/c","file":"a/../../x"},{"path":"/d","file":"..a/b"},3],
     "core":"../core",
     "threads":[{"file":1,"pid":1,"tid":1,"engine":"e","records":1,
-                "registers":{"rip":"0xzz","rax":5,"rbx":"0x10"},"name":[]}]})";
+                "registers":{"rip":"0xzz","rax":5,"rbx":"0x10"},"name":[],
+                "stack":["0x10",7,"0xzz"]}]})";
   auto bundle = parse_bundle(json, "/somewhere");
   ASSERT_TRUE(bundle) << bundle.error().to_string();
   const BundleAbout& about = *bundle->about;
@@ -119,6 +121,7 @@ TEST(BundleAbout, LeavesOutWhatIsNotAsItShouldBe) {
   EXPECT_EQ(state.name, "");
   EXPECT_EQ(state.registers, (std::vector<std::pair<std::string, std::uint64_t>>{
                                  {"rax", 0}, {"rbx", 16}, {"rip", 0}}));
+  EXPECT_EQ(state.stack, (std::vector<Address>{{16}, {0}, {0}}));
 }
 
 }  // namespace

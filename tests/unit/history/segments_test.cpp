@@ -10,6 +10,7 @@
 #include "decoder/history/pt_segments.h"
 #include "decoder/history/record_slices.h"
 #include "decoder/history/runs.h"
+#include "decoder/history/segment_counter.h"
 #include "decoder/pt/record_sink.h"
 #include "decoder/pt/synthesis.h"
 #include "tests/support/random_program.h"
@@ -322,6 +323,33 @@ Trace random_trace(std::uint64_t seed, bool losses) {
   EXPECT_TRUE(bytes);
   if (bytes) trace.bytes = std::move(*bytes);
   return trace;
+}
+
+TEST(HistorySegments, AreCountedAsTheyAreRead) {
+  std::size_t counted = 0, all = 0;
+  for (std::uint64_t seed = 0; seed < 64; ++seed) {
+    const Trace trace = random_trace(seed, seed % 2 != 0);
+    PtSegments source(nullptr, trace.bytes, trace.code, trace.config, {16, {}, {}});
+    auto reader = source.reader(), other = source.reader();
+    auto& counter = dynamic_cast<SegmentCounter&>(*reader);
+    RunReader runs(*trace.code, 64);
+    std::uint64_t end = source.size();
+    for (std::optional<Extent> extent; (extent = reader->cut(end)); end = extent->begin) {
+      const std::optional<SegmentCount> count = counter.count(*extent);
+      const DecodedSegment decoded(other->read(*extent), runs, SegmentStore::kAll);
+      // What was only looked at is read as ever.
+      EXPECT_EQ(reader->read(*extent).made, other->read(*extent).made);
+      ++all;
+      if (!count) continue;
+      ++counted;
+      EXPECT_EQ(count->items, decoded.items());
+      EXPECT_EQ(0u, decoded.gaps());
+      EXPECT_EQ(count->records, decoded.record_count());
+      EXPECT_EQ(count->has_seam, decoded.seam() != nullptr);
+      EXPECT_EQ(decoded.doubtful(), SegmentStore::kAll);
+    }
+  }
+  EXPECT_GT(counted * 5, all) << all;
 }
 
 TEST(HistorySegments, AnyPtTraceIsTheSameAsDecodedInOnePiece) {

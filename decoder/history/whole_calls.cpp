@@ -1,0 +1,92 @@
+#include "decoder/history/whole_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Corrupt records may describe parts in a circle; there is none in an honest history.
+std::uint64_t last_part(const CallHistory& calls, std::uint64_t segment) {
+  for (std::uint64_t left = calls.size(); left != 0; --left) {
+    const std::uint64_t later = calls.at(segment).later;
+    if (later == 0) break;
+    segment = later;
+  }
+  return segment;
+}
+
+// The call instruction; nothing when it was not recorded.
+std::optional<HistoryItem> caller_of(const CallHistory& calls, const CallSegment& segment,
+                                     HistoryCursor& cursor) {
+  if (segment.caller == 0) return std::nullopt;
+  cursor.seek(calls.at(segment.caller).items.last);
+  if (!cursor.valid() || cursor.item().is_gap) return std::nullopt;
+  return cursor.item();
+}
+
+}  // namespace
+
+WholeCalls calls_of(const CallHistory& calls, const std::function<bool(const Function&)>& named,
+                    std::uint64_t limit) {
+  WholeCalls whole;
+  for (std::uint64_t number = calls.size(); number != 0; --number) {
+    const CallSegment segment = calls.at(number);
+    if (segment.earlier != 0 || segment.function == nullptr || !named(*segment.function)) continue;
+    if (whole.count++ >= limit) continue;
+    const std::uint64_t last = calls.at(last_part(calls, number)).items.last;
+    whole.newest.push_back({number, {segment.items.first, last}});
+  }
+  std::reverse(whole.newest.begin(), whole.newest.end());
+  return whole;
+}
+
+void list_whole_calls(const History& history, const CallHistory& calls, Symbolizer& symbols,
+                      const WholeCalls& whole, bool from_newest, const LineSink& sink) {
+  HistoryCursor cursor(history);
+  for (const WholeCall& call : whole.newest) {
+    const CallSegment segment = calls.at(call.first);
+    std::string items = from_newest ? fmt::format("[{},{}]", history.from_newest(call.items.first),
+                                                  history.from_newest(call.items.last))
+                                    : fmt::format("[{},{}]", history.from_oldest(call.items.first),
+                                                  history.from_oldest(call.items.last));
+    std::string text = fmt::format("    {:<19}  {}", items, segment.function->name);
+    if (auto caller = caller_of(calls, segment, cursor))
+      text += fmt::format("  {} from {}", segment.tail_called ? "jumped to" : "called",
+                          where_text(symbols, caller->instruction.address, caller->epoch));
+    if (!sink(text)) return;
+  }
+}
+
+void list_whole_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
+                           const WholeCalls& whole, const LineSink& sink) {
+  HistoryCursor cursor(history);
+  for (const WholeCall& call : whole.newest) {
+    const CallSegment segment = calls.at(call.first);
+    Json json = {{"number", call.first},
+                 {"position", static_cast<std::int64_t>(call.first - calls.size()) - 1}};
+    json["function"] = segment.function->name;
+    if (!segment.function->module.empty()) json["module"] = segment.function->module;
+    json["level"] = segment.level;
+    json["first"] = history.from_oldest(call.items.first);
+    json["last"] = history.from_oldest(call.items.last);
+    if (auto caller = caller_of(calls, segment, cursor)) {
+      const Address address = caller->instruction.address;
+      const Function& function = symbols.function_in(address, caller->epoch);
+      json["caller"] = {{"address", fmt::format("{:#x}", address.value)}};
+      if (!function.name.empty()) json["caller"]["function"] = function.name;
+      if (auto line = symbols.line_at(address)) {
+        json["caller"]["file"] = line->file;
+        json["caller"]["line"] = line->line;
+      }
+    }
+    if (segment.tail_called) json["tail_called"] = true;
+    if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
+  }
+}
+
+}  // namespace tailtrace

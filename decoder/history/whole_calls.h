@@ -1,0 +1,42 @@
+// Calls as wholes: of some functions, each from the first of its segments (calls.h) to the last,
+// with all that it called in between.
+//
+// Threading: as CallHistory; one thread at a time for a symbolizer.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "decoder/history/calls.h"
+#include "decoder/history/listing.h"
+
+namespace tailtrace {
+
+struct WholeCall {
+  std::uint64_t first = 0;  // the number of its first segment
+  Range items;              // of the history
+};
+
+struct WholeCalls {
+  std::vector<WholeCall> newest;  // oldest first
+  std::uint64_t count = 0;        // of all
+};
+
+// Of the functions that `named` holds for; as many of the newest as `limit` says. A call that began
+// before the calls do is from where they begin.
+WholeCalls calls_of(const CallHistory& calls, const std::function<bool(const Function&)>& named,
+                    std::uint64_t limit);
+
+// A line for each: its items, its function, and who called it. REQUIRES: calls of that history.
+void list_whole_calls(const History& history, const CallHistory& calls, Symbolizer& symbols,
+                      const WholeCalls& whole, bool from_newest, const LineSink& sink);
+
+// One JSON object a line for each:
+//   {"number":3,"position":-2,"function":"twice","module":"/bin/x","level":1,"first":3,"last":14,
+//    "caller":{"address":"0x401136","function":"main","file":"main.cc","line":8},
+//    "tail_called":true}
+// What is not known or does not hold is left out.
+void list_whole_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
+                           const WholeCalls& whole, const LineSink& sink);
+
+}  // namespace tailtrace

@@ -1,0 +1,51 @@
+"""Calls of one function, each as a whole: `tailtrace calls SESSION FUNCTION`. The program's source
+says how often who calls whom."""
+
+import cases
+from questions_test import PROGRAM, InFolder
+
+
+class CallsOfAFunction(InFolder):
+    def calls(self, session, function, *words):
+        document = self.ask("calls", session, function, *words)
+        self.assertEqual(document["count"], len(document["calls"]))
+        return document["calls"]
+
+    def test_are_as_many_as_the_source_says_and_lie_in_each_other(self):
+        session = self.record(PROGRAM, "3")
+        rounds = self.calls(session, "round_work")
+        leaves = self.calls(session, "leaf", "--limit=1000")
+        self.assertEqual((len(rounds), len(leaves)), (3, 60))
+        for outer in rounds:
+            self.assertEqual((outer["caller"]["function"], outer["caller"]["line"]), ("main", 23))
+            inside = [leaf for leaf in leaves
+                      if outer["first"] < leaf["first"] and leaf["last"] < outer["last"]]
+            self.assertEqual(len(inside), 20)
+        self.assertEqual({(leaf["caller"]["function"], leaf["caller"]["line"]) for leaf in leaves},
+                         {("round_work", 13)})
+        for one in leaves[:3]:
+            items = self.ask("history", session, f"{one['first']},{one['last']}")["items"]
+            self.assertEqual({item["function"] for item in items}, {"leaf"})
+            self.assertTrue(items[-1]["text"].startswith("ret"), items)
+
+    def test_are_a_line_each(self):
+        session = self.record(PROGRAM, "3")
+        told = cases.tailtrace("calls", session, "rounds`leaf")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        lines = told.stdout.splitlines()
+        self.assertEqual(lines[-1], "  60 calls, the newest 50 shown")
+        self.assertEqual(len(lines), 51)
+        caller = r"called from rounds\.c:13  round_work$"
+        self.assertRegex(lines[0], r"^    \[-\d+,-\d+\] +leaf  " + caller)
+
+    def test_none_is_an_answer_and_lines_are_no_functions(self):
+        session = self.record(PROGRAM, "1")
+        outcome = cases.tailtrace("calls", session, "no_such_function")
+        self.assertEqual((outcome.returncode, outcome.stdout), (1, "  0 calls\n"))
+        self.assert_error(cases.tailtrace("calls", session, "rounds.c:13"), 2,
+                          "`rounds.c:13` is called by nobody", "it is no function")
+        self.assert_error(cases.tailtrace("calls", session, "file.c:"), 2, "behind the colon")
+
+
+if __name__ == "__main__":
+    cases.main()
