@@ -232,7 +232,8 @@ class View(Sequence[Item]):
         first, last = self._ends()
         found = self.history._core.loops(first, last, min_rounds)
         before = len(self.history) + 1 if found else 0
-        return [Loop(start + before, end + before, *rest) for start, end, *rest in found]
+        return [Loop(start + before, end + before, rounds, head, back, left)
+                for start, end, rounds, head, back, left in found]
 
     def __repr__(self) -> str:
         tid = self.history.tid

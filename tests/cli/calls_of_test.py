@@ -44,7 +44,8 @@ class CallsOfAFunction(InFolder):
         self.assertEqual((outcome.returncode, outcome.stdout), (1, "  0 calls\n"))
         self.assert_error(cases.tailtrace("calls", session, "rounds.c:13"), 2,
                           "`rounds.c:13` is called by nobody", "it is no function")
-        self.assert_error(cases.tailtrace("calls", session, "file.c:"), 2, "behind the colon")
+        self.assert_error(cases.tailtrace("calls", session, "file.c:"), 2, "`file.c:`",
+                          "behind the colon")
 
 
 if __name__ == "__main__":

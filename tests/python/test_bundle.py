@@ -28,6 +28,22 @@ def test_reads_as_what_was_saved(recorded, tmp_path):
         assert [call for call in saved.calls()] == [call for call in h.calls()]
 
 
+def test_callers_from_before_a_stretch_are_those_of_the_whole(tmp_path):
+    build = os.environ["TAILTRACE_BINARY_DIR"]
+    subprocess.run([build + "/plugin/tailtrace", "run", "--on-crash", "a.tt", "--",
+                    build + "/tests/programs/waits_for_words"], cwd=tmp_path, input="crash\n",
+                   text=True, capture_output=True, check=False)
+    h = tailtrace.open(tmp_path / "a.tt").threads[0]
+    whole, newest = h.calls(), h.calls(-2)
+    names = [call.function for call in whole.stack(-1)]
+    assert names[:5] == ["deeper"] * 4 + ["main"]
+    recorded, older = newest.stack(-1), newest.older_callers(-1)
+    assert [call.function for call in recorded] == ["deeper"]
+    assert [caller.function for caller in older] == names[1:1 + len(older)]
+    assert len(older) > 4 and older[3].file.endswith("waits_for_words.c")
+    assert whole.older_callers(-1) == []
+
+
 def test_what_a_bundle_tells_beside_its_histories_is_kept(tmp_path):
     command = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "plugin/tailtrace")
     subprocess.run([command, "run", "--on-crash", "a.tt", "--", "/bin/sh", "-c", "kill -SEGV $$"],

@@ -81,7 +81,7 @@ def test_source_lines_are_those_that_were_executed(h):
 def test_a_loop_tells_where_it_was_left(h):
     line = line_of("for (int i")
     own = [loop for loop in h[:].loops(2) if h.at(loop.first).function == "main"]
-    assert [(loop.rounds, h.at(loop.last + 1).address != loop.head) for loop in own] == [(2, True)]
+    assert [(loop.rounds, h.at(loop.last + 1).address == loop.head) for loop in own] == [(2, True)]
     # Behind the last jump back comes a last round, which ends where it is asked whether to go on.
     left = [item for item in h[own[0].last:] if item.address == own[0].exit]
     assert [item.line for item in left] == [line]
