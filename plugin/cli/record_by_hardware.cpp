@@ -16,9 +16,9 @@
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/process_recording.h"
 #include "plugin/engines/perf/pt_settings.h"
+#include "plugin/provider/followed_program.h"
 #include "plugin/provider/kept_recording.h"
 #include "plugin/provider/trace_provider.h"
-#include "plugin/recorder/followed_program.h"
 
 namespace tailtrace {
 namespace {
@@ -85,8 +85,9 @@ class ByCpu final : public Recorder {
     recording_ = std::make_unique<perf::ProcessRecording>(std::move(*started));
     return {};
   }
-  Result<void> ends(ThreadId thread, Address, KeptRecording& kept) override {
+  Result<void> ends(ThreadId thread, Address pc, KeptRecording& kept) override {
     kept.note_process(thread.pid);
+    recording_->stands_last(thread, pc);
     return recording_->look();
   }
   Result<void> finish(KeptRecording& kept) override {

@@ -11,7 +11,7 @@
 #include "plugin/cli/watch_place.h"
 #include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/qemu/program_check.h"
-#include "plugin/recorder/followed_program.h"
+#include "plugin/provider/followed_program.h"
 
 namespace tailtrace {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <sys/types.h>
 
+#include "plugin/provider/followed_program.h"
 #include "plugin/recorder/branch_keeper.h"
 #include "plugin/recorder/flight.h"
-#include "plugin/recorder/followed_program.h"
 
 namespace tailtrace {
 

@@ -1,13 +1,10 @@
 #include "python/core/attach.h"
 
-#include <fmt/format.h>
 #include <pybind11/stl.h>
 
-#include "decoder/base/file.h"
-#include "decoder/symbols/generated_files.h"
-#include "plugin/engines/tasks.h"
 #include "plugin/provider/trace_provider.h"
 #include "python/core/errors.h"
+#include "python/core/live_source.h"
 #include "python/core/standing_process.h"
 #include "python/core/thread_history.h"
 
@@ -17,26 +14,8 @@ namespace py = pybind11;
 
 namespace {
 
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
-
-std::string maps_of(std::int32_t pid) {
-  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
-  return maps ? std::string(as_text(*maps)) : std::string();
-}
-
-std::shared_ptr<ThreadHistory> history_of(ThreadSnapshot&& taken, const std::string& maps) {
-  auto shared = std::make_shared<const ThreadSnapshot>(std::move(taken));
-  ThreadSource source;
-  source.thread = shared->thread;
-  source.engine = shared->engine;
-  source.name = name_of("", shared->thread);
-  source.records = [shared]() -> Result<RecordSpan> {
-    return RecordSpan{shared, shared->records, shared->first};
-  };
-  source.content = [shared, maps]() -> Result<OpenedThread> {
-    return opened_thread({shared, maps, {}, perf_map_of(shared->thread.pid)});
-  };
-  return std::make_shared<ThreadHistory>(std::move(source));
+std::shared_ptr<ThreadHistory> history_of(ThreadSnapshot&& taken) {
+  return std::make_shared<ThreadHistory>(live_source(std::move(taken)));
 }
 
 // A process that is being recorded.
@@ -63,7 +42,7 @@ class Attachment {
     return unwrap(alone([&]() -> Result<std::shared_ptr<ThreadHistory>> {
       auto taken = provider_.snapshot({pid_, tid}, std::nullopt, limit);
       if (!taken) return fail(std::move(taken.error()));
-      return history_of(std::move(*taken), maps_of(pid_));
+      return history_of(std::move(*taken));
     }));
   }
 
@@ -111,9 +90,7 @@ class Attachment {
     auto snapshots = provider_.snapshot_process(pid_, limit);
     if (!snapshots) return fail(std::move(snapshots.error()));
     ThreadHistories histories;
-    const std::string maps = maps_of(pid_);
-    for (ThreadSnapshot& taken : *snapshots)
-      histories.push_back(history_of(std::move(taken), maps));
+    for (ThreadSnapshot& taken : *snapshots) histories.push_back(history_of(std::move(taken)));
     return histories;
   }
 

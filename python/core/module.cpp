@@ -216,6 +216,7 @@ PYBIND11_MODULE(_core, module) {
   bind_calls(module);
   bind_search(module);
   bind_recording(module);
+  bind_hardware_recording(module);
 }
 
 }  // namespace tailtrace::python

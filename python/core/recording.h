@@ -8,5 +8,6 @@
 namespace tailtrace::python {
 
 void bind_recording(pybind11::module_& module);
+void bind_hardware_recording(pybind11::module_& module);
 
 }  // namespace tailtrace::python

@@ -1,6 +1,7 @@
 """What `tailtrace.open` returns: the threads of a recording."""
 
 import os
+import warnings
 from types import TracebackType
 from typing import Iterable, List, Optional, Sequence, Tuple, Type, Union
 
@@ -83,6 +84,10 @@ def record(program: "Sequence[Union[str, os.PathLike[str]]]", *, engine: str = "
     `program` is its command line. Each thread keeps `ring_records` branches, a power of two. The
     program has the terminal meanwhile; Ctrl-C ends it. The recording goes away with the histories.
 
+    `engine` is "pt", "bts" or "lbr", the processor's own tracing; "qemu", which works anywhere; or
+    "auto": "pt" or "bts" where that works, else "qemu". Hardware records the program itself, qemu
+    what it forks as well. What turns out otherwise than asked, as a smaller buffer, is a warning.
+
     >>> trace = tailtrace.record(["/bin/true"])
     >>> trace.exit_status
     0
@@ -90,12 +95,31 @@ def record(program: "Sequence[Union[str, os.PathLike[str]]]", *, engine: str = "
     if isinstance(program, (str, bytes)) or not program:
         raise UsageError("cannot run the program", "it is not given as a list of words",
                          'give it as ["program", "argument"]')
-    if engine not in ("auto", "qemu"):
+    if engine not in ("auto", "pt", "bts", "lbr", "qemu"):
         raise UsageError(f"cannot record with the engine {engine!r}",
-                         "from Python programs are run under qemu", 'use engine="qemu"',
-                         "tailtrace serve --engine=step (in a debugger)")
-    path, threads, status = _core.record([os.fsencode(word) for word in program], ring_records)
-    return Trace(path, threads, os.waitstatus_to_exitcode(status))
+                         "from Python programs are recorded by the processor or under qemu",
+                         'use engine="auto"', "tailtrace serve --engine=step (in a debugger)")
+    words = [os.fsencode(word) for word in program]
+    if engine == "auto":
+        engine = best_engine()
+    if engine == "qemu":
+        path, threads, status = _core.record(words, ring_records)
+        return Trace(path, threads, os.waitstatus_to_exitcode(status))
+    threads, status, remarks = _core.record_by_hardware(words, engine, ring_records)
+    for remark in remarks:
+        warnings.warn(str(remark), RuntimeWarning, stacklevel=2)
+    return Trace(os.fsdecode(words[0]), threads, os.waitstatus_to_exitcode(status))
+
+
+def best_engine() -> str:
+    """What `record` takes for "auto"."""
+    for engine in ("pt", "bts"):
+        try:
+            _core.try_hardware(engine)
+            return engine
+        except Error:
+            pass
+    return "qemu"
 
 
 class Attached:

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 import tailtrace
+from tailtrace import _core
 
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "programs", "three_rounds.c")
 
@@ -167,12 +168,31 @@ def test_what_cannot_be_recorded(program_path):
             tailtrace.record(wrong)
 
 
+@pytest.mark.parametrize("engine", ["pt", "bts", "lbr"])
+def test_hardware_records_or_says_why_it_cannot(engine, program_path):
+    try:
+        _core.try_hardware(engine)
+    except tailtrace.Error as refused:
+        with pytest.raises(type(refused)) as caught:
+            tailtrace.record([program_path], engine=engine)
+        assert caught.value.why
+    else:
+        assert tailtrace.record([program_path], engine=engine).threads[0].engine == engine
+
+
+def test_what_the_processor_cannot_record(program_path):
+    with pytest.raises(tailtrace.UsageError):
+        tailtrace.record([program_path], engine="pt", ring_records=1000)
+    with pytest.raises(tailtrace.UsageError):
+        tailtrace.record(["/no/such/program"], engine="pt")
+
+
 def test_a_program_that_a_signal_ends():
     assert tailtrace.record(["/bin/sh", "-c", "kill -9 $$"]).exit_status == -9
 
 
 def test_a_forked_child_has_names_too():
-    trace = tailtrace.record(["/bin/sh", "-c", "(:); :"])
+    trace = tailtrace.record(["/bin/sh", "-c", "(:); :"], engine="qemu")
     assert len({h.pid for h in trace.threads}) == 2
     for h in trace.threads:
         assert h.at(-1).function is not None

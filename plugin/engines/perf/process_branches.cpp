@@ -94,7 +94,7 @@ Result<std::vector<ThreadSnapshot>> ProcessRecording::branch_snapshot(std::uint6
     snapshots.push_back(
         gather_branches({thread, shares, &codes_.of(thread.pid),
                          start == starts_.end() ? std::nullopt : std::optional(start->second),
-                         pc_of(kernel_->root(), thread), most},
+                         stop_of(thread), most},
                         tsc_of, limit));
     snapshots.back().engine = hardware_ == Hardware::kBts ? "bts" : "lbr";
   }

@@ -280,6 +280,11 @@ std::string ProcessRecording::name(ThreadId thread) const {
   return name == names_.end() ? std::string() : name->second;
 }
 
+std::optional<Address> ProcessRecording::stop_of(ThreadId thread) const {
+  auto stop = stops_.find(thread);
+  return stop == stops_.end() ? pc_of(kernel_->root(), thread) : stop->second;
+}
+
 // Who was there before the oldest record that is left is not known.
 Result<ProcessRecording::Slots> ProcessRecording::read_slots(const Cpu& cpu) const {
   const Event& event = cpu.sideband.front();
@@ -332,8 +337,7 @@ ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<pt::C
   snapshot.records = tail.records();
   snapshot.first_epoch = tail.first_epoch();
   snapshot.first = {tail.forgotten()};
-  std::optional<Address> pc = pc_of(kernel_->root(), thread);
-  for (const BranchRecord& record : tail.closing(pc.value_or(Address{})))
+  for (const BranchRecord& record : tail.closing(stop_of(thread).value_or(Address{})))
     snapshot.records.push_back(record);
   snapshot.complete = whole && tail.forgotten() == 0;
   return snapshot;

@@ -55,6 +55,9 @@ class ProcessRecording {
   // kept apart from those of threads that it makes in turn. look() does so for all threads there
   // are; what two of them did that nobody was told of before may be a gap.
   void adopt(ThreadId thread);
+  // Where a thread stands that ends: its history ends there. Else that of a thread that has ended
+  // ends with its last branch.
+  void stands_last(ThreadId thread, Address pc) { stops_[thread] = pc; }
 
   // The names of all threads that were seen, by thread, also of those that have ended.
   const std::map<std::int32_t, std::string>& names() const { return names_; }
@@ -100,6 +103,7 @@ class ProcessRecording {
   Result<void> keep_areas();
   std::uint64_t now_ns() const;
 
+  std::optional<Address> stop_of(ThreadId thread) const;
   bool may_change_places(ThreadId one, ThreadId other, std::uint64_t time_ns) const;
   AllQuiet hold();
   Result<Slots> read_slots(const Cpu& cpu) const;
@@ -129,6 +133,7 @@ class ProcessRecording {
   std::map<std::int32_t, std::uint64_t> anchored_;  // from a time on; 0: all the time
   std::set<std::int32_t> apart_;                    // made by one that was anchored
   std::map<ThreadId, Address> starts_;              // where the first threads stood
+  std::map<ThreadId, Address> stops_;               // where threads stood last
 };
 
 }  // namespace tailtrace::perf

@@ -100,7 +100,7 @@ def compare(way, folder, truth):
         executed = asked_for(way, folder, thread, truth[thread["tid"]])
         if "--watch" in way:
             check_watched(way, folder, thread["tid"], executed)
-        if "lbr" in way or "bts --by-cpu" in way:
+        if "lbr" in way:
             at = 0
             for stretch in shown:
                 at = follows(stretch, executed, at)

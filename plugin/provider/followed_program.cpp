@@ -1,4 +1,4 @@
-#include "plugin/recorder/followed_program.h"
+#include "plugin/provider/followed_program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,6 +16,9 @@
 
 namespace tailtrace {
 namespace {
+
+// Threads too, but not what other threads of this process have to wait for.
+constexpr int kOurs = __WALL | __WNOTHREAD;
 
 // Waits until it may, executes the program, and says why when it cannot.
 [[noreturn]] void become(const std::string& path, const std::vector<std::string>& arguments, int go,
@@ -100,7 +103,7 @@ FollowedProgram::~FollowedProgram() {
   ::kill(pid_, SIGKILL);
   // Even so, its threads may stop once more, at their ends.
   int status = 0;
-  for (pid_t tid; (tid = ::waitpid(-1, &status, __WALL)) > 0 || errno == EINTR;)
+  for (pid_t tid; (tid = ::waitpid(-1, &status, kOurs)) > 0 || errno == EINTR;)
     if (tid > 0 && WIFSTOPPED(status)) (void)resume(tid, 0).has_value();
 }
 
@@ -119,7 +122,7 @@ Result<int> FollowedProgram::follow(const Watcher& watcher) {
   std::optional<int> end;
   for (;;) {
     int status = 0;
-    const pid_t tid = ::waitpid(-1, &status, __WALL | (watcher.meanwhile ? WNOHANG : 0));
+    const pid_t tid = ::waitpid(-1, &status, kOurs | (watcher.meanwhile ? WNOHANG : 0));
     if (tid == 0) {
       watcher.meanwhile();
     } else if (tid > 0 && WIFSTOPPED(status)) {
