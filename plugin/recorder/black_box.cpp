@@ -13,7 +13,6 @@
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/mapping.h"
 #include "decoder/symbols/unwinder.h"
-#include "plugin/engines/tasks.h"
 #include "plugin/recorder/core_file.h"
 
 namespace tailtrace {
@@ -38,7 +37,7 @@ StackRegisters stack_registers(const user_regs_struct& r) {
 }
 
 BundleThreadState state_of(Subject& subject, ThreadId thread, Unwinder& unwinder) {
-  BundleThreadState state{name_of("", thread), {}};
+  BundleThreadState state{subject.name(thread), {}};
   auto registers = subject.registers(thread);
   if (!registers) return state;
   const user_regs_struct& r = *registers;

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "decoder/base/file.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/recorder/black_box.h"
@@ -18,6 +19,8 @@
 
 namespace tailtrace {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 // Of the stub's answer to `g`: 17 registers of 8 bytes, then 7 of 4 bytes, all little-endian; and
@@ -47,6 +50,7 @@ class QemuRecorder final : public Subject {
 
   std::vector<ThreadId> threads() override;
   Result<ThreadSnapshot> snapshot(ThreadId thread) override;
+  std::string name(ThreadId thread) override;
   std::optional<user_regs_struct> registers(ThreadId thread) override;
   std::string code_maps() override;
   std::string all_maps() override { return program_->maps("maps").value_or(""); }
@@ -75,6 +79,7 @@ class QemuRecorder final : public Subject {
   std::string engine_folder_;
   BundleClock began_;
   std::string command_;
+  std::string emulator_;  // what its threads are called
   bool stands_ = true;
   bool is_done_ = false;
   ThreadId crashed_;
@@ -127,6 +132,18 @@ std::optional<user_regs_struct> QemuRecorder::registers(ThreadId thread) {
 }
 
 // While it runs, what it had when code was mapped last, and qemu's own beside it.
+// Threads are called as the emulator is until they give themselves a name, and not as the program.
+// Its file is the first that is mapped.
+std::string QemuRecorder::name(ThreadId thread) {
+  constexpr std::size_t kMostOfAName = 15;  // the kernel's TASK_COMM_LEN, less a zero byte
+  std::string name = name_of("", thread);
+  if (name != emulator_) return name;
+  for (const Mapping& mapping : parse_maps(code_maps()))
+    if (mapping.has_file())
+      return fs::path(mapping.path).filename().string().substr(0, kMostOfAName);
+  return name;
+}
+
 std::string QemuRecorder::code_maps() {
   if (stands_) return all_maps();
   auto text = read_file(folder_ + "/" + kMapsName, kMaxMaps_bytes);
@@ -263,6 +280,7 @@ Result<FlightEnd> QemuRecorder::follow(const QemuOptions& options) {
   began_ = clock_now();
   command_ = fmt::format("{}", fmt::join(options.program, " "));
   folder_ = program_->recording();
+  emulator_ = name_of("", {program_->pid(), program_->pid()});
   resume(0);
   while (!end_.status) {
     pollfd polled[] = {{signals.fd(), POLLIN, 0}, {program_->stub_fd(), POLLIN, 0}};

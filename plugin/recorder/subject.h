@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "decoder/history/snapshot.h"
+#include "plugin/engines/tasks.h"
 
 namespace tailtrace {
 
@@ -21,6 +22,8 @@ class Subject {
   // All that have a history.
   virtual std::vector<ThreadId> threads() = 0;
   virtual Result<ThreadSnapshot> snapshot(ThreadId thread) = 0;
+  // Empty when the thread is gone.
+  virtual std::string name(ThreadId thread) { return name_of("", thread); }
   // Nothing where they are not known: of a thread that runs, or has ended.
   virtual std::optional<user_regs_struct> registers(ThreadId thread) = 0;
   virtual std::optional<user_fpregs_struct> vector_registers(ThreadId) { return std::nullopt; }

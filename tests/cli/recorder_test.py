@@ -104,6 +104,8 @@ class Run(RecorderCase):
         moved = os.path.join(self.folder, "moved")
         shutil.move(self.bundle, moved)
         self.assert_ends_in_the_crash(moved)
+        names = {thread["name"] for thread in self.about(moved)["threads"]}
+        self.assertEqual(names, {"program"}, "and not the emulator's")
         for folder, _, names in os.walk(moved):
             self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
             for name in names:
