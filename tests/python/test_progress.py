@@ -40,7 +40,7 @@ def test_what_the_listener_raises_ends_the_call(open_loop):
         tailtrace.set_progress(before)
 
 
-def test_the_bar_is_for_terminals_alone(monkeypatch):
+def test_the_bar_is_for_terminals_and_notebooks(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -59,3 +59,10 @@ def test_the_bar_is_for_terminals_alone(monkeypatch):
     monkeypatch.setattr(progress.time, "monotonic", lambda: 9.0)
     bar("search", 1, 2)
     assert sys.stderr.getvalue() == ""
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)  # a notebook's, whose output is no terminal
+    bar = progress.Bar()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: 10.0)
+    bar("search", 0, 2)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: 11.0)
+    bar("search", 1, 2)
+    assert sys.stderr.getvalue() == "\rsearch: 50 % "
