@@ -316,11 +316,11 @@ TEST(Refusals, ASecondTracerIsToldWhoTheFirstIs) {
 }
 
 TEST(Refusals, WishesThatTheProcessorDoesNotHaveAreNamed) {
-  // What sysfs says of it, and what the kernel says where sysfs does not.
-  for (auto [setting, why] : {std::pair{"mtc", "caps/mtc is 0"},
-                              {"event", "there is no format/event"},
-                              {"psb_period=7", "caps/psb_periods of this processor has 0, 1, 2"},
-                              {"cyc", "its config bits"}}) {
+  for (auto [setting, why] :
+       {std::pair{"mtc_period=1", "caps/mtc_periods of this processor has 0, 3"},
+        {"event", "there is no format/event"},
+        {"psb_period=7", "caps/psb_periods of this processor has 0, 1, 2"},
+        {"cyc_thresh=9", "caps/cycle_thresholds of this processor has"}}) {
     Child child({});
     PerfConfig config = config_of(65536);
     ASSERT_TRUE(apply_pt_settings(setting, config));

@@ -46,12 +46,23 @@
 #include <linux/vmalloc.h>
 #include <asm/debugreg.h>
 #include <asm/ptrace.h>
+#include <asm/trapnr.h>
 #include <asm/tsc.h>
 
 #define BTS_REC 24
 #define BTS_MARGIN 4080		/* from the interrupt's threshold to where the hardware stops */
 #define RETSTACK 64
 #define MAX_FILTERS 4
+/* As CPUID 15H would say: so many ticks of the TSC in one of the crystal clock, which MTC and TMA count. */
+#define TSC_PER_ART 84
+/* config bits */
+#define CFG_CYC BIT(1)
+#define CFG_FUP_ON_PTW BIT(5)
+#define CFG_MTC BIT(9)
+#define CFG_TSC BIT(10)
+#define CFG_PTW BIT(12)
+#define MTC_PERIODS 0x249
+#define CYC_THRESHOLDS 0x3f
 
 /* ---- knobs: /sys/module/fakepmu/parameters/ ----------------------------- */
 static int mode = 1;
@@ -110,6 +121,7 @@ struct fk_buf {
 	u64 last_ip;
 	u32 tnt, ntnt;
 	u64 since_psb;
+	u64 cyc_at, mtc_at;	/* the TSC at the last CYC, and the crystal clock at the last MTC */
 	u64 rs[RETSTACK];
 	u32 rn;
 };
@@ -231,15 +243,43 @@ static void pt_put(struct fk_cpu *c, struct fk_gen *g, const void *p, u32 n)
 	c->buf->since_psb += n;
 	put_bytes(c, p, n);
 }
-static void pt_flush(struct fk_cpu *c, struct fk_gen *g)
+static u64 pt_config(struct fk_cpu *c)
+{
+	return c->handle.event->attr.config;
+}
+/*
+ * In front of every packet of what the processor does: the cycles since the last CYC.  The core runs at the nominal
+ * frequency here, as CBR says, so that its cycles are those of the TSC.
+ */
+static void pt_cyc(struct fk_cpu *c, struct fk_gen *g, u64 tsc)
+{
+	u64 config = pt_config(c), n = tsc - c->buf->cyc_at;
+	u32 threshold = (config >> 19) & 15;
+	u8 pkt[10];
+	u32 len = 0;
+
+	if (!(config & CFG_CYC) || !n || (threshold && n < 1ull << (threshold - 1)))
+		return;
+	c->buf->cyc_at = tsc;
+	pkt[len++] = (n & 31) << 3 | (n > 31) << 2 | 3;
+	for (n >>= 5; n; n >>= 7)
+		pkt[len++] = (n & 127) << 1 | (n > 127);
+	pt_put(c, g, pkt, len);
+}
+static void pt_flush_at(struct fk_cpu *c, struct fk_gen *g, u64 tsc)
 {
 	u8 v;
 
 	if (!c->buf->ntnt)
 		return;
+	pt_cyc(c, g, tsc);
 	v = ((1u << c->buf->ntnt) | c->buf->tnt) << 1;
 	c->buf->ntnt = c->buf->tnt = 0;
 	pt_put(c, g, &v, 1);
+}
+static void pt_flush(struct fk_cpu *c, struct fk_gen *g)
+{
+	pt_flush_at(c, g, rdtsc());
 }
 static void pt_tnt(struct fk_cpu *c, struct fk_gen *g, int taken)
 {
@@ -254,6 +294,8 @@ static void pt_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppre
 	int ipb, n;
 
 	pt_flush(c, g);
+	if (op != OP_FUP)
+		pt_cyc(c, g, rdtsc());
 	if (suppress) {
 		ipb = 0, n = 0;
 	} else if ((ip >> 16) == (c->buf->last_ip >> 16)) {
@@ -273,27 +315,68 @@ static void pt_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppre
 		c->buf->last_ip = ip;
 	pt_put(c, g, pkt, 1 + n);
 }
-static void pt_tsc(struct fk_cpu *c, struct fk_gen *g, u64 config)
+static void pt_tsc(struct fk_cpu *c, struct fk_gen *g, u64 now)
 {
-	u64 v;
+	u64 config = pt_config(c), v, art = now / TSC_PER_ART;
+	u32 fast = now % TSC_PER_ART;
 
-	if (!(config & BIT(10)))
+	if (!(config & CFG_TSC))
 		return;
-	v = (rdtsc() << 8) | 0x19;
+	v = (now << 8) | 0x19;
 	pt_put(c, g, &v, 8);
+	if (config & CFG_MTC) {		/* TMA: where between two ticks of the crystal clock that was */
+		u8 tma[7] = { 2, 0x73, art, art >> 8, 0, fast, fast >> 8 };
+
+		pt_put(c, g, tma, sizeof(tma));
+		c->buf->mtc_at = art;
+	}
+}
+static void pt_resync(struct fk_cpu *c, struct fk_gen *g)
+{
+	u64 now = rdtsc();
+
+	pt_cyc(c, g, now);
+	c->buf->cyc_at = now;
+	pt_tsc(c, g, now);
+}
+/* Every so many ticks of the crystal clock a packet with eight of its bits, here as soon as an instruction is done. */
+static void pt_mtc(struct fk_cpu *c, struct fk_gen *g)
+{
+	u64 config = pt_config(c), now = rdtsc() / TSC_PER_ART, tick;
+	u32 period = (config >> 14) & 15;
+
+	if (!(config & CFG_MTC) || now >> period == c->buf->mtc_at >> period)
+		return;
+	pt_flush_at(c, g, max(c->buf->cyc_at, (((c->buf->mtc_at >> period) + 1) << period) * TSC_PER_ART));
+	if ((now >> period) - (c->buf->mtc_at >> period) > 255) {	/* it stood still: eight bits do not tell */
+		pt_resync(c, g);
+		return;
+	}
+	for (tick = (c->buf->mtc_at >> period) + 1; tick <= now >> period; tick++) {
+		u8 mtc[2] = { 0x59, tick };
+
+		pt_cyc(c, g, max(c->buf->cyc_at, (tick << period) * TSC_PER_ART));
+		pt_put(c, g, mtc, sizeof(mtc));
+	}
+	c->buf->mtc_at = now;
 }
 static void pt_psb(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, u64 fup, bool lm)
 {
 	static const u8 psb[16] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
 	const u8 cbr[4] = { 2, 3, 24, 0 }, modex[2] = { 0x99, lm ? 1 : 2 }, end[2] = { 2, 0x23 };
+	u64 now;
 
 	pt_flush(c, g);
+	now = rdtsc();
+	if (g->seen_psb)
+		pt_cyc(c, g, now);
+	c->buf->cyc_at = now;
 	pt_put(c, g, psb, 16);
 	c->buf->since_psb = 16;
 	c->buf->last_ip = 0;
 	c->buf->rn = 0;
 	g->seen_psb = true;
-	pt_tsc(c, g, e->attr.config);
+	pt_tsc(c, g, now);
 	pt_put(c, g, cbr, 4);
 	pt_put(c, g, modex, 2);
 	if (g->pge)
@@ -320,7 +403,7 @@ static void pt_enable(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, 
 	if (!g->seen_psb || c->buf->since_psb >= psb_period(e->attr.config))
 		pt_psb(c, g, e, 0, true);
 	else
-		pt_tsc(c, g, e->attr.config);
+		pt_resync(c, g);
 	g->pge = true;
 	pt_ip(c, g, OP_PGE, ip, false);
 }
@@ -387,6 +470,7 @@ static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, en
 		pt_enable(c, g, e, new);	/* entering a filter range */
 		return;
 	}
+	pt_mtc(c, g);
 	if (!pt_in(g, new)) {			/* leaving one */
 		pt_ip(c, g, OP_PGD, new, false);
 		g->pge = false;
@@ -746,6 +830,70 @@ static void disarm(struct pt_regs *regs)
 		regs->flags &= ~X86_EFLAGS_TF;
 }
 
+/*
+ * PTWRITE of a register, which the emulator does not know: F3 [REX] 0F AE /4.  Returns its length; 0: it is another.
+ */
+static u32 ptwrite_of(struct pt_regs *regs, u64 *value, bool *wide)
+{
+	static const u8 offset[16] = {
+		offsetof(struct pt_regs, ax), offsetof(struct pt_regs, cx), offsetof(struct pt_regs, dx),
+		offsetof(struct pt_regs, bx), offsetof(struct pt_regs, sp), offsetof(struct pt_regs, bp),
+		offsetof(struct pt_regs, si), offsetof(struct pt_regs, di), offsetof(struct pt_regs, r8),
+		offsetof(struct pt_regs, r9), offsetof(struct pt_regs, r10), offsetof(struct pt_regs, r11),
+		offsetof(struct pt_regs, r12), offsetof(struct pt_regs, r13), offsetof(struct pt_regs, r14),
+		offsetof(struct pt_regs, r15),
+	};
+	u8 p[5], rex = 0;
+	u32 i = 1;
+
+	if (copy_from_user_nofault(p, (void __user *)regs->ip, sizeof(p)) || p[0] != 0xf3)
+		return 0;
+	if ((p[i] & 0xf0) == 0x40)
+		rex = p[i++];
+	if (p[i] != 0x0f || p[i + 1] != 0xae || (p[i + 2] & 0xf8) != 0xe0)
+		return 0;
+	*value = *(unsigned long *)((u8 *)regs + offset[(p[i + 2] & 7) | (rex & 1) << 3]);
+	*wide = rex & 8;
+	return i + 3;
+}
+static bool any_mine(void);
+/* The processor would execute it: here it ends in a fault, which the kernel's own handler never sees. */
+static int on_ptwrite(struct pt_regs *regs)
+{
+	struct fk_cpu *pc = this_cpu_ptr(&pt_cpu);
+	u64 old = regs->ip, value;
+	bool wide;
+	u32 len = ptwrite_of(regs, &value, &wide);
+
+	if (!len)
+		return NOTIFY_DONE;
+	regs->ip += len;
+	if (!any_mine())
+		return NOTIFY_STOP;
+	this_cpu_write(cur_ip, regs->ip);
+	n_steps++;
+	truth_put(old);
+	if (mine(pc)) {
+		struct perf_event *e = pc->handle.event;
+		struct fk_gen *g = gen_of(e);
+
+		if (!g->paused && !g->lose)
+			pt_enable(pc, g, e, old);
+		if (!g->paused && !g->lose && g->pge && (e->attr.config & CFG_PTW)) {
+			u8 pkt[10] = { 2, 0x12 | wide << 5 | !!(e->attr.config & CFG_FUP_ON_PTW) << 7 };
+
+			memcpy(pkt + 2, &value, wide ? 8 : 4);
+			pt_flush(pc, g);
+			pt_cyc(pc, g, rdtsc());
+			pt_put(pc, g, pkt, wide ? 10 : 6);
+			if (e->attr.config & CFG_FUP_ON_PTW)
+				pt_ip(pc, g, OP_FUP, old, false);
+		}
+		if (!g->paused)
+			pt_step(pc, g, e, K_OTHER, len, old, regs->ip, 0);
+	}
+	return NOTIFY_STOP;
+}
 static int on_die(struct notifier_block *nb, unsigned long val, void *data)
 {
 	struct die_args *a = data;
@@ -760,6 +908,8 @@ static int on_die(struct notifier_block *nb, unsigned long val, void *data)
 	bool taken;
 	enum kind k = K_OTHER;
 
+	if (val == DIE_TRAP && a->trapnr == X86_TRAP_UD && user_mode(a->regs))
+		return on_ptwrite(a->regs);
 	if (val != DIE_DEBUG)
 		return NOTIFY_DONE;
 	dr6 = (unsigned long *)a->err;
@@ -1115,7 +1265,8 @@ static int init_common(struct perf_event *e)
 	return 0;
 }
 /* bits 0 pt, 1 cyc, 4 pwr_evt, 5 fup_on_ptw, 9 mtc, 10 tsc, 11 noretcomp, 12 ptw, 13 branch, 14-17, 19-22, 24-27 */
-#define CFG_OK (BIT(0) | BIT(10) | BIT(11) | BIT(13) | (0xfull << 24))
+#define CFG_OK (BIT(0) | CFG_CYC | CFG_FUP_ON_PTW | CFG_MTC | CFG_TSC | BIT(11) | CFG_PTW | BIT(13) | (0xfull << 14) | \
+		(0xfull << 19) | (0xfull << 24))
 static int pt_init(struct perf_event *e)
 {
 	if (e->attr.type != pt_pmu.type)
@@ -1126,6 +1277,10 @@ static int pt_init(struct perf_event *e)
 		return -EINVAL;
 	if (!(e->attr.config & BIT(0)) && (e->attr.config & BIT(13)))
 		return -EINVAL;		/* branch without pt: as the real driver */
+	if ((e->attr.config & CFG_MTC) && !(MTC_PERIODS >> ((e->attr.config >> 14) & 15) & 1))
+		return -EINVAL;
+	if (!(CYC_THRESHOLDS >> ((e->attr.config >> 19) & 15) & 1))
+		return -EINVAL;
 	return init_common(e);
 }
 static int bts_init(struct perf_event *e)
@@ -1281,8 +1436,8 @@ STR_ATTR(max_subleaf, "1");
 STR_ATTR(cr3_filtering, "1");
 STR_ATTR(psb_cyc, "1");
 STR_ATTR(ip_filtering, "1");
-STR_ATTR(mtc, "0");
-STR_ATTR(ptwrite, "0");
+STR_ATTR(mtc, "1");
+STR_ATTR(ptwrite, "1");
 STR_ATTR(power_event_trace, "0");
 STR_ATTR(event_trace, "0");
 STR_ATTR(tnt_disable, "0");
@@ -1292,11 +1447,11 @@ STR_ATTR(single_range_output, "1");
 STR_ATTR(output_subsys, "0");
 STR_ATTR(payloads_lip, "0");
 STR_ATTR(num_address_ranges, "2");
-STR_ATTR(mtc_periods, "0");
-STR_ATTR(cycle_thresholds, "1");
+STR_ATTR(mtc_periods, __stringify(MTC_PERIODS) + 2);
+STR_ATTR(cycle_thresholds, __stringify(CYC_THRESHOLDS) + 2);
 STR_ATTR(psb_periods, "3f");
 STR_ATTR(max_nonturbo_ratio, "24");
-STR_ATTR(tsc_art_ratio, "0:0");
+STR_ATTR(tsc_art_ratio, __stringify(TSC_PER_ART) ":1");
 #define A(_n) &str_##_n.attr.attr
 static struct attribute *cap_attrs[] = {
 	A(max_subleaf), A(cr3_filtering), A(psb_cyc), A(ip_filtering), A(mtc), A(ptwrite), A(power_event_trace),
