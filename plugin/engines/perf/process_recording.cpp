@@ -262,17 +262,28 @@ Result<void> ProcessRecording::look() {
   for (const ProgramCodes::Told& told : all) {
     if (auto* name = std::get_if<CommEvent>(&told.record.body))
       names_[name->thread.tid] = name->name;
-    auto* task = std::get_if<TaskEvent>(&told.record.body);
-    if (task == nullptr || !task->begins) continue;
-    names_[task->thread.tid] = names_[task->parent.tid];
-    auto parent = anchored_.find(task->parent.tid);
-    if (parent != anchored_.end() && parent->second <= task->time_ns)
-      apart_.insert(task->thread.tid);
-    if (!anchored_.contains(task->thread.tid) && open_anchors(task->thread))
-      anchored_[task->thread.tid] = now == 0 ? ~0ull : now_ns();
+    if (auto* task = std::get_if<TaskEvent>(&told.record.body))
+      note_task(*task, now == 0 ? ~0ull : now_ns());
   }
   codes_.update(std::move(all), now);
   return {};
+}
+
+void ProcessRecording::note_task(const TaskEvent& task, std::uint64_t now_ns) {
+  const std::int32_t tid = task.thread.tid;
+  if (!task.begins) {
+    ended_.insert(tid);
+    return;
+  }
+  names_[tid] = names_[task.parent.tid];
+  if (ended_.erase(tid) != 0) {
+    anchored_.erase(tid);
+    apart_.erase(tid);
+    stops_.erase(task.thread);
+  }
+  auto parent = anchored_.find(task.parent.tid);
+  if (parent != anchored_.end() && parent->second <= task.time_ns) apart_.insert(tid);
+  if (!anchored_.contains(tid) && open_anchors(task.thread)) anchored_[tid] = now_ns;
 }
 
 std::string ProcessRecording::name(ThreadId thread) const {

@@ -99,6 +99,7 @@ class ProcessRecording {
   Result<void> open_thread(const perf_event_attr& attr, Target target, Cpu& cpu);
   Result<void> open_cpus(const std::vector<ThreadId>& threads);
   bool open_anchors(ThreadId thread);
+  void note_task(const TaskEvent& task, std::uint64_t now_ns);
   Result<void> note_clock();
   Result<void> keep_areas();
   std::uint64_t now_ns() const;
@@ -132,6 +133,7 @@ class ProcessRecording {
   std::vector<Error> remarks_;
   std::map<std::int32_t, std::uint64_t> anchored_;  // from a time on; 0: all the time
   std::set<std::int32_t> apart_;                    // made by one that was anchored
+  std::set<std::int32_t> ended_;                    // others may get their numbers
   std::map<ThreadId, Address> starts_;              // where the first threads stood
   std::map<ThreadId, Address> stops_;               // where threads stood last
 };

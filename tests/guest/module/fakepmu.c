@@ -667,7 +667,8 @@ struct hw_ev {
 	u32 nrec;
 	u64 (*rec)[2];
 	u32 lbr_top, lbr_n;
-	struct task_struct *last;	/* in whose time the stack was filled */
+	struct task_struct *last;	/* in whose time on the CPU the stack was filled */
+	u64 last_turn;
 	struct perf_branch_entry ring[LBR_MAX];
 	struct {
 		struct perf_branch_stack s;
@@ -776,9 +777,11 @@ static void hw_step(struct hw_ev *h, struct pt_regs *regs, enum kind k, bool tak
 		}
 		return;
 	}
-	if (h->last != current)		/* the kernel flushes LBRs when threads with inherited events change places, too */
+	/* the kernel flushes LBRs when threads with inherited events change places, too */
+	if (h->last != current || h->last_turn != current->nvcsw + current->nivcsw)
 		h->lbr_top = h->lbr_n = 0;
 	h->last = current;
+	h->last_turn = current->nvcsw + current->nivcsw;
 	if (taken && has_branch_stack(e) && lbr_wants(e->attr.branch_sample_type, k)) {
 		struct perf_branch_entry *b = &h->ring[h->lbr_top];
 
