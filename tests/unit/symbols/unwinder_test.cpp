@@ -1,10 +1,10 @@
 #include "decoder/symbols/unwinder.h"
 
-#include <execinfo.h>
 #include <gtest/gtest.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "decoder/base/file.h"
 
@@ -22,15 +22,18 @@ std::string own_maps() { return std::string(as_text(*read_file("/proc/self/maps"
 
 struct Stacks {
   std::vector<Address> ours;
-  std::vector<Address> theirs;  // the C library's
+  std::vector<Address> theirs;  // those of the library that finds handlers of exceptions
 };
+
+_Unwind_Reason_Code add_theirs(_Unwind_Context* context, void* stacks) {
+  if (const std::uint64_t ip = _Unwind_GetIP(context); ip != 0)
+    static_cast<Stacks*>(stacks)->theirs.push_back({ip});
+  return _URC_NO_REASON;
+}
 
 __attribute__((noinline)) Stacks both_stacks() {
   Stacks stacks;
-  void* frames[200];
-  const int count = ::backtrace(frames, 200);
-  for (int i = 0; i < count; ++i)
-    stacks.theirs.push_back({reinterpret_cast<std::uint64_t>(frames[i])});
+  _Unwind_Backtrace(add_theirs, &stacks);
   ucontext_t context;
   ::getcontext(&context);
   const greg_t* r = context.uc_mcontext.gregs;
@@ -50,7 +53,7 @@ __attribute__((noinline)) Stacks deeper(int levels) {
   return stacks;
 }
 
-TEST(Unwinder, FindsTheStackThatTheCLibraryFinds) {
+TEST(Unwinder, FindsTheStackThatAnExceptionGoesThrough) {
   Stacks stacks = deeper(20);
   ASSERT_GT(stacks.theirs.size(), 22u);
   ASSERT_EQ(stacks.ours.size(), stacks.theirs.size());
