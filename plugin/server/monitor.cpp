@@ -9,11 +9,14 @@
 #include "decoder/bundle/bundle.h"
 #include "decoder/symbols/generated_files.h"
 #include "plugin/server/sizes.h"
+#include "plugin/server/thread_stack.h"
 
 namespace tailtrace {
 namespace {
 
 constexpr std::string_view kPrefix = "tailtrace";
+// Each takes some hundred requests to the server below: of more threads only these are saved.
+constexpr std::size_t kMaxStacks = 256;
 constexpr std::string_view kHelp =
     "monitor tailtrace help              this\n"
     "monitor tailtrace info              what is recorded of each thread\n"
@@ -71,6 +74,7 @@ std::string Monitor::save(const std::string& path) {
   Result<void> done;
   if (!writer) done = fail(std::move(writer.error()));
   std::size_t threads = 0;
+  BundleAbout about;
   recorder_.for_each([&](RecordedThread& thread) {
     if (!done) return;
     auto snapshot = recorder_.visible(thread);
@@ -81,9 +85,13 @@ std::string Monitor::save(const std::string& path) {
     auto maps = read_file(fmt::format("/proc/{}/maps", thread.id.pid), kMaxMaps_bytes);
     done = writer->add(*snapshot, maps ? as_text(*maps) : std::string_view(),
                        perf_map_of(thread.id.pid));
+    if (threads < kMaxStacks) about.threads[thread.id].stack = thread_stack(below_, thread.id);
     ++threads;
   });
-  if (done) done = writer->finish();
+  if (done) {
+    writer->describe(std::move(about));
+    done = writer->finish();
+  }
   if (!done) return done.error().to_string() + "\n";
   return fmt::format("Saved {} thread{} in {}.\n", threads, threads == 1 ? "" : "s", path);
 }

@@ -17,7 +17,11 @@ namespace tailtrace {
 class Monitor {
  public:
   Monitor(const ServeOptions& options, const LldbFace& lldb, Below& below, Recorder& recorder)
-      : options_(options), lldb_(lldb), recorder_(recorder), history_(below, recorder) {}
+      : options_(options),
+        lldb_(lldb),
+        below_(below),
+        recorder_(recorder),
+        history_(below, recorder) {}
 
   // The text to show for a command; nothing when it is not ours. Errors: kGone.
   Result<std::optional<std::string>> answer(std::string_view command);
@@ -29,6 +33,7 @@ class Monitor {
 
   const ServeOptions& options_;
   const LldbFace& lldb_;
+  Below& below_;
   Recorder& recorder_;
   MonitorHistory history_;
 };
