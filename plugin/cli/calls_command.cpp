@@ -143,6 +143,8 @@ Command calls_command() {
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<Options>();
         add_history_options(app, options->shared);
+        CLI::Option* range = app.get_option("RANGE");
+        range->description(range->get_description() + "; or FUNCTION");
         app.add_option("--newest", options->newest, "look at the newest N instructions only")
             ->type_name("N");
         app.add_option("--limit", options->limit, "of FUNCTION, show the newest N calls")
