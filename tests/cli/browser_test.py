@@ -254,6 +254,20 @@ class Browser(cases.CommandCase):
         screen.pid = 0
         self.assertEqual(os.waitstatus_to_exitcode(status), -signal.SIGHUP)
 
+    def test_shows_callers_from_before_the_history(self):
+        bundle = os.path.join(self.folder, "crash.tt")
+        with tempfile.TemporaryFile("w+") as words:
+            words.write("crash\n")
+            words.seek(0)
+            cases.tailtrace("run", "--on-crash=" + bundle, "--ring=64", "--",
+                            os.path.join(cases.BINARY_DIR, "tests/programs/waits_for_words"),
+                            stdin=words)
+        screen = Screen("open", bundle, rows=40, columns=220)
+        self.addCleanup(screen.close)
+        # So few branches are none of what called main.
+        screen.expect(r"#4 waits_for_words\.c:50  main *\n.*#5 [^\n]+\(called before\)")
+        self.leave(screen)
+
     def test_prints_where_it_cannot_be_shown(self):
         printed = cases.tailtrace("info", self.session).stdout
         self.assertEqual(cases.tailtrace("open", self.session).stdout, printed)
