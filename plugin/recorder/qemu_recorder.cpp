@@ -131,7 +131,6 @@ std::optional<user_regs_struct> QemuRecorder::registers(ThreadId thread) {
   return registers_in(*bytes);
 }
 
-// While it runs, what it had when code was mapped last, and qemu's own beside it.
 // Threads are called as the emulator is until they give themselves a name, and not as the program.
 // Its file is the first that is mapped.
 std::string QemuRecorder::name(ThreadId thread) {
@@ -144,6 +143,7 @@ std::string QemuRecorder::name(ThreadId thread) {
   return name;
 }
 
+// While it runs, what it had when code was mapped last, and qemu's own beside it.
 std::string QemuRecorder::code_maps() {
   if (stands_) return all_maps();
   auto text = read_file(folder_ + "/" + kMapsName, kMaxMaps_bytes);
