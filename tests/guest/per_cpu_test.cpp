@@ -203,7 +203,8 @@ TEST_P(BranchesPerCpu, BuffersThatWentRoundLeaveTheTails) {
     expect_stretches(shown, read_truth(snapshot.thread.tid));
     shown_insns += shown.executed.size();
   }
-  EXPECT_GT(shown_insns, 300u);
+  // How much it is depends on who came last, and on how long before a buffer was cut.
+  EXPECT_GT(shown_insns, 100u);
 }
 
 // From stop to stop: what was shown once stays, and what comes later follows without a gap.
