@@ -19,7 +19,7 @@ PATIENCE_S = 1
 EVENT_HANDLER = "dbg.evt-handler"  # the name of LLDB's thread, as the kernel has it
 
 _stacks = {}  # thread: its HistoryFrames since it stopped last
-_hooks = {}  # process: LLDB's number of the hook that follows its stops
+_hooks = {}  # target, whatever runs in it: LLDB's number of the hook that follows its stops
 
 
 class HistoryFrame(ScriptedFrame):
@@ -149,14 +149,20 @@ def _let_events_be_handled(debugger):
         time.sleep(PATIENCE_S / 1000)
 
 
+def _selected(debugger):
+    """A name for the target, and its thread."""
+    target = debugger.GetSelectedTarget()
+    key = debugger.GetID(), debugger.GetIndexOfTarget(target)
+    return key, target.GetProcess().GetSelectedThread()
+
+
 def on(debugger):
     """Shows callers in the past in the selected target from here on."""
-    process = debugger.GetSelectedTarget().GetProcess()
-    thread = process.GetSelectedThread()
-    if process.GetUniqueID() in _hooks or not learn(thread):
+    target, thread = _selected(debugger)
+    if target in _hooks or not learn(thread):
         return
     said = _ask(thread, f"target stop-hook add -P {__name__}.Follow")
-    _hooks[process.GetUniqueID()] = "".join(c for c in said if c.isdigit())
+    _hooks[target] = "".join(c for c in said if c.isdigit())
     _ask(thread, f"target frame-provider register -C {__name__}.HistoryFrames")
     thread.GetNumFrames()
     _let_events_be_handled(debugger)
@@ -164,11 +170,10 @@ def on(debugger):
 
 def off(debugger):
     """Leaves the target's frames to LLDB again."""
-    process = debugger.GetSelectedTarget().GetProcess()
-    hook = _hooks.pop(process.GetUniqueID(), None)
+    target, thread = _selected(debugger)
+    hook = _hooks.pop(target, None)
     if hook is None:
         return
-    thread = process.GetSelectedThread()
     _ask(thread, f"target stop-hook delete {hook}")
     _unregister(thread)
     _stacks.clear()
