@@ -1,5 +1,7 @@
 # GDB commands for what a program did last: `source tailtrace.py`, then `help tailtrace`.
 #
+# SPDX-License-Identifier: MIT
+#
 # The commands are in the folder tailtrace_gdb, beside this file or where Python looks for modules.
 #
 # A GDB that was built without Python takes this file for a list of its own commands, of which the

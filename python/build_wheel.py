@@ -32,7 +32,7 @@ def tag():
 def metadata():
     return {
         "METADATA": (f"Metadata-Version: 2.1\nName: tailtrace\nVersion: {version()}\n"
-                     f"Summary: {SUMMARY}\nRequires-Python: >=3.11\n"),
+                     f"Summary: {SUMMARY}\nLicense: MIT\nRequires-Python: >=3.11\n"),
         "WHEEL": ("Wheel-Version: 1.0\nGenerator: tailtrace\nRoot-Is-Purelib: false\n"
                   f"Tag: {tag()}\n"),
     }

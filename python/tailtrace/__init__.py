@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tail of a program's execution, as data.
 
     import tailtrace

@@ -8,6 +8,8 @@
 // says it knows.
 //
 // Threading: an object belongs to one thread at a time; different objects are independent.
+//
+// SPDX-License-Identifier: MIT
 #ifndef TAILTRACE_TAILTRACE_H
 #define TAILTRACE_TAILTRACE_H
 #pragma once
@@ -25,6 +27,7 @@
 extern "C" {
 #endif
 
+// What functions return and take; each has its own that frees it, tt_..._free.
 typedef struct tt_error tt_error;
 typedef struct tt_provider tt_provider;
 typedef struct tt_snapshot tt_snapshot;
@@ -81,6 +84,7 @@ typedef struct tt_hit {
   size_t register_count;
 } tt_hit;
 
+// What to record with, and how much of it. All zeros but the size, and null, are good settings.
 typedef struct tt_options {
   size_t size_bytes;      // sizeof(tt_options)
   const char* hardware;   // "pt", "bts", "lbr"; null or "auto": the first that works
@@ -230,6 +234,7 @@ typedef struct tt_item {
   int is_gap;
 } tt_item;
 
+// How many items there are.
 TT_API uint64_t tt_snapshot_size(const tt_snapshot* snapshot);
 // Fills in an item; 0, or -1 when there is no such number.
 TT_API int tt_snapshot_item(tt_snapshot* snapshot, uint64_t number, tt_item* item);

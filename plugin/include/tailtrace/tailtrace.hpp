@@ -2,6 +2,8 @@
 // standard library only: what is linked to is the stable C interface.
 //
 // Threading: an object belongs to one thread at a time; different objects are independent.
+//
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <tailtrace/tailtrace.h>
@@ -47,6 +49,7 @@ class Failure : public std::runtime_error {
   std::string why_, fix_;
 };
 
+// An executed instruction or a gap: see tt_item.
 struct Item {
   std::uint64_t number;
   std::uint64_t address;
@@ -55,6 +58,7 @@ struct Item {
   std::string text;
 };
 
+// What a stopped thread did last, as records and as numbered items.
 class Snapshot {
  public:
   explicit Snapshot(tt_snapshot* snapshot) : snapshot_(snapshot) {}
@@ -111,6 +115,7 @@ struct Place {
   }
 };
 
+// What to record with, and how much of it: see tt_options.
 struct Options {
   std::string hardware = "auto";
   std::uint64_t buffer_bytes = 0;
@@ -230,6 +235,7 @@ class Alarm {
   std::unique_ptr<tt_alarm, Free> alarm_;
 };
 
+// Records threads, and tells what those that stand did last: see tt_provider_new.
 class Provider {
  public:
   using Options = tailtrace_api::Options;

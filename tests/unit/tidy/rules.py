@@ -53,6 +53,30 @@ LIVE = [
     (re.compile(r"(?<![\w.>])ptrace\s*\("), "makes ptrace's system call"),
 ]
 
+# What writes without a bound, starts a shell, or keeps its answer where other threads write theirs.
+PRODUCT = ("decoder/", "plugin/", "python/")
+UNSAFE = [
+    (re.compile(r"(?<![\w.>])(?:strcpy|stpcpy|strcat|sprintf|vsprintf|gets|alloca)\s*\("),
+     "has no bound"),
+    (re.compile(r"(?<![\w.>])(?:system|popen)\s*\("), "starts a shell"),
+    (re.compile(r"(?<![\w.>])(?:strtok|localtime|gmtime|asctime|ctime|tmpnam|mktemp)"
+                r"\s*\("), "is not for threads"),
+]
+
+# What leaves the tree by itself says under which licence: headers that are installed, modules that
+# debuggers and Python load, and pages about the whole.
+LICENSED = {
+    "LICENSE": "MIT License", "README.md": "The licence is MIT",
+    "plugin/include/tailtrace/tailtrace.h": "// SPDX-License-Identifier: MIT",
+    "plugin/include/tailtrace/tailtrace.hpp": "// SPDX-License-Identifier: MIT",
+    "gdb-scripts/tailtrace.py": "# SPDX-License-Identifier: MIT",
+    "python/tailtrace/__init__.py": "# SPDX-License-Identifier: MIT",
+    "python/build_wheel.py": "License: MIT\\n",
+    "tests/guest/module/fakepmu.c": 'MODULE_LICENSE("Dual MIT/GPL")',
+}
+# Somebody's own folder.
+HOMES = re.compile(rb"(?<![\w.}])/(?:home/|root/|Users/)[\w.]")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 IMPORT = re.compile(r"^\s*(?:import|from)\s+([\w.]+)")
 # Split, or this very line would be a breach.
@@ -159,9 +183,51 @@ def silence(path, source):
     return searched(LOUD, strip(source)) if path.startswith(SILENT) else []
 
 
+def safety(path, source):
+    """What there is a safer call for."""
+    return searched(UNSAFE, strip(source)) if path.startswith(PRODUCT) else []
+
+
 def deadness(path, source):
     """The decoder touches no live process."""
     return searched(LIVE, strip(source)) if path.startswith("decoder/") else []
+
+
+DECLARED = re.compile(
+    r"(?:class|struct|union|enum|using|typedef|template|inline|constexpr|\w[\w:<>*& ]*\()")
+DECLARED_BEFORE = re.compile(r"(?:class|struct) \w+;|}")
+ENCLOSING = re.compile(r'(?:namespace\b|extern "C")[^;]*$')
+
+
+def documented(path, source):
+    """Each paragraph of declarations in an installed header begins with what they are."""
+    if not path.startswith("plugin/include/tailtrace/"):
+        return []
+    found, depth, is_said = [], 0, False
+    for number, line in enumerate(source.split("\n"), 1):
+        code = line.split("//")[0]
+        if depth == 0 and DECLARED.match(line) and not DECLARED_BEFORE.match(line):
+            if not is_said:
+                found.append((number, "is declared without a word on it"))
+        is_said = bool(line) and (is_said or depth > 0 or line.startswith("//"))
+        if not ENCLOSING.match(line) and not (depth == 0 and line.startswith("}")):
+            depth += code.count("{") - code.count("}")
+    return found
+
+
+def homes(content, own):
+    """A path of some machine: somebody's home, or where this very tree lies; `own` are such paths.
+    Of any file, as bytes."""
+    found = [(content.count(b"\n", 0, match.start()) + 1, "names somebody's own folder")
+             for match in HOMES.finditer(content)]
+    return found + [(content.count(b"\n", 0, content.find(path)) + 1, "names the folder it lies in")
+                    for path in own if path in content]
+
+
+def licences(read):
+    """What has no licence line. `read` has the text of a path."""
+    return [f"{path} does not say: {line}" for path, line in LICENSED.items()
+            if line not in read(path)]
 
 
 OTHER_SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum)\b|\bextern\b")
@@ -250,7 +316,8 @@ def check_file(path, source):
         found += header(source)
     if path.endswith((".h", ".hpp", ".cpp", ".c")):
         found += includes(path, source) + silence(path, source) + deadness(path, source)
-        found += functions(source)
+        found += safety(path, source)
+        found += functions(source) + documented(path, source)
     if path.startswith("gdb-scripts/") and path.endswith(".py"):
         found += scripts(source)
     return found

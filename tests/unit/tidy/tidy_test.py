@@ -1,5 +1,6 @@
 """Holds the source tree against its rules (rules.py), and the rules against small breaches."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -24,6 +25,13 @@ def sources():
                 yield path
 
 
+def all_files():
+    for name in sorted({path.name for path in ROOT.iterdir()} - LEFT_BEHIND):
+        for path in [ROOT / name, *(ROOT / name).rglob("*")]:
+            if path.is_file() and not path.is_symlink() and not LEFT_BEHIND & set(path.parts):
+                yield path
+
+
 class TheTree(unittest.TestCase):
     def test_keeps_the_rules(self):
         breaches = []
@@ -36,6 +44,17 @@ class TheTree(unittest.TestCase):
     def test_has_nothing_strange_at_the_top(self):
         names = {path.name for path in ROOT.iterdir()} - LEFT_BEHIND
         self.assertEqual([], rules.top_level(names))
+
+    def test_is_under_the_licence_wherever_a_part_of_it_goes(self):
+        self.assertEqual([], rules.licences(
+            lambda path: (ROOT / path).read_text(encoding="utf-8")))
+
+    def test_names_no_folder_of_some_machine(self):
+        # A folder right below the root, as a container's, is named for other reasons, too.
+        own = [os.fsencode(place) for place in (ROOT, ROOT.parent) if len(place.parts) > 2]
+        for path in all_files():
+            found = rules.homes(path.read_bytes(), own)
+            self.assertEqual([], found, path)
 
     def test_has_sources_to_look_at(self):
         self.assertGreater(len(list(sources())), 20)
@@ -109,6 +128,12 @@ class TheRules(unittest.TestCase):
         quiet = 'void f() { snprintf(b, 1, "throw"); /* throw */ ::_exit(1); }\n'
         self.assert_clean("decoder/base/a.cpp", quiet)
 
+    def test_calls_are_safe(self):
+        for what, call in (("no bound", "std::strcpy(a, b)"), ("no bound", "sprintf(a, b)"),
+                           ("shell", "::popen(a, b)"), ("threads", "localtime(&a)")):
+            self.assert_breach(what, "plugin/cli/a.cpp", f"void f() {{ {call}; }}\n")
+        self.assert_clean("plugin/cli/a.cpp", "void f() { snprintf(a, 1, b); a.system(); }\n")
+
     def test_the_decoder_touches_no_process(self):
         self.assert_breach("live", "decoder/base/a.cpp", "#include <sys/ptrace.h>\n")
         self.assert_breach("perf's", "decoder/perf/a.cpp", "int n = SYS_perf_event_open;\n")
@@ -134,6 +159,32 @@ class TheRules(unittest.TestCase):
         self.assert_breach("a function of 81", "decoder/base/a.cpp", constructor)
         template = function(80, "template <class T>\nT f(T a) {")
         self.assert_breach("a function of 81", "decoder/base/a.cpp", template)
+
+    def test_what_is_installed_is_documented(self):
+        path = "plugin/include/tailtrace/a.h"
+        opening = "// A thing that does what things of this kind do.\n#pragma once\n"
+        for said in ("TT_API int tt_a(void);\n", "struct A {\n  int a;\n};\n", "enum {\n  A\n};\n",
+                     "typedef struct tt_a {\n  int a;\n} tt_a;\n", "using A = int;\n",
+                     "template <class T>\nT f(T a) {\n  return a;\n}\n"):
+            self.assert_clean(path, f"{opening}\nnamespace n {{\n\n// It is.\n{said}\n}}\n")
+            self.assert_breach("without a word", path, f"{opening}\n{said}")
+            other = "// It is.\nclass B {};\n"
+            self.assert_breach("without a word", path, f"{opening}{other}\n{said}")
+            self.assert_clean("decoder/base/a.h", f"{opening}\n{said}")
+
+    def test_no_machine_is_named(self):
+        # Split, or these very lines would be breaches.
+        for text in (b"a\ncd /ho" b"me/ada/src", b"'/ro" b"ot/.cache'", b"\0/Us" b"ers/ada"):
+            self.assertEqual(1, len(rules.homes(text, [])), text)
+        self.assertEqual([(2, "names the folder it lies in")],
+                         rules.homes(b"a\n/srv/tree/a.c", [b"/srv/tree"]))
+        self.assertEqual([], rules.homes(b"/proc/{}/root/tmp /srv/other /homepage", [b"/srv/tree"]))
+
+    def test_a_licence_is_named(self):
+        lines = dict(rules.LICENSED)
+        self.assertEqual([], rules.licences(lines.get))
+        for path in lines:
+            self.assertEqual(1, len(rules.licences(lambda one: "" if one == path else lines[one])))
 
     def test_literals_do_not_confuse_it(self):
         text = "int f() {\n  g('{', \"}}\\\"{\", 1'000'000, R\"x({ \" )x\");\n}\n"
