@@ -55,7 +55,8 @@ Result<int> show_help(const std::vector<Command>& table, const std::vector<std::
       {"--man", man_page},
       {"--bash", bash_completion},
       {"--zsh", zsh_completion},
-      {"--fish", fish_completion}};
+      {"--fish", fish_completion},
+      {"--json", table_json}};
   for (auto [name, make] : kFiles)
     if (args.front() == name) return print(make(table), out);
   auto command = find_or_suggest(table, args.front());

@@ -1,5 +1,6 @@
 // Files made from the table of commands and installed beside the program: the man page and the
-// shells' completions. `tailtrace help --man|--bash|--zsh|--fish` prints them.
+// shells' completions; and the table for programs, as LLDB's plugin.
+// `tailtrace help --man|--bash|--zsh|--fish|--json` prints them.
 //
 // Threading: pure functions.
 #pragma once
@@ -17,5 +18,8 @@ std::string man_page(const std::vector<Command>& table);
 std::string bash_completion(const std::vector<Command>& table);
 std::string zsh_completion(const std::vector<Command>& table);
 std::string fish_completion(const std::vector<Command>& table);
+
+// Schema "tailtrace.verbs/1".
+std::string table_json(const std::vector<Command>& table);
 
 }  // namespace tailtrace

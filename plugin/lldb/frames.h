@@ -1,5 +1,5 @@
 // The call stack of a past moment as LLDB's frames, where this LLDB can be given frames (22).
-// tailtrace_lldb.py beside the plugin makes them.
+// tailtrace_lldb_frames.py beside the plugin makes them.
 //
 // Threading: on LLDB's thread, for the time of one command.
 #pragma once

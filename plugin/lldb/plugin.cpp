@@ -1,225 +1,16 @@
 // liblldb-tailtrace.so: `plugin load` adds the command `tailtrace` to LLDB.
-//
-// What the commands show comes from the debug server, where the history is; they are words for its
-// answers and LLDB's way to ask. Questions to a whole recording go to the command line.
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
-
-#include "plugin/lldb/back.h"
-#include "plugin/lldb/frames.h"
-#include "plugin/lldb/native.h"
-#include "plugin/lldb/override.h"
-#include "plugin/lldb/recording.h"
-#include "plugin/lldb/search.h"
+#include "plugin/lldb/program.h"
+#include "plugin/lldb/rows.h"
+#include "plugin/lldb/scripts.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
 
-constexpr std::uint64_t kPage = 10, kFrames = 50;
-constexpr std::size_t kMany = 64;  // options and words of the command line
-
-struct Row {
-  const char* name;
-  const char* arguments;
-  const char* help;
-  const char* repeat;  // what Enter does then; null: the same again
-  std::size_t least, most;
-  Result<void> (*run)(Session&, const Words&);
-};
-
-std::string joined(const Words& words) { return fmt::format("{}", fmt::join(words, " ")); }
-
-Result<void> show(Session& session, Result<std::string> text) {
-  if (!text) return fail(std::move(text.error()));
-  session.print(*text);
-  return {};
-}
-
-Result<std::uint64_t> count_in(const Words& words, std::size_t at, std::uint64_t otherwise) {
-  if (words.size() <= at) return otherwise;
-  char* end = nullptr;
-  std::uint64_t count = std::strtoull(words[at].c_str(), &end, 10);
-  if (*end == '\0' && count > 0 && count <= 10'000) return count;
-  return fail(ErrorCode::kUsage, fmt::format("cannot show {} of them", words[at]),
-              "it is no number from 1 to 10000");
-}
-
-Result<void> source(Session& session, const Words& words) {
-  auto count = count_in(words, 0, kPage);
-  return count ? show_source(session, *count) : fail(std::move(count.error()));
-}
-
-Result<void> stack(Session& session, const Words& words) {
-  auto number = number_of(session, words.empty() ? "-1" : words[0]);
-  if (!number) return fail(std::move(number.error()));
-  auto count = count_in(words, 1, kFrames);
-  if (!count) return fail(std::move(count.error()));
-  std::string position = words.empty() ? "-1" : words[0];
-  return show(session, session.monitor(fmt::format("stack {} {}", position, *count)));
-}
-
-Result<void> hits(Session& session, const Words& words) {
-  auto count = count_in(words, 1, kPage);
-  return count ? show_hits(session, words[0], *count) : fail(std::move(count.error()));
-}
-
-Result<void> go(Session& session, const Words& words) {
-  auto number = number_of(session, words[0]);
-  return number ? go_to(session, *number) : fail(std::move(number.error()));
-}
-
-Result<void> live(Session& session, const Words&) {
-  auto newest = number_of(session, "-1");
-  auto gone = newest ? go_to(session, *newest + 1) : fail(std::move(newest.error()));
-  show_own_frames(session);
-  return gone;
-}
-
-// LLDB's own bundle stands in the same folder, if it is LLDB that has the thread traced.
-Result<void> save(Session& session, const Words& words) {
-  if (has_native(session)) return save_native(session, words[0]);
-  auto said = session.monitor("save " + words[0]);
-  if (said && session.target().GetTrace().IsValid()) {
-    auto by_lldb = session.command("trace save " + words[0]);
-    if (!by_lldb) return fail(std::move(by_lldb.error()));
-    *said += *by_lldb;
-  }
-  return show(session, std::move(said));
-}
-
-tl::unexpected<Error> misused(Session&, std::string_view name) {
-  return fail(ErrorCode::kUsage, fmt::format("cannot read the words of `tailtrace {}`", name),
-              "they are not what the command takes", fmt::format("help tailtrace {}", name));
-}
-
-// Where a folder is open, the plugin records itself, or the command line's options are used, the
-// command line answers.
-bool is_for_recording(Session& session, const Words& words) {
-  return has_recording(session) || has_native(session) ||
-         std::ranges::any_of(words, [](const std::string& w) { return w.starts_with("--"); });
-}
-
-Result<void> instructions(Session& session, const Words& words) {
-  if (is_for_recording(session, words)) return ask_recording(session, "history", words);
-  return show(session, session.monitor("instruction-history /fs " + joined(words)));
-}
-
-Result<void> calls(Session& session, const Words& words) {
-  if (is_for_recording(session, words)) return ask_recording(session, "calls", words);
-  return show(session, session.monitor("function-call-history " + joined(words)));
-}
-
-Result<void> info(Session& session, const Words& words) {
-  if (is_for_recording(session, words)) return ask_recording(session, "info", words);
-  return show(session, session.monitor("info"));
-}
-
-Result<void> hits_or_ask(Session& session, const Words& words) {
-  if (is_for_recording(session, words)) return ask_recording(session, "hits", words);
-  return words.size() > 2 ? misused(session, "hits") : hits(session, words);
-}
-
-Result<void> last(Session& session, const Words& words) {
-  if (is_for_recording(session, words)) return ask_recording(session, "last", words);
-  return words.size() > 1 ? misused(session, "last") : show_hits(session, words[0], 1);
-}
-
-Result<void> override_or_not(Session& session, const Words& words) {
-  if (words[0] == "on" || words[0] == "off") return override_commands(session, words[0] == "on");
-  return misused(session, "override");
-}
-
-// What the processor does not record, our server does.
-tl::unexpected<Error> needs_our_server(Error refused) {
-  refused.fix = fmt::format(
-      "{}{}export LLDB_DEBUGSERVER_PATH=$(command -v tailtrace-lldb-server), "
-      "then start LLDB: it records anywhere",
-      refused.fix, refused.fix.empty() ? "" : "; or ");
-  return fail(std::move(refused));
-}
-
-// The debug server, where it is ours, says how much will be kept. Another one may be able to
-// record, too, by LLDB's own commands.
-Result<void> start(Session& session, const Words&) {
-  auto refused = session.monitor("info");
-  bool is_other = !refused && refused.error().code == ErrorCode::kNoEngine;
-  Result<void> native = is_other ? start_native(session) : Result<void>();
-  if (is_other && native) return {};
-  auto started = session.command("process trace start --tsc");
-  if (!started)
-    return is_other ? needs_our_server(std::move(native.error()))
-                    : fail(std::move(started.error()));
-  return show(session, is_other ? std::move(started) : session.monitor("info"));
-}
-
-Result<void> stop(Session& session, const Words&) {
-  if (!has_native(session)) return show(session, session.command("process trace stop"));
-  stop_native(session);
-  return {};
-}
-
-constexpr std::array kRows = {
-    Row{"start", "", "Record all threads of the process from here on.", "", 0, 0, start},
-    Row{"stop", "", "Stop recording, and drop the history.", "", 0, 0, stop},
-    Row{"info", "[OPTIONS]", "What is recorded of each thread, and by which engine.", "", 0, kMany,
-        info},
-    Row{"instructions", "[OPTIONS] [N | N,M | N,+K | N,-K | -]",
-        "The instructions that led here, loops folded, gaps explained; Enter goes on backwards.",
-        "tailtrace instructions -", 0, kMany, instructions},
-    Row{"source", "[COUNT]", "The source lines that led here.", "", 0, 1, source},
-    Row{"calls", "[OPTIONS] [N | N,M | N,+K | N,-K | -]",
-        "The functions that led here, indented by level; Enter goes on backwards.",
-        "tailtrace calls -", 0, kMany, calls},
-    Row{"stack", "[POSITION [COUNT]]",
-        "The calls that led to a position, innermost first; without one, to where it stopped.", "",
-        0, 2, stack},
-    Row{"last", "[OPTIONS] LOCATION", "When FUNCTION, FILE:LINE or 0xADDRESS was executed last.",
-        "", 1, kMany, last},
-    Row{"hits", "[OPTIONS] LOCATION [COUNT]", "When it was executed, the newest times.", "", 1,
-        kMany, hits_or_ask},
-    Row{"why", "[OPTIONS] [LOCATION]", "The branches that decided that it came there.", "", 0,
-        kMany, [](Session& s, const Words& w) { return ask_recording(s, "why", w); }},
-    Row{"find", "[OPTIONS]", "Instructions, gaps and events: by place, kind and time.", "", 0,
-        kMany, [](Session& s, const Words& w) { return ask_recording(s, "find", w); }},
-    Row{"stats", "[OPTIONS]", "What the program was busy with.", "", 0, kMany,
-        [](Session& s, const Words& w) { return ask_recording(s, "stats", w); }},
-    Row{"coverage", "[OPTIONS]", "What was executed, and how often.", "", 0, kMany,
-        [](Session& s, const Words& w) { return ask_recording(s, "coverage", w); }},
-    Row{"diff", "[OPTIONS] OTHER", "Where this run and one in a folder went different ways.", "", 1,
-        kMany, [](Session& s, const Words& w) { return ask_recording(s, "diff", w); }},
-    Row{"export", "--format=FORMAT [OPTIONS]", "Calls for other programs: folded, chrome.", "", 1,
-        kMany, [](Session& s, const Words& w) { return ask_recording(s, "export", w); }},
-    Row{"open", "FOLDER", "Look into a recording: tailtrace's or LLDB's own.", "", 1, 1,
-        [](Session& s, const Words& w) { return open_recording(s, w[0]); }},
-    Row{"close", "", "Turn back from the recording to the process.", "", 0, 0,
-        [](Session& s, const Words&) { return close_recording(s); }},
-    Row{"override", "on | off",
-        "LLDB's `thread trace dump function-calls` and `thread trace export ctf` answer as ours.",
-        "", 1, 1, override_or_not},
-    Row{"goto", "POSITION", "Go to a position of the history, as the listings have them.", "", 1, 1,
-        go},
-    Row{"live", "", "Go back to where the program really stands.", "", 0, 0, live},
-    Row{"back", "", "Go back to the breakpoint before, or to the beginning of the history.",
-        nullptr, 0, 0, [](Session& s, const Words&) { return back_to_breakpoint(s); }},
-    Row{"back-inst", "", "Step back by one instruction.", nullptr, 0, 0,
-        [](Session& s, const Words&) { return back_instruction(s); }},
-    Row{"back-line", "", "Step back to the beginning of a line, into functions called from it.",
-        nullptr, 0, 0, [](Session& s, const Words&) { return back_line(s, true); }},
-    Row{"back-over", "", "Step back to the beginning of a line, over functions called from it.",
-        nullptr, 0, 0, [](Session& s, const Words&) { return back_line(s, false); }},
-    Row{"back-out", "", "Step back to the call of this function.", nullptr, 0, 0,
-        [](Session& s, const Words&) { return back_out(s); }},
-    Row{"save", "FOLDER",
-        "Write the history into a new folder, to be read another day; by LLDB's trace load too.",
-        "", 1, 1, save},
-};
-
-std::string syntax_of(const Row& row) {
-  return fmt::format("tailtrace {}{}{}", row.name, *row.arguments == '\0' ? "" : " ",
-                     row.arguments);
-}
+constexpr const char* kHelp = "How the program came to where it stands, and stepping back.";
+// LLDB does not show commands that begin so, and still takes them.
+constexpr const char* kHidden = "_tailtrace";
 
 class RowCommand final : public lldb::SBCommandPluginInterface {
  public:
@@ -230,12 +21,7 @@ class RowCommand final : public lldb::SBCommandPluginInterface {
     Session session(debugger, result);
     Words words;
     for (; command != nullptr && *command != nullptr; ++command) words.emplace_back(*command);
-    Result<void> done =
-        words.size() < row_.least || words.size() > row_.most
-            ? fail(ErrorCode::kUsage,
-                   fmt::format("cannot read `tailtrace {} {}`", row_.name, joined(words)),
-                   "it is not what the command takes", syntax_of(row_))
-            : row_.run(session, words);
+    Result<void> done = run_row(row_, session, words);
     if (!done) session.fail_with(done.error());
     if (done) result.SetStatus(lldb::eReturnStatusSuccessFinishResult);
     return static_cast<bool>(done);
@@ -245,14 +31,39 @@ class RowCommand final : public lldb::SBCommandPluginInterface {
   const Row& row_;
 };
 
-bool add_commands(lldb::SBDebugger debugger) {
-  lldb::SBCommand prefix = debugger.GetCommandInterpreter().AddMultiwordCommand(
-      "tailtrace", "How the program came to where it stands, and stepping back.");
+bool add_commands(lldb::SBDebugger& debugger, const char* name) {
+  lldb::SBCommand prefix = debugger.GetCommandInterpreter().AddMultiwordCommand(name, kHelp);
   if (!prefix.IsValid()) return false;
-  for (const Row& row : kRows)
+  for (const Row& row : rows())
     // LLDB keeps them as long as it lives.
     prefix.AddCommand(row.name, new RowCommand(row), row.help, syntax_of(row).c_str(), row.repeat);
   return true;
+}
+
+Json table_of_rows() {
+  auto text_or_null = [](const char* text) { return text == nullptr ? Json() : Json(text); };
+  Json commands = Json::array();
+  for (const Row& row : rows())
+    commands.push_back({{"name", row.name},
+                        {"verb", text_or_null(row.verb)},
+                        {"arguments", row.arguments},
+                        {"syntax", syntax_of(row)},
+                        {"help", row.help},
+                        {"repeat", text_or_null(row.repeat)}});
+  return {{"help", kHelp},
+          {"hidden", kHidden},
+          {"program", program_path()},
+          {"commands", std::move(commands)}};
+}
+
+// LLDB asks commands in Python only how a word goes on: those that are seen are, where it can, and
+// hand on what they are told.
+bool add_to(lldb::SBDebugger debugger) {
+  lldb::SBCommandReturnObject unused;
+  Session session(debugger, unused);
+  bool in_python = has_scripts(session) && add_commands(debugger, kHidden) &&
+                   run_script(session, "tailtrace_lldb_commands.add", table_of_rows());
+  return in_python || add_commands(debugger, "tailtrace");
 }
 
 }  // namespace
@@ -262,7 +73,7 @@ namespace lldb {
 
 // What `plugin load` calls.
 __attribute__((visibility("default"))) bool PluginInitialize(SBDebugger debugger) {
-  return tailtrace::lldb_plugin::add_commands(debugger);
+  return tailtrace::lldb_plugin::add_to(debugger);
 }
 
 }  // namespace lldb

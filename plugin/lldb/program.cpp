@@ -23,15 +23,6 @@ namespace {
 constexpr int kBetweenLooks_ms = 100;
 constexpr std::size_t kMaxOutput_bytes = 256 << 20;
 
-// Near this plugin; else whatever PATH has.
-std::string program_path() {
-  for (const char* from_here : {"../tailtrace", "../../bin/tailtrace"})
-    if (std::string path = plugin_folder() / from_here;
-        std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0)
-      return path;
-  return "tailtrace";
-}
-
 // LLDB 19 and older let no plugin show progress, and whoever calls what is not there ends them.
 bool can_show_progress() {
   return ::dlsym(RTLD_DEFAULT, "_ZN4lldb10SBProgressC1EPKcS2_RNS_10SBDebuggerE") != nullptr;
@@ -131,6 +122,14 @@ std::filesystem::path plugin_folder() {
   if (::dladdr(reinterpret_cast<void*>(&plugin_folder), &here) == 0 || here.dli_fname == nullptr)
     return {};
   return std::filesystem::path(here.dli_fname).parent_path();
+}
+
+std::string program_path() {
+  for (const char* from_here : {"../tailtrace", "../../bin/tailtrace"})
+    if (std::string path = plugin_folder() / from_here;
+        std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0)
+      return path;
+  return "tailtrace";
 }
 
 Result<Answer> run_tailtrace(lldb::SBDebugger& debugger, const std::vector<std::string>& args) {

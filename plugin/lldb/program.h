@@ -17,6 +17,9 @@ namespace tailtrace::lldb_plugin {
 // Where this plugin is, as it was built or installed; empty when nobody knows.
 std::filesystem::path plugin_folder();
 
+// The program that is asked: near this plugin; else whatever PATH has.
+std::string program_path();
+
 struct Answer {
   int status = 0;  // of the program, as its manual has it
   std::string out, err;

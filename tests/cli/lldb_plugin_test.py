@@ -1,16 +1,21 @@
-"""LLDB's plugin while a question takes long: Ctrl-C ends it, and progress events tell of it."""
+"""LLDB's plugin at a terminal: the ends of words; and while a question takes long: Ctrl-C ends it,
+and progress events tell of it."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 import cases
+import terminal
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "debuggers"))
 import lldb_stock  # noqa: E402
+
+STAIRS = f"{cases.BINARY_DIR}/tests/programs/stairs"
 
 # Stands in for the command line: says that it runs, and does until it is ended.
 ENDLESS = """#!/bin/sh
@@ -50,15 +55,74 @@ def interrupted(debugger, folder):
 """
 
 
+def needs_the_plugin(case):
+    """Its path; skips the case where there is none."""
+    plugin = lldb_stock.plugin(cases.TAILTRACE)
+    if lldb_stock.why_not() or not plugin.is_file():
+        case.skipTest(lldb_stock.why_not() or "the plugin was not built")
+    return plugin
+
+
+def at_a_terminal(case, plugin, *words):
+    """LLDB with the plugin, as a person has it."""
+    lldb = terminal.Terminal(*lldb_stock.command(), "-o", f"plugin load {plugin}", *words,
+                             "-o", "script print('rea' + 'dy')", size=(100, 200))
+    case.addCleanup(lldb.close)
+    lldb.expect("ready\n")
+    return lldb
+
+
+class EndsOfWords(cases.CommandCase):
+    def setUp(self):
+        super().setUp()
+        plugin = needs_the_plugin(self)
+        if lldb_stock.version() < 22:
+            self.skipTest("this LLDB asks no command how its words go on")
+        self.lldb = at_a_terminal(self, plugin, "-o", f"target create {STAIRS}")
+
+    def check(self, typed, *ends):
+        """What a tabulator adds to a line, or offers for it; leaves an empty one."""
+        self.lldb.type(f"{typed}\t@")
+        for end in ends[:-1]:
+            self.lldb.expect(rf"\n\s+{re.escape(end)}\b")
+        self.lldb.expect(re.escape(typed + ends[-1]) + "\a?@")
+        self.lldb.type("\x15")  # Ctrl-U
+
+    def test_of_commands_and_of_the_options_that_the_command_line_has(self):
+        self.check("tailtrace cal", "ls ")
+        self.check("tailtrace calls --li", "mit=")
+        self.check("tailtrace calls --js", "on ")
+        offered = cases.tailtrace("help", "calls").stdout
+        options = sorted(set(re.findall(r"^  (--[a-z-]+)", offered, re.MULTILINE)))
+        self.assertIn("--limit", options)
+        self.check("tailtrace calls --", *options, "")
+        self.check("tailtrace goto --", "")
+
+    def test_of_values(self):
+        self.check("tailtrace export --format=perfe", "tto ")
+        self.check("tailtrace export --format perfe", "tto ")
+        self.check("tailtrace override o", "off", "on", "")
+
+    def test_of_places(self):
+        self.check("tailtrace hits mid", "dle ")
+        self.check("tailtrace hits --json stai", "rs.c:")
+        self.check("tailtrace find --in=mid", "dle ")
+
+    def test_of_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "recording").mkdir()
+            self.check(f"tailtrace open {folder}/rec", "ording/")
+            self.check(f"tailtrace export --output={folder}/rec", "ording/")
+
+
 class WhileItTakesLong(cases.CommandCase):
     def setUp(self):
         super().setUp()
-        plugin = lldb_stock.plugin(cases.TAILTRACE)
-        if lldb_stock.why_not() or not plugin.is_file():
-            self.skipTest(lldb_stock.why_not() or "the plugin was not built")
+        plugin = needs_the_plugin(self)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+        self.beside = plugin.parent
         # The plugin runs what lies beside its folder.
         (self.folder / "lldb").mkdir()
         self.plugin = shutil.copy(plugin, self.folder / "lldb")
@@ -79,6 +143,20 @@ class WhileItTakesLong(cases.CommandCase):
         self.assertIn("LEFT False", said)
         self.assertRegex(said, r"PROGRESS .*'tailtrace: info'")
         self.assertRegex(said, r"(?m)^42$")
+
+    def test_ctrl_c_at_a_terminal_ends_a_question_and_nothing_else(self):
+        for script in self.beside.glob("*.py"):  # without them LLDB has the commands in C++
+            shutil.copy(script, self.folder / "lldb")
+        lldb = at_a_terminal(self, self.plugin)
+        lldb.type(f"tailtrace open {self.folder}\n")
+        running = self.folder / "tailtrace.running"
+        while not running.exists():
+            os.sched_yield()
+        lldb.interrupt()
+        lldb.expect("error: tailtrace was interrupted")
+        self.assertFalse(os.path.exists(f"/proc/{int(running.read_text())}"))
+        lldb.type("script print(6 * 7)\n")
+        lldb.expect("\n42\n")
 
 
 if __name__ == "__main__":

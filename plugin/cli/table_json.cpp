@@ -1,0 +1,27 @@
+#include <nlohmann/json.hpp>
+
+#include "plugin/cli/help.h"
+#include "plugin/cli/manual.h"
+
+namespace tailtrace {
+
+std::string table_json(const std::vector<Command>& table) {
+  using Json = nlohmann::ordered_json;
+  Json verbs = Json::array();
+  for (const Command& command : table) {
+    Json options = Json::array();
+    for (const OptionHelp& option : options_of(command))
+      if (!option.positional)
+        options.push_back({{"names", option.names},
+                           {"value", option.value},
+                           {"choices", option.choices},
+                           {"text", option.text}});
+    verbs.push_back({{"name", command.name},
+                     {"summary", command.summary},
+                     {"usage", command.usage},
+                     {"options", std::move(options)}});
+  }
+  return Json({{"schema", "tailtrace.verbs/1"}, {"verbs", std::move(verbs)}}).dump() + "\n";
+}
+
+}  // namespace tailtrace
