@@ -1,13 +1,12 @@
 #include "decoder/history/segment_store.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <system_error>
 #include <thread>
 
+#include "decoder/base/no_signals.h"
 #include "decoder/history/segment_counter.h"
 
 namespace tailtrace {
@@ -183,19 +182,16 @@ void SegmentStore::publish(std::size_t index, Extent extent, const Decoded& deco
 
 namespace {
 
-// As many threads as there can be. Signals are for those whom the program knows.
+// As many threads as there can be.
 template <class Work>
 std::vector<std::thread> start(std::uint64_t count, const Work& work) {
   std::vector<std::thread> threads;
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  NoSignals inherited;
   try {
     while (threads.size() < count) threads.emplace_back(work);
   } catch (const std::system_error&) {
     // The caller does all that nobody helps with.
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return threads;
 }
 

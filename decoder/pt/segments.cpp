@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "decoder/base/no_signals.h"
+
 namespace tailtrace::pt {
 
 // Its PSB+ has an address, and it is not the one that BDM70 puts before a TIP.PGE.
@@ -211,7 +213,10 @@ std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment
       paths[i] = decoder.decode(segments[i]);
   };
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+  {
+    NoSignals inherited;
+    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+  }
   work();
   for (std::thread& other : others) other.join();
   return paths;

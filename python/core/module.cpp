@@ -32,11 +32,7 @@ ThreadHistories open_path(const std::string& path,
     ByteSpan span = as_bytes(static_cast<std::string_view>(bytes));
     given.emplace_back(Address{address}, Bytes(span.begin(), span.end()));
   }
-  Result<std::vector<ThreadSource>> sources;
-  {
-    py::gil_scoped_release release;
-    sources = open_sources(path, given);
-  }
+  auto sources = interruptible([path, given = std::move(given)] { return open_sources(path, given); });
   ThreadHistories threads;
   for (ThreadSource& source : unwrap(std::move(sources)))
     threads.push_back(std::make_shared<ThreadHistory>(std::move(source)));
@@ -71,8 +67,9 @@ py::str listing(ThreadHistory& thread, std::int64_t first, std::int64_t last, bo
   options.bytes = bytes;
   options.fold = fold;
   if (!from_newest) thread.size();
-  std::string text = thread.with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
-    return instructions_text(thread.made(), symbols, thread.numbers_of(first, last), options,
+  std::string text = thread.with_cursor_long([self = thread.shared_from_this(), first, last,
+                                              options](HistoryCursor&, Symbolizer& symbols) {
+    return instructions_text(self->made(), symbols, self->numbers_of(first, last), options,
                              kMaxListing_bytes);
   });
   return to_str(text);

@@ -22,12 +22,13 @@ const RecordSpan& ThreadHistory::records() {
   refuse_closed();
   if (!source_.records) {
     size();
+    auto all = interruptible([self = shared_from_this()] {
+      return std::make_shared<const ThreadSnapshot>(self->made().snapshot());
+    });
     py::gil_scoped_release release;
     std::lock_guard lock(make_mutex_);
-    if (!records_) {
-      auto all = std::make_shared<const ThreadSnapshot>(made_.get().history.value()->snapshot());
+    if (!records_)
       records_ = std::make_shared<RecordSpan>(RecordSpan{all, all->records, all->first});
-    }
     return *records_;
   }
   Result<RecordSpan> made;
@@ -61,7 +62,7 @@ const History& ThreadHistory::history() {
                     std::move(held->perf_map), std::move(held->stack)};
       });
       made_ = task.get_future().share();
-      std::thread(std::move(task)).detach();
+      run_aside(std::move(task));
     }
     made = made_;
   }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "decoder/base/no_signals.h"
 #include "decoder/history/history.h"
 #include "decoder/history/range.h"
 #include "decoder/symbols/process_symbols.h"
@@ -37,6 +38,13 @@ void wait_for(const Future& future) {
   progress.finish();
 }
 
+// Runs `work` on a thread of its own, which nobody joins.
+template <class Work>
+void run_aside(Work work) {
+  NoSignals inherited;
+  std::thread(std::move(work)).detach();
+}
+
 // Runs `work` on a thread of its own and waits for it, so that Ctrl-C is answered meanwhile; then
 // the work goes on unobserved. What it holds is let go of before its end is told. REQUIRES: the
 // interpreter's lock is held; `work` does not need it.
@@ -45,7 +53,7 @@ auto interruptible(Work work) {
   using Value = decltype(work());
   std::promise<Value> promise;
   std::future<Value> value = promise.get_future();
-  std::thread([promise = std::move(promise), work = std::optional(std::move(work))]() mutable {
+  run_aside([promise = std::move(promise), work = std::optional(std::move(work))]() mutable {
     try {
       if constexpr (std::is_void_v<Value>) {
         (*work)();
@@ -60,7 +68,7 @@ auto interruptible(Work work) {
       work.reset();
       promise.set_exception(std::current_exception());
     }
-  }).detach();
+  });
   wait_for(value);
   return value.get();
 }

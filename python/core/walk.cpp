@@ -82,9 +82,13 @@ Buffer column_of(std::span<const BranchRecord> records, const RecordColumn& from
   std::vector<T> column(records.size());
   {
     py::gil_scoped_release release;
-    for (std::size_t i = 0; i < records.size(); ++i)
+    Progress progress("columns", records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      progress.at(i);
       std::memcpy(&column[i], reinterpret_cast<const char*>(&records[i]) + from.offset_bytes,
                   sizeof(T));
+    }
+    progress.finish();
   }
   return own_buffer(std::move(column), std::string(1, letter_of(from)));
 }

@@ -1,6 +1,7 @@
 """Long calls let other threads run and answer Ctrl-C."""
 
 import _thread
+import contextlib
 import os
 import signal
 import sys
@@ -43,3 +44,28 @@ def test_ctrl_c_ends_a_call_that_would_never_end(example):
         endless()
     presser.join()
     assert example.at(-1).text == "ret"
+
+
+def blocked_signals(thread_id):
+    with open(f"/proc/self/task/{thread_id}/status") as status:
+        return int(next(line for line in status if line.startswith("SigBlk:")).split()[1], 16)
+
+
+def test_threads_that_work_are_given_no_signals(open_loop):
+    """A debugger that waits for a signal of its own would wait for ever."""
+    history = open_loop(1 << 22, 1 << 22)
+    main, masks = threading.get_native_id(), []
+
+    def look(what, done, total):
+        for task in os.listdir("/proc/self/task"):
+            if int(task) != main:
+                with contextlib.suppress(FileNotFoundError):  # it has ended
+                    masks.append(blocked_signals(task))
+
+    before = tailtrace.set_progress(look)
+    try:
+        history[:].counts()  # takes far longer than it is silent
+    finally:
+        tailtrace.set_progress(before)
+    wanted = sum(1 << (number - 1) for number in (signal.SIGINT, signal.SIGCHLD, signal.SIGALRM))
+    assert masks and all(mask & wanted == wanted for mask in masks)

@@ -1,12 +1,13 @@
 #include "plugin/engines/perf/area_keeper.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
 #include <system_error>
+
+#include "decoder/base/no_signals.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -14,20 +15,6 @@ namespace {
 constexpr RecordFormat kFormat = {kSampleTid | kSampleTime, true, 0, 0};
 // Beyond that many, two that follow each other become one.
 constexpr std::size_t kMostPauses = 4096;
-
-// Signals are for the threads of whoever uses us.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 // When the kernel cut the trace, by what it told since `seen_head`.
 std::optional<std::uint64_t> find_cut(const StillRing& ring, std::uint64_t seen_head) {
