@@ -1,6 +1,7 @@
 #include "decoder/symbols/module_symbols.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "decoder/symbols/demangle.h"
 
@@ -55,17 +56,27 @@ void ModuleSymbols::fetch_debug_file(const DebugFetch& fetch) {
   if (path)
     open_debug_file(*path);
   else if (path.error().code != ErrorCode::kGone)
-    fetch_problem_ = std::move(path.error());
+    debug_problem_ = std::move(path.error());
 }
 
 // Only the one that belongs to the file: an older one would show wrong lines.
 bool ModuleSymbols::open_debug_file(const std::string& path) {
   if (path == file_.path()) return false;
   Result<ElfFile> file = ElfFile::open(path);
+  if (!file) note_unreadable(path, std::move(file.error()));
   if (!file || file->build_id() != file_.build_id()) return false;
+  debug_problem_.reset();
   debug_file_.emplace(std::move(*file));
   info_ = DebugInfo::open(*debug_file_);
   return true;
+}
+
+// One that is not there is not missed.
+void ModuleSymbols::note_unreadable(const std::string& path, Error error) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) return;
+  debug_problem_ = std::move(error);
+  debug_problem_->now = "of " + file_.path() + " names are its own, and there are no lines";
 }
 
 std::string ModuleSymbols::debug_path() const {

@@ -35,8 +35,8 @@ class ModuleSymbols {
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
   std::vector<InlinedPlace> inlined_into(std::uint64_t address);
 
-  // Why it could not be fetched, if so.
-  const std::optional<Error>& fetch_problem() const { return fetch_problem_; }
+  // Why its debug file could not be read or fetched, if so.
+  const std::optional<Error>& debug_problem() const { return debug_problem_; }
   bool has_debug_info() const { return info_.has_value(); }
   // The file that the debug information is from; empty when there is none.
   std::string debug_path() const;
@@ -46,12 +46,13 @@ class ModuleSymbols {
   bool find_debug_file();
   void fetch_debug_file(const DebugFetch& fetch);
   bool open_debug_file(const std::string& path);
+  void note_unreadable(const std::string& path, Error error);
 
   ElfFile file_;
   std::optional<ElfFile> debug_file_;
   std::optional<DebugInfo> info_;  // refers to one of the files
   SymbolTable table_;
-  std::optional<Error> fetch_problem_;
+  std::optional<Error> debug_problem_;
 };
 
 }  // namespace tailtrace

@@ -190,7 +190,7 @@ ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
   if (known != modules_.end()) return known->second.get();
   Result<std::unique_ptr<ModuleSymbols>> module = ModuleSymbols::open(mapping.path, fetch_);
   if (!module) add_problem(std::move(module.error()), mapping.path);
-  if (module && (*module)->fetch_problem()) add_problem(*(*module)->fetch_problem());
+  if (module && (*module)->debug_problem()) add_problem(*(*module)->debug_problem());
   auto& kept = modules_[mapping.path];
   if (module) kept = std::move(*module);
   return kept.get();

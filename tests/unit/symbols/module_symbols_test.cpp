@@ -190,9 +190,16 @@ TEST(ModuleSymbols, OfAStrippedFileComeFromItsDebugFile) {
   EXPECT_EQ(module->debug_path(), debug);
   EXPECT_EQ(module->function_at(address_of("_ZL6hiddeni")).name, "hidden(int)");
   EXPECT_TRUE(module->line_at(address_of("main")));
-  // Without it, nothing is made up.
+  EXPECT_FALSE(module->debug_problem());
+  // Without it, nothing is made up; only one that is there is missed.
+  std::ofstream(debug) << "not an ELF file";
+  module = open_module(path);
+  ASSERT_TRUE(module->debug_problem());
+  EXPECT_NE(module->debug_problem()->what.find(debug), std::string::npos);
+  EXPECT_NE(module->debug_problem()->now.find(path), std::string::npos);
   std::filesystem::remove(debug);
   module = open_module(path);
+  EXPECT_FALSE(module->debug_problem());
   EXPECT_FALSE(module->has_debug_info());
   EXPECT_FALSE(module->line_at(address_of("main")));
   EXPECT_EQ(module->function_at(address_of("_ZL6hiddeni")).name, "");
