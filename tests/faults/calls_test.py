@@ -53,6 +53,9 @@ DISK = {"mkdir": [errno.ENOSPC], "write": [errno.ENOSPC], "fsync": [errno.ENOSPC
 FILES = {"open": [errno.EMFILE, errno.EACCES], "read": [errno.EIO], "mmap": [errno.ENOMEM]}
 # ESRCH says that the thread is gone, which no call that fails can make true.
 TRACED = {"ptrace": [errno.EPERM], "fork": [errno.EAGAIN]}
+# Seconds by which clocks jump, one of them to before 1970.
+DAY_S = 24 * 60 * 60
+CLOCKS = {"clock": [-DAY_S, DAY_S, -60 * 365 * DAY_S]}
 EVENTS = {"perf_event_open": [errno.EMFILE, errno.EACCES, errno.ENOENT, errno.ENOSPC],
           "mmap": [errno.EPERM, errno.ENOMEM], "ioctl": [errno.EINVAL]}
 
@@ -64,7 +67,7 @@ TABLE = [
     Row("record until a crash",
         lambda kept, given: ["run", f"--on-crash={kept}/crash.tt", "--",
                              program("waits_for_words")],
-        {**DESCRIPTORS, **DISK, "fork": [errno.EAGAIN]}, keeps="crash.tt", text="crash\n",
+        {**DESCRIPTORS, **DISK, **CLOCKS, "fork": [errno.EAGAIN]}, keeps="crash.tt", text="crash\n",
         status=139, needs="qemu"),
     Row("save a bundle", lambda kept, given: ["save", given.session, f"{kept}/saved.tt"],
         {**DISK, **FILES}, keeps="saved.tt", needs="qemu"),
@@ -75,11 +78,11 @@ TABLE = [
         {**DESCRIPTORS, **EVENTS, **TRACED}, status=7, needs="perf events"),
     Row("diagnose", lambda kept, given: ["doctor"],
         # Without opening folders they cannot be taken away: what fails is no "open".
-        {"pipe": [errno.EMFILE], **EVENTS, **TRACED, "mkdir": [errno.ENOSPC]}),
+        {"pipe": [errno.EMFILE], **CLOCKS, **EVENTS, **TRACED, "mkdir": [errno.ENOSPC]}),
     Row("attach", lambda kept, given: ["attach", "--engine=step", f"--on-crash={kept}/end.tt",
                                        "--on-call=wanted_function", str(given.beside)],
         # The requests behind the first cannot fail while the thread is there.
-        {**DESCRIPTORS, **DISK, **EVENTS, "seize": [errno.EPERM], "pread": [errno.EIO],
+        {**DESCRIPTORS, **DISK, **CLOCKS, **EVENTS, "seize": [errno.EPERM], "pread": [errno.EIO],
          "read": [errno.EIO]},
         keeps="end.tt", beside=True, opens_to_remove=True, needs="step"),
 ]
@@ -96,10 +99,30 @@ TABLE += [
     Row(f"serve with {engine}",
         lambda kept, given, engine=engine: ["serve", "--once", f"--engine={engine}",
                                             f"--keep={kept}/s", "-", program("talks")],
-        {**DESCRIPTORS, **DISK, "fork": [errno.EAGAIN], "socket": [errno.EMFILE],
+        {**DESCRIPTORS, **DISK, **CLOCKS, "fork": [errno.EAGAIN], "socket": [errno.EMFILE],
          "read": [errno.EIO], "pread": [errno.EIO], "mmap": [errno.ENOMEM]},
         text=RECORDED, answers=True, opens_to_remove=True, needs=engine)
     for engine in ("step", "qemu")]
+# Where the processor records, as in the test guest.
+TABLE += [
+    Row(f"record with {' '.join(options)}",
+        lambda kept, given, options=options: ["run", "--no-debugger", "--engine=" + options[0],
+                                              *options[1:], f"--keep={kept}/s", "--",
+                                              program("talks")],
+        # All else fails as with other engines.
+        EVENTS, keeps="s", needs=options[0])
+    for options in (["pt"], ["pt", "--by-cpu"], ["pt", "--lossless"], ["bts"], ["lbr"])]
+TABLE += [
+    Row("serve with pt",
+        lambda kept, given: ["serve", "--once", "--engine=pt", f"--keep={kept}/s", "-",
+                             program("talks")],
+        {**DESCRIPTORS, **EVENTS}, text=RECORDED, answers=True, opens_to_remove=True,
+        needs="pt"),
+    Row("attach with pt",
+        lambda kept, given: ["attach", "--engine=pt", f"--on-crash={kept}/end.tt",
+                             "--on-call=wanted_function", str(given.beside)],
+        {**EVENTS, "seize": [errno.EPERM], "pread": [errno.EIO]}, keeps="end.tt", beside=True,
+        needs="pt")]
 TABLE += [Row("tell of a stream",
               lambda kept, given: ["info", next(pathlib.Path(given.bundle).rglob("*.stream"))],
               FILES, needs="qemu")]
@@ -168,6 +191,8 @@ def written(row, place):
 
 def check(row, outcome, place, in_peace=None, call=""):
     """What is wrong when a call failed; empty: nothing."""
+    if call == "clock" and outcome.status != row.status:
+        return f"status {outcome.status} because a clock was set"
     if call == "open" and row.opens_to_remove:
         outcome.left = []
     if wrong := outcome.wrong(row.status):
@@ -221,7 +246,8 @@ def walk(row, given, everything):
                     lambda outcome, place: (check(row, outcome, place, in_peace, call),
                                             outcome.err))
                 if said:
-                    wrong.append(f"{call} number {number}: {errno.errorcode[error]}: {said}\n{err}")
+                    wrong.append(f"{call} number {number}: {errno.errorcode.get(error, 'a jump')}: "
+                                 f"{said}\n{err}")
     return tried, wrong
 
 

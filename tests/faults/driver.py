@@ -21,7 +21,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 # As enum Name in shim.c.
 NAMES = ("open", "read", "write", "mmap", "ioctl", "perf_event_open", "ptrace", "pread", "mkdir",
-         "rename", "fsync", "ftruncate", "socket", "fork", "pipe", "syncfs", "seize")
+         "rename", "fsync", "ftruncate", "socket", "fork", "pipe", "syncfs", "seize", "clock")
 
 
 def adopt_orphans():

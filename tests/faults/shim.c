@@ -2,6 +2,8 @@
  *
  *   FAULT_PROGRAM  the program's name; in others nothing is done
  *   FAULT          "NAME:NTH:ERRNO", and ":on" behind it for all calls from that one on
+ *                  "clock:NTH:SECONDS": from that look at one on, clocks show so many more; fewer
+ *                  only the one that can be set back
  *   FAULT_COUNTS   a file of kNames numbers of 8 bytes: how often each was called, then how many
  *                  were made to fail
  *
@@ -27,6 +29,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* In the order of names in driver.py. */
@@ -48,12 +51,13 @@ enum Name {
   kPipe,
   kSyncfs,
   kSeize,
+  kClock,
   kNames
 };
 static const char* const kText[kNames] = {
     "open",   "read",  "write", "mmap",   "ioctl", "perf_event_open",
     "ptrace", "pread", "mkdir", "rename", "fsync", "ftruncate",
-    "socket", "fork",  "pipe",  "syncfs", "seize"};
+    "socket", "fork",  "pipe",  "syncfs", "seize", "clock"};
 
 static _Atomic long own_counts[kNames + 1];
 static _Atomic long* counts = own_counts;
@@ -67,7 +71,7 @@ static void read_fault(const char* text) {
   if (sscanf(text, "%31[^:]:%ld:%d:%7s", name, &fault_number, &fault_errno, stays) < 3) return;
   for (int i = 0; i < kNames; ++i)
     if (strcmp(name, kText[i]) == 0) fault_name = i;
-  fault_stays = strcmp(stays, "on") == 0;
+  fault_stays = strcmp(stays, "on") == 0 || fault_name == kClock;
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -240,6 +244,16 @@ long ptrace(enum __ptrace_request request, ...) {
   if (request == PTRACE_SEIZE && fails(kSeize)) return -1;
   long (*real)(enum __ptrace_request, ...) = next("ptrace");
   return real(request, pid, address, data);
+}
+
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  int (*real)(clockid_t, struct timespec*) = next("clock_gettime");
+  int result = real(clock, now), before = errno;
+  if ((clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC) && fails(kClock) &&
+      (clock == CLOCK_REALTIME || fault_errno > 0))
+    now->tv_sec += fault_errno;
+  errno = before;
+  return result;
 }
 
 long syscall(long number, ...) {
