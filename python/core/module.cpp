@@ -32,7 +32,8 @@ ThreadHistories open_path(const std::string& path,
     ByteSpan span = as_bytes(static_cast<std::string_view>(bytes));
     given.emplace_back(Address{address}, Bytes(span.begin(), span.end()));
   }
-  auto sources = interruptible([path, given = std::move(given)] { return open_sources(path, given); });
+  auto sources =
+      interruptible([path, given = std::move(given)] { return open_sources(path, given); });
   ThreadHistories threads;
   for (ThreadSource& source : unwrap(std::move(sources)))
     threads.push_back(std::make_shared<ThreadHistory>(std::move(source)));

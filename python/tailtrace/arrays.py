@@ -21,13 +21,14 @@ def as_array(buffer: Any) -> Any:
 class Columns(Dict[str, Any]):
     """One array per field, by name; all equally long.
 
-    It is a table for whoever knows Arrow's PyCapsule interface, as polars, duckdb, pyarrow and
-    later pandas do: `polars.DataFrame(h.columns())` copies nothing. `pandas.DataFrame` takes it as
-    a dictionary.
+    It is a table for whoever knows Arrow's PyCapsule interface, who copies nothing:
+    `polars.from_arrow(h.columns())`, `duckdb.from_arrow(h.columns())`,
+    `pyarrow.RecordBatchReader.from_stream(h.columns())`, `pandas.DataFrame.from_arrow` of pandas 3.
+    To `pandas.DataFrame` and `polars.DataFrame` it is a dictionary of arrays.
 
     >>> columns = example_history().columns()
-    >>> list(columns)
-    ['from', 'to', 'time', 'insns', 'kind', 'flags', 'extra']
+    >>> columns
+    <4 rows of from, to, time, insns, kind, flags, extra>
     >>> columns.__arrow_c_stream__()  # doctest: +ELLIPSIS
     <capsule object "arrow_array_stream" at ...>
     """
@@ -35,6 +36,10 @@ class Columns(Dict[str, Any]):
     def __init__(self, buffers: "Dict[str, _core.Buffer]") -> None:
         super().__init__((name, as_array(buffer)) for name, buffer in buffers.items())
         self._buffers = buffers
+
+    def __repr__(self) -> str:
+        rows = len(next(iter(self._buffers.values())))
+        return f"<{rows} row{'' if rows == 1 else 's'} of {', '.join(self)}>"
 
     def __arrow_c_schema__(self) -> object:
         return _core.arrow_schema(self._buffers)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Iterator, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
+from .arguments import whole_number
 from .errors import PositionError
 from .html_tree import tree
 
@@ -67,6 +68,7 @@ class Calls(Sequence[Call]):
     def __getitem__(self, index: "Union[int, slice]") -> "Union[Call, list[Call]]":
         if isinstance(index, slice):
             return [self[i] for i in range(len(self))[index]]
+        index = whole_number(index, "an index")
         size = len(self)
         if not -size <= index < size:
             raise PositionError(f"there is no call {index}", f"there are {size} calls")
@@ -89,11 +91,12 @@ class Calls(Sequence[Call]):
         -1
         """
         size = len(self)
-        return [self._call(number, 0) for number in range(max(1, size - count + 1), size + 1)]
+        first = max(1, size - whole_number(count, "a number of calls", 0) + 1)
+        return [self._call(number, 0) for number in range(first, size + 1)]
 
     def number(self, number: int) -> Call:
         """The call of a number, as `caller`, `earlier` and `later` have it."""
-        if not 1 <= number <= len(self):
+        if not 1 <= whole_number(number, "the number of a call") <= len(self):
             raise PositionError(f"there is no call number {number}", f"there are {len(self)} calls")
         return self._call(number)
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Optional, Tuple, Union
 
 from ._core import Gap, Instruction
+from .arguments import whole_number
 from .errors import PositionError
 
 if TYPE_CHECKING:
@@ -58,11 +59,11 @@ class Cursor:
 
     def step(self, count: int = 1) -> Item:
         """Goes `count` items forward."""
-        return self._move(count)
+        return self._move(whole_number(count, "a number of items"))
 
     def step_back(self, count: int = 1) -> Item:
         """Goes `count` items back."""
-        return self._move(-count)
+        return self._move(-whole_number(count, "a number of items"))
 
     def next(self, count: int = 1) -> Item:
         """Goes forward to another source line of this function, over the calls made there; behind
@@ -138,7 +139,8 @@ class Cursor:
 
     def _by_line(self, count: int, forward: bool) -> Item:
         number = self.number
-        for _ in range(count):
+        forward ^= whole_number(count, "a number of lines") < 0
+        for _ in range(abs(count)):
             found = self._line_after(number) if forward else self._line_before(number)
             if found is None:
                 raise PositionError(f"cannot go {'on' if forward else 'back'} by a line",

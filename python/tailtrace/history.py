@@ -5,6 +5,7 @@ import operator
 from typing import Any, Iterator, List, Optional, Union, overload
 
 from . import _core
+from .arguments import text, whole_number
 from .arrays import Columns, as_array
 from .calls import Calls
 from .cursor import Cursor
@@ -106,6 +107,7 @@ class History:
         return self._position(number)
 
     def _position(self, which: int) -> int:
+        which = whole_number(which, "a position")
         position = which if which < 0 else which - len(self) - 1
         if which != 0 and position < 0 and self._holds(position):
             return position
@@ -150,6 +152,7 @@ class History:
         """An item, counted from 0 as in any sequence, or a view of a slice; nothing is copied."""
         if isinstance(index, slice):
             return self._slice(index)
+        index = whole_number(index, "an index")
         if index < 0 and self._holds(index):
             return self._item(index)
         size = len(self)
@@ -246,7 +249,7 @@ class History:
         >>> [line.text for line in example_program().source(-1000) if line.function == "inc"][-1]
         'static int inc(int x) { return x + 1; }'
         """
-        if count < 0:
+        if whole_number(count, "a number of lines") < 0:
             return list(itertools.islice(lines_backwards(self), -count))[::-1]
         return list(lines_backwards(self))[::-1][:count]
 
@@ -255,7 +258,9 @@ class History:
         path through the same function; the rules are those of `tailtrace diff`. Other addresses are
         no difference. With a module, the end of its path, only its functions are compared.
         """
-        return diff(self, other, limit, module)
+        if not isinstance(other, History):
+            raise TypeError(f"the other run is a History, not {other!r}")
+        return diff(self, other, whole_number(limit, "a limit", 0), text(module, "a module"))
 
     def why(self, where: Union[int, str] = -1, limit: int = 50) -> "Why":
         """The branches that decided that an item was executed, newest first: of a number, a
@@ -267,7 +272,7 @@ class History:
         main call
         main conditional
         """
-        return why(self, where, limit)
+        return why(self, where, whole_number(limit, "a limit", 0))
 
     def find(self, **what: Any) -> List[Item]:
         """The items that `View.find` finds in all of the history."""
@@ -286,8 +291,9 @@ class History:
         >>> len(example_program().hits("inc"))
         6
         """
-        wanted = Wanted(location, None, not inside)
-        return self[::-1]._find(wanted, TO_THE_END if limit is None else limit)[::-1]
+        wanted = Wanted(text(location, "a location"), None, not inside)
+        most = TO_THE_END if limit is None else whole_number(limit, "a limit", 0)
+        return self[::-1]._find(wanted, most)[::-1]
 
     def last(self, location: str, *, inside: bool = False) -> Optional[Item]:
         """The newest of its hits, or None. The search begins at the newest item and ends where it
@@ -296,7 +302,7 @@ class History:
         >>> example_program().last("main").function
         'main'
         """
-        found = self[::-1]._find(Wanted(location, None, not inside), 1)
+        found = self[::-1]._find(Wanted(text(location, "a location"), None, not inside), 1)
         return found[0] if found else None
 
     def __repr__(self) -> str:

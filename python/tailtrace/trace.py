@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 from . import _core
+from .arguments import whole_number
 from .errors import Error, UsageError
 from .history import History
 
@@ -99,7 +100,8 @@ def record(program: "Sequence[Union[str, os.PathLike[str]]]", *, engine: str = "
         raise UsageError(f"cannot record with the engine {engine!r}",
                          "from Python programs are recorded by the processor or under qemu",
                          'use engine="auto"', "tailtrace serve --engine=step (in a debugger)")
-    words = [os.fsencode(word) for word in program]
+    words = [name_of(word, "run") for word in program]
+    ring_records = whole_number(ring_records, "a number of records", 0)
     if engine == "auto":
         engine = best_engine()
     if engine == "qemu":
@@ -155,13 +157,15 @@ class Attached:
         """What each thread did last, `records` branches at most. The process stands still
         meanwhile, and goes on.
         """
-        return Trace(f"process {self.pid}", self._core.snapshot(records))
+        most = whole_number(records, "a number of records", 0)
+        return Trace(f"process {self.pid}", self._core.snapshot(most))
 
     def snapshot_thread(self, tid: int, records: int = 1 << 20) -> History:
         """The same of one thread, which somebody else, as a debugger, holds already: nothing is
         stopped. One that runs is refused.
         """
-        return History(self._core.snapshot_thread(tid, records))
+        most = whole_number(records, "a number of records", 0)
+        return History(self._core.snapshot_thread(tid, most))
 
     def stop(self) -> None:
         """Ends the recording. Histories that were taken stay good."""
@@ -186,13 +190,14 @@ def attach(pid: int, *, engine: str = "auto", ring_records: int = 1 << 16) -> At
     ...     time.sleep(1)
     ...     trace = attached.snapshot()
     """
-    if not 0 < pid < 1 << 31:
+    if not 0 < whole_number(pid, "a process") < 1 << 31:
         raise UsageError(f"cannot attach to process {pid}", "no process has that number")
     if engine not in ("auto", "pt", "bts", "lbr"):
         raise UsageError(f"cannot attach with the engine {engine!r}",
                          "a process that runs already is recorded by the processor",
                          'use engine="auto"', f"tailtrace serve --attach --engine=step :0 {pid}")
-    return Attached(pid, _core.Attachment(pid, engine, ring_records))
+    most = whole_number(ring_records, "a number of records", 0)
+    return Attached(pid, _core.Attachment(pid, engine, most))
 
 
 def ticks_per_second() -> int:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Sequence
 
 from . import _core
 from ._core import Gap, Instruction
+from .arguments import MOST, text, whole_number
 from .arrays import Columns
 from .calls import Calls
 from .errors import PositionError, UsageError
@@ -19,7 +20,7 @@ Item = Union[Instruction, Gap]
 HTML_ITEMS = 1000
 
 # As many as there are.
-TO_THE_END = (1 << 64) - 1
+TO_THE_END = MOST
 
 
 class Wanted(NamedTuple):
@@ -105,6 +106,7 @@ class View(Sequence[Item]):
     def __getitem__(self, index: Union[int, slice]) -> "Union[Item, View]":
         if isinstance(index, slice):
             return View(self.history, self.positions[index])
+        index = whole_number(index, "an index")
         if self._known is None and index == 0:
             return self.history._item(self._start)
         size = len(self)
@@ -141,26 +143,33 @@ class View(Sequence[Item]):
         first, last = self._ends()
         return Calls(self.history, first, last)
 
-    def find(self, *, address: Optional[int] = None, function: Optional[str] = None,
+    def find(self, *, address: Optional[int] = None, symbol: Optional[str] = None,
              location: Optional[str] = None, kind: Optional[str] = None,
              since: Optional[int] = None, until: Optional[int] = None,
              limit: Optional[int] = None) -> List[Item]:
         """The items of which all holds that is given, in the view's order, `limit` at most.
 
-        One of `address`, `function` and `location` says where, as `History.hits` has locations; a
-        function's name is whole, with or without what it takes. A kind is `Instruction.kind`,
-        "taken", "not-taken", "gap", or an event such as "signal": that is found at the item behind
-        it. `since` and `until` are times, in the thread's clock units.
+        One of `address`, `symbol` and `location` says where, as `History.hits` has locations; a
+        symbol is a function's whole name, with or without what it takes. A kind is
+        `Instruction.kind`, "taken", "not-taken", "gap", or an event such as "signal": that is found
+        at the item behind it. `since` and `until` are times, in the thread's clock units.
 
         >>> [insn.number for insn in example_history()[:].find(kind="call")]
         [4]
         """
-        if sum(place is not None for place in (address, function, location)) > 1:
+        if sum(place is not None for place in (address, symbol, location)) > 1:
             raise UsageError("cannot search", "more than one place is given",
-                             "give one of address, function and location")
+                             "give one of address, symbol and location")
         if address is not None:
-            location = f"*{address:#x}"
-        return self._find(Wanted(location, function, False, kind, since, until), limit)
+            location = f"*{whole_number(address, 'an address', 0):#x}"
+        for name, given in (("a symbol", symbol), ("a location", location), ("a kind", kind)):
+            if given is not None:
+                text(given, name)
+        if limit is not None:
+            limit = whole_number(limit, "a limit", 0)
+        since, until = (None if moment is None else whole_number(moment, "a time", 0)
+                        for moment in (since, until))
+        return self._find(Wanted(location, symbol, False, kind, since, until), limit)
 
     def _find(self, wanted: Wanted, limit: Optional[int]) -> List[Item]:
         if self._known is None and self._step == -1 and limit is not None:
@@ -207,7 +216,7 @@ class View(Sequence[Item]):
         first, last = self._ends()
         return self.history._core.listing(first, last, from_newest, lines, addresses, bytes, fold)
 
-    def counts(self, begin: int = 0, end: int = (1 << 64) - 1) -> "List[Count]":
+    def counts(self, begin: int = 0, end: int = MOST) -> "List[Count]":
         """How often each instruction from address `begin` to before `end` was executed, by address;
         those that were not are left out.
 
@@ -216,6 +225,7 @@ class View(Sequence[Item]):
         """
         if not self.positions:
             return []
+        begin, end = (whole_number(part, "an address", 0) for part in (begin, end))
         first, last = self._ends()
         return [Count(address, times, transfers if conditional else None) for
                 address, times, transfers, conditional in
@@ -230,7 +240,8 @@ class View(Sequence[Item]):
         if not self.positions:
             return []
         first, last = self._ends()
-        found = self.history._core.loops(first, last, min_rounds)
+        rounds = whole_number(min_rounds, "a number of rounds", 0)
+        found = self.history._core.loops(first, last, rounds)
         before = len(self.history) + 1 if found else 0
         return [Loop(start + before, end + before, rounds, head, back, left)
                 for start, end, rounds, head, back, left in found]

@@ -3,6 +3,7 @@ ours or anybody's in between."""
 
 import ctypes
 import gc
+import os
 import sys
 
 import numpy
@@ -135,3 +136,43 @@ def test_pandas_takes_columns_and_records(recorded):
     calls = [item for item in h if getattr(item, "kind", "") == "call"]
     branches = items[items["branch"] == 3]
     assert branches["address"].tolist() == [call.address for call in calls]
+
+
+class Duckdb:
+    """DuckDB's library, through its C interface."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
+        self.library.duckdb_value_int64.restype = ctypes.c_int64
+        self.library.duckdb_value_int64.argtypes = [ctypes.c_void_p, ctypes.c_uint64,
+                                                    ctypes.c_uint64]
+        self.library.duckdb_result_error.restype = ctypes.c_char_p
+        database, self.connection = ctypes.c_void_p(), ctypes.c_void_p()
+        assert self.library.duckdb_open(None, ctypes.byref(database)) == 0
+        assert self.library.duckdb_connect(database, ctypes.byref(self.connection)) == 0
+
+    def ask(self, query):
+        """The number in the first column and row of the answer."""
+        result = ctypes.create_string_buffer(64)  # a duckdb_result, with room to spare
+        failed = self.library.duckdb_query(self.connection, query.encode(), result)
+        assert not failed, self.library.duckdb_result_error(result)
+        return self.library.duckdb_value_int64(result, 0, 0)
+
+    def scan(self, name, capsule):
+        stream = pointer(capsule, b"arrow_array_stream", Stream)
+        assert self.library.duckdb_arrow_scan(self.connection, name.encode(),
+                                              ctypes.byref(stream)) == 0
+
+
+@pytest.mark.skipif("TAILTRACE_LIBDUCKDB" not in os.environ,
+                    reason="TAILTRACE_LIBDUCKDB names no libduckdb.so")
+def test_duckdb_has_the_same_numbers(columns):
+    duckdb = Duckdb(os.environ["TAILTRACE_LIBDUCKDB"])
+    capsule = columns.__arrow_c_stream__()
+    duckdb.scan("given", capsule)
+    duckdb.ask("create table taken as select * from given")
+    for name, values in columns.items():
+        low = [int(value) % 1000 for value in values.tolist() if value >= 0]
+        assert duckdb.ask(f'select sum("{name}"::hugeint % 1000) from taken '
+                          f'where "{name}" >= 0') == sum(low)
+    assert duckdb.ask("select count(*) from taken") == len(columns["time"])

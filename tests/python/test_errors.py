@@ -93,6 +93,42 @@ def test_a_closed_history(example_path):
     trace.close()
 
 
+@pytest.mark.parametrize("use", [
+    lambda h: h.at("1"), lambda h: h["1"], lambda h: h[:]["1"], lambda h: h.goto(None),
+    lambda h: h.source("5"), lambda h: h.hits(3), lambda h: h.hits("*0x1000", limit="2"),
+    lambda h: h.last(3), lambda h: h.why([]), lambda h: h.why(-1, "9"), lambda h: h.diff(None),
+    lambda h: h.diff(h, "2"), lambda h: h.diff(h, module=3), lambda h: h.find(kind=3),
+    lambda h: h.find(symbol=3), lambda h: h.find(address="0x1000"), lambda h: h.find(since="now"),
+    lambda h: h.find(limit=1.5), lambda h: h[:].counts("main"), lambda h: h[:].loops(None),
+    lambda h: h.calls()["1"], lambda h: h.calls().number("1"), lambda h: h.calls().newest(None),
+    lambda h: h.goto().step("1"), lambda h: h.goto().step_back(None), lambda h: h.goto().next(0.5),
+    lambda h: tailtrace.record(["/bin/true"], ring_records="64"), lambda h: tailtrace.attach("1")])
+def test_what_is_of_a_wrong_type_is_said_in_a_sentence(example, use):
+    with pytest.raises(TypeError) as caught:
+        use(example)
+    said = str(caught.value)
+    assert " is a " in said and ", not " in said and "\n" not in said, said
+
+
+@pytest.mark.parametrize("use", [
+    lambda h: h.hits("*0x1000", limit=-1), lambda h: h.find(limit=-5), lambda h: h.diff(h, -1),
+    lambda h: h.why(-1, -1), lambda h: h.find(address=-1), lambda h: h.find(until=-1),
+    lambda h: h[:].counts(-5, 1), lambda h: h[:].loops(-1), lambda h: h.calls().newest(-1),
+    lambda h: tailtrace.record(["/bin/true"], ring_records=-1),
+    lambda h: tailtrace.record(["/bin/echo", "a\0b"])])
+def test_what_is_too_small_or_no_word_is_refused(example, use):
+    with pytest.raises(tailtrace.UsageError) as caught:
+        use(example)
+    assert caught.value.why
+
+
+def test_numbers_beyond_all_that_there_is_mean_all(example):
+    everything = list(example)
+    assert example.find(limit=1 << 80) == everything
+    assert len(example[:].counts(0, 1 << 80)) == len(everything)
+    assert example.calls().newest(1 << 80) != []
+
+
 def test_every_exception_is_an_error_with_its_parts():
     for code in range(1, 9):
         error = tailtrace.errors.from_parts(code, "a", "b", "c", "d")

@@ -37,6 +37,13 @@ def test_next_goes_forward_over_calls(h):
     assert cursor.item.function == "main"
 
 
+def test_a_negative_count_goes_the_other_way(h):
+    start = h.hits("twice")[1].number
+    there, back = h.goto(start), h.goto(start)
+    assert there.next(-2) == back.next_back(2) and there.number < start
+    assert there.next_back(-1) == back.next(1)
+
+
 def test_finish_and_finish_back_are_the_ends_of_a_call(h):
     first = h.hits("inc")[2]
     cursor = h.goto(first.number)

@@ -52,7 +52,7 @@ def test_hits_are_where_gdbs_breakpoints_stop(h, program_path):
 
 
 def test_lines_are_gdbs(h, program_path):
-    insns = h[:].find(function="twice")
+    insns = h[:].find(symbol="twice")
     assert {insn.function for insn in insns} == {"twice"}
     entry = h.hits("twice")[0].address
     offsets = sorted({insn.address - entry for insn in insns})
@@ -68,7 +68,7 @@ def test_last_is_the_newest(h):
     last = h.last("inc")
     assert last == h.hits("inc")[-1]
     inside = h.last("inc", inside=True)
-    assert inside == h.hits("inc", inside=True)[-1] == h[:].find(function="inc")[-1]
+    assert inside == h.hits("inc", inside=True)[-1] == h[:].find(symbol="inc")[-1]
     assert inside.text == "ret"
     assert h.last("no_such_function") is None
     assert h.last("no_such_file.c:3") is None
@@ -107,8 +107,8 @@ def test_calls_of_a_stretch(h):
 
 
 def test_finds_by_all_that_is_given(h):
-    assert {insn.kind for insn in h[:].find(kind="return", function="inc")} == {"return"}
-    assert len(h[:].find(kind="return", function="inc")) == 6
+    assert {insn.kind for insn in h[:].find(kind="return", symbol="inc")} == {"return"}
+    assert len(h[:].find(kind="return", symbol="inc")) == 6
     one = h.hits("inc")[2]
     assert [insn.number for insn in h.find(address=one.address)][2] == one.number
     assert len(h.find(kind="call", limit=3)) == 3

@@ -1,0 +1,27 @@
+"""What callers give, looked at before it is used."""
+
+import operator
+from typing import Any, Optional
+
+from .errors import UsageError
+
+# The most that the library is asked for; more than there ever is of anything.
+MOST = (1 << 64) - 1
+
+
+def whole_number(given: Any, name: str, least: Optional[int] = None) -> int:
+    """The number, `MOST` at most. What is no whole number is a TypeError."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name} is a whole number, not {given!r}") from None
+    if least is not None and number < least:
+        raise UsageError(f"cannot use {number} for {name}", f"it is at least {least}")
+    return min(number, MOST)
+
+
+def text(given: Any, name: str) -> str:
+    """The text. What is none is a TypeError."""
+    if not isinstance(given, str):
+        raise TypeError(f"{name} is a str, not {given!r}")
+    return given
