@@ -116,6 +116,11 @@ struct FastFlow::Loop {
   [[gnu::always_inline]] bool use(std::uint8_t bits, std::uint32_t first) {
     for (;;) {
       std::uint64_t row = outcomes[Rows::slot_of(state, bits)];
+      if (RowBits::is_plain(row, bits)) [[likely]] {
+        *out++ = RowBits::effect(row) | first;
+        state = RowBits::next(row);
+        return true;
+      }
       if ((row & RowBits::kTagMask) != bits) [[unlikely]]
         row = owner.find_or_fill(state, bits);
       StateKey next = RowBits::pops(row) ? stack[top - 1] : RowBits::next(row);

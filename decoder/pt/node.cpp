@@ -44,7 +44,7 @@ void RowFiller::set_epoch(Epoch epoch) {
 
 // --- Nodes -----------------------------------------------------------------------------------
 
-Node RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
+const Node& RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
   AddressTable& numbers = node_numbers_[static_cast<std::size_t>(mode)];
   std::uint32_t number = numbers.find(ip);
   if (number != AddressTable::kNone) return nodes_[number];
@@ -191,7 +191,7 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
   Transition t;
   bool pops = false;
   while (count != 0 && !pops && !t.deferred) {
-    Node node = node_at(run.ip, mode);
+    const Node& node = node_at(run.ip, mode);
     Step step = run_node(run, node, kMaxPush);
     // A run that needs more room goes on in another row.
     if (step == Step::kStopped && run.ip != run.effect_start) break;
@@ -248,7 +248,7 @@ std::uint64_t RowFiller::fill_landing(StateKey mode, std::uint64_t target) {
 std::uint64_t RowFiller::fill_tip(StateKey state) {
   CodeMode mode = rows_.state(state).mode;
   Run run = begin(state);
-  Node node = node_at(run.ip, mode);
+  const Node& node = node_at(run.ip, mode);
   Step step = run_node(run, node, kMaxPush - 1);
   if (step == Step::kNone || too_large(run)) return abandon(run);
   Transition t;

@@ -75,7 +75,8 @@ class RowFiller {
   };
   enum class Step : std::uint8_t { kEnd, kStopped, kNone };
 
-  Node node_at(std::uint64_t ip, CodeMode mode);
+  // Valid until the next call.
+  const Node& node_at(std::uint64_t ip, CodeMode mode);
   std::span<const Node::Direct> directs_of(const Node& node) const {
     return std::span(directs_).subspan(node.first_direct, node.direct_count);
   }

@@ -51,7 +51,8 @@ bool Rows::full() const {
   // What one packet may add is left free.
   constexpr std::size_t kMargin = 64;
   return states_.size() + kMargin >= kMaxStates || symbols_.size() + kMargin >= kMaxOutcomes ||
-         target_count_ + kMargin >= kMaxTargets || slot_count_ + 4 * kMargin >= kMaxSlots ||
+         target_count_ + kMargin >= kMaxTargets ||
+         next_window_ + kNewWindow * kMargin + kWindow_slots >= kMaxSlots ||
          book_->effects.size() + kMargin >= RowBits::kMaxEffects ||
          book_->records.size() >= kMaxRecords;
 }
@@ -70,15 +71,10 @@ StateKey Rows::key_of(std::uint64_t ip, CodeMode mode) {
 
 StateKey Rows::add_state(const State& state) {
   states_.push_back(state);
-  keys_.push_back(open_window(static_cast<StateNumber>(states_.size() - 1), kFirstShift));
+  keys_.push_back(static_cast<StateKey>(next_window_));
+  owners_[next_window_] = static_cast<StateNumber>(states_.size() - 1);
+  next_window_ += kNewWindow;
   return keys_.back();
-}
-
-StateKey Rows::open_window(StateNumber state, unsigned shift) {
-  auto first = static_cast<StateKey>(slot_count_);
-  owners_[first] = state;
-  slot_count_ += std::size_t{1} << (kHashedBits - shift);
-  return first << kShiftBits | shift;
 }
 
 std::uint32_t Rows::add_effect(const Effect& effect, const Pushes& pushes) {
@@ -100,47 +96,31 @@ std::uint64_t Rows::count(std::span<const std::uint32_t> words) const {
 std::uint64_t Rows::find(StateKey state, std::uint8_t bits) {
   std::uint64_t row = outcomes_[slot_of(state, bits)];
   if ((row & RowBits::kTagMask) == bits) return row;
-  auto found = displaced_.find(std::uint64_t{state} << 8 | bits);
-  if (found == displaced_.end()) return 0;
+  std::uint32_t found = displaced_.find(std::uint64_t{state} << 8 | bits);
+  if (found == AddressTable::kNone) return 0;
   ++detours_;
-  return found->second;
-}
-
-void Rows::place(StateKey state, std::uint8_t bits, std::uint64_t row) {
-  std::uint64_t& slot = outcomes_[slot_of(state, bits)];
-  if (slot == 0)
-    slot = row | bits;
-  else
-    displaced_.emplace(std::uint64_t{state} << 8 | bits, row | bits);
+  return symbols_[found].row | bits;
 }
 
 void Rows::put(StateKey state, std::uint8_t bits, std::uint64_t row) {
   StateKey next = RowBits::next(row);
-  symbols_.push_back({number_of(state), next == 0 ? 0 : number_of(next), bits, row});
-  place(state, bits, row);
+  symbols_.push_back({owners_[state], next == 0 ? 0 : owners_[next], bits, row});
+  place(symbols_.size() - 1);
 }
 
-// The largest shift - the smallest window - in which no two of a state's rows have the same slot.
-// One that is mostly empty is not worth it.
-unsigned Rows::shift_for(std::span<const Symbol> symbols) const {
-  unsigned shift = kHashedBits;
-  while (shift != 0 && (symbols.size() >> (kHashedBits - shift)) > 1) --shift;
-  for (; shift != 0 && (std::size_t{1} << (kHashedBits - shift)) <= 4 * symbols.size(); --shift) {
-    std::uint64_t taken[2] = {};
-    bool apart = true;
-    for (const Symbol& symbol : symbols) {
-      std::uint32_t slot = mix(symbol.bits) >> shift;
-      apart = apart && (taken[slot / 64] >> (slot % 64) & 1) == 0;
-      taken[slot / 64] |= 1ull << (slot % 64);
-    }
-    if (apart) break;
-  }
-  return shift;
+void Rows::place(std::size_t index) {
+  const Symbol& symbol = symbols_[index];
+  StateKey state = keys_[symbol.state];
+  std::uint64_t& slot = outcomes_[slot_of(state, symbol.bits)];
+  if (slot == 0)
+    slot = symbol.row | symbol.bits;
+  else
+    displaced_.put(std::uint64_t{state} << 8 | symbol.bits, static_cast<std::uint32_t>(index));
 }
 
 void Rows::make_room(std::span<StateKey> kept) {
   // Keys become numbers, from 1 on, and keys again when the windows are known.
-  auto number = [this](StateKey& key) { key = key == 0 ? 0 : number_of(key) + 1; };
+  auto number = [this](StateKey& key) { key = key == 0 ? 0 : owners_[key] + 1; };
   auto name = [this](StateKey& key) { key = key == 0 ? 0 : keys_[key - 1]; };
   std::span<Pushes> pushed(pushes_.data(), book_->effects.size());
   std::vector<MovingTarget> targets = take_targets();
@@ -155,8 +135,8 @@ void Rows::make_room(std::span<StateKey> kept) {
     StateKey from = target.kind == IpKind::kTarget ? target.state : keys_[target.state];
     put(from, target.ip, target.kind, renamed(target.row, target.next));
   }
-  // It gets rarer whether or not it helped.
-  tolerated_detours_ = 2 * tolerated_detours_ + static_cast<std::uint32_t>(symbols_.size());
+  // So many cost about as much as this did.
+  tolerated_detours_ = std::max(kFirstDetours, 2 * book_->effects.size());
   detours_ = 0;
 }
 
@@ -169,20 +149,23 @@ std::uint64_t Rows::renamed(std::uint64_t row, StateNumber next) const {
 // Opens all windows anew, in the order in which the states were met.
 void Rows::lay_out() {
   std::ranges::stable_sort(symbols_, {}, &Symbol::state);
-  std::fill_n(outcomes_.data(), slot_count_, 0);
+  std::fill_n(outcomes_.data(), next_window_ + kWindow_slots, 0);
   displaced_.clear();
-  slot_count_ = 1;
-  std::span<const Symbol> rest(symbols_);
+  WindowLayout layout(kFirstWindow, kMaxSlots / 2);
+  std::vector<std::uint8_t> bits;
+  auto symbol = symbols_.begin();
   for (StateNumber state = 0; state < states_.size(); ++state) {
-    std::size_t count = 0;
-    while (count < rest.size() && rest[count].state == state) ++count;
-    // What is left must hold a slot for each other state.
-    bool has_room = slot_count_ + states_.size() + kLargestWindow < kMaxSlots;
-    keys_[state] = open_window(state, has_room ? shift_for(rest.first(count)) : kHashedBits);
-    rest = rest.subspan(count);
+    for (bits.clear(); symbol != symbols_.end() && symbol->state == state; ++symbol)
+      bits.push_back(symbol->bits);
+    std::size_t window = layout.add(bits);
+    keys_[state] = static_cast<StateKey>(window);
+    owners_[window] = state;
   }
-  for (const Symbol& symbol : symbols_)
-    place(keys_[symbol.state], symbol.bits, renamed(symbol.row, symbol.next));
+  next_window_ = layout.end();
+  for (std::size_t i = 0; i < symbols_.size(); ++i) {
+    symbols_[i].row = renamed(symbols_[i].row, symbols_[i].next);
+    place(i);
+  }
 }
 
 // --- Targets: the next free slot --------------------------------------------------------------
@@ -214,8 +197,8 @@ std::vector<Rows::MovingTarget> Rows::take_targets() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const TargetRow& row = targets_[i];
     if (row.row == 0) continue;
-    StateNumber from = row.kind() == IpKind::kTarget ? row.state() : number_of(row.state());
-    all.push_back({from, number_of(RowBits::next(row.row)), row.kind(), row.ip(),
+    StateNumber from = row.kind() == IpKind::kTarget ? row.state() : owners_[row.state()];
+    all.push_back({from, owners_[RowBits::next(row.row)], row.kind(), row.ip(),
                    row.row & ~RowBits::kTagMask});
   }
   std::fill_n(targets_.data(), targets_.size(), TargetRow{});

@@ -13,18 +13,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "decoder/code/instruction.h"
 #include "decoder/pt/address_table.h"
+#include "decoder/pt/window_layout.h"
 #include "decoder/record/branch_record.h"
 
 namespace tailtrace::pt {
 
-// Names a state by where its outcome rows lie: the first slot of its window, and how far the hash
-// of a TNT byte has to be shifted to stay inside. 24 bits; 0 is none.
+// Names a state by where its outcome rows lie: the first slot of its window. 24 bits; 0 is none.
 using StateKey = std::uint32_t;
 
 // Instructions | branches << 24 | records << 44 of a row, to be added up in one go.
@@ -49,6 +48,7 @@ struct RowBits {
   static constexpr std::uint64_t kDeferred = 1u << 12;
   static constexpr unsigned kGrowthShift = 10;  // growth + 1; 0 returns to the newest entry
   static constexpr std::uint64_t kTagMask = (1u << kGrowthShift) - 1;
+  static constexpr std::uint64_t kPlainMask = (1u << kEffectShift) - 1;
   static constexpr std::uint64_t kNextMask = ~std::uint64_t{0} << kNextShift;
   static constexpr std::uint32_t kMaxEffects = 1u << 20;
 
@@ -62,6 +62,10 @@ struct RowBits {
   }
   static std::ptrdiff_t growth(std::uint64_t row) {
     return static_cast<std::ptrdiff_t>(row >> kGrowthShift & 3) - 1;
+  }
+  // The symbol's row, which leaves nothing over and the stack alone: one question for all.
+  static bool is_plain(std::uint64_t row, std::uint8_t symbol) {
+    return (row & kPlainMask) == (symbol | 1u << kGrowthShift);
   }
   static bool pops(std::uint64_t row) { return (row >> kGrowthShift & 3) == 0; }
 };
@@ -207,15 +211,16 @@ class Rows {
   StateKey key_of(std::uint64_t ip, CodeMode mode);
   // A new one each time.
   StateKey add_state(const State& state);
-  const State& state(StateKey key) const { return states_[owners_[key >> kShiftBits]]; }
+  const State& state(StateKey key) const { return states_[owners_[key]]; }
 
-  // Where the fast path looks; a row of another symbol may lie there.
+  // Where the fast path looks. A row of another state may lie there, but then of another symbol: no
+  // two windows begin at the same slot.
   static std::size_t slot_of(StateKey state, std::uint8_t bits) {
-    return (state >> kShiftBits) + (mix(bits) >> (state & kShiftMask));
+    return state + window_offset(bits);
   }
   static std::uint32_t hash(StateKey state, std::uint64_t ip, IpKind kind) {
     std::uint64_t mixed = (ip + static_cast<std::uint64_t>(kind)) * 0x9e3779b97f4a7c15ull;
-    return state >> kShiftBits ^ static_cast<std::uint32_t>(mixed >> 32);
+    return state ^ static_cast<std::uint32_t>(mixed >> 32);
   }
   struct TargetView {
     const TargetRow* rows;
@@ -250,16 +255,13 @@ class Rows {
 
  private:
   using StateNumber = std::uint32_t;  // index into states_
-  // A window has 1 << (kHashedBits - shift) slots; no more are needed than there are TNT bytes.
-  static constexpr unsigned kShiftBits = 3, kShiftMask = 7, kHashedBits = 7;
   static constexpr std::size_t kMaxSlots = 1u << 21;
-  static constexpr std::size_t kLargestWindow = 1u << kHashedBits;
-  static constexpr unsigned kFirstShift = kHashedBits - 1;  // of a new state: two rows
+  // Keys below are none, or the modes'.
+  static constexpr std::size_t kFirstWindow = 8;
+  // From a new state's window to the next one's: about as many slots as states have rows.
+  static constexpr std::size_t kNewWindow = 3;
   static constexpr std::size_t kLeastTargets = 1u << 14;
-  static constexpr std::uint32_t kFirstDetours = 1024;
-
-  // A TNT byte has seven bits beside its header; an odd factor keeps them apart.
-  static std::uint32_t mix(std::uint8_t bits) { return (bits >> 1) * 0x2du & 0x7f; }
+  static constexpr std::size_t kFirstDetours = 1024;
 
   struct Symbol {  // of the outcome rows
     StateNumber state;
@@ -267,10 +269,7 @@ class Rows {
     std::uint8_t bits;
     std::uint64_t row;
   };
-  StateNumber number_of(StateKey key) const { return owners_[key >> kShiftBits]; }
-  StateKey open_window(StateNumber state, unsigned shift);
-  unsigned shift_for(std::span<const Symbol> symbols) const;
-  void place(StateKey state, std::uint8_t bits, std::uint64_t row);
+  void place(std::size_t index);  // of symbols_
   void lay_out();
   std::uint64_t renamed(std::uint64_t row, StateNumber next) const;
   struct MovingTarget {
@@ -288,11 +287,11 @@ class Rows {
   std::vector<StateKey> keys_;  // by state
   AddressTable numbers_[3];     // of states, by CodeMode
   LargeArray<std::uint64_t> outcomes_;
-  LargeArray<StateNumber> owners_;  // of each window's first slot
-  std::size_t slot_count_ = 1;
+  LargeArray<StateNumber> owners_;  // of the window that begins at a slot
+  std::size_t next_window_ = kFirstWindow;
   std::vector<Symbol> symbols_;
-  std::unordered_map<std::uint64_t, std::uint64_t> displaced_;  // rows whose slot another has
-  std::uint32_t detours_ = 0, tolerated_detours_ = kFirstDetours;
+  AddressTable displaced_;  // in symbols_: the rows whose slot another has
+  std::size_t detours_ = 0, tolerated_detours_ = kFirstDetours;
   LargeArray<TargetRow> targets_;
   std::size_t target_count_ = 0;
   LargeArray<Pushes> pushes_;         // by effect

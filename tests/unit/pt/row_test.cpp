@@ -90,18 +90,33 @@ TEST_F(RowMemory, RenamesTheKeysThatItsOwnerKeeps) {
   EXPECT_EQ(rows_.state(kept[1]).ip, 0x1010u);
 }
 
-TEST_F(RowMemory, EveryOutcomeOfAStateLiesWhereTheFastPathLooksOnceThereIsRoom) {
-  for (unsigned bits = 4; bits < 256; bits += 2)
-    put_outcome(0x1000, static_cast<std::uint8_t>(bits), 0x2000);
+TEST_F(RowMemory, EveryOutcomeLiesWhereTheFastPathLooksOnceThereIsRoom) {
+  for (std::uint64_t from : {0x1000, 0x1001})
+    for (unsigned bits = 4; bits < 256; bits += 2)
+      put_outcome(from, static_cast<std::uint8_t>(bits), 0x2000);
   EXPECT_FALSE(rows_.is_crowded());
-  while (!rows_.is_crowded()) expect_all_found();
+  for (int i = 0; i < 1000 && !rows_.is_crowded(); ++i) expect_all_found();
+  EXPECT_TRUE(rows_.is_crowded());
   rows_.make_room({});
   EXPECT_FALSE(rows_.is_crowded());
-  for (unsigned bits = 4; bits < 256; bits += 2) {
-    auto symbol = static_cast<std::uint8_t>(bits);
-    std::uint64_t row = rows_.outcomes()[Rows::slot_of(key(0x1000), symbol)];
-    EXPECT_EQ(row & RowBits::kTagMask, symbol);
+  for (const auto& [symbol, to] : outcomes_) {
+    auto bits = static_cast<std::uint8_t>(symbol.second);
+    std::uint64_t row = rows_.outcomes()[Rows::slot_of(key(symbol.first), bits)];
+    EXPECT_EQ(row & RowBits::kTagMask, bits);
   }
+}
+
+TEST_F(RowMemory, TakesNoStatesRowForAnothersThoughTheirWindowsOverlap) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 3000; ++i) {
+    std::uint64_t from = 0x1000 + random() % 1000;
+    put_outcome(from, static_cast<std::uint8_t>(4 + 2 * (random() % 126)), 0x1000);
+    if (i % 1000 == 999) rows_.make_room({});
+  }
+  for (std::uint64_t from = 0x1000; from < 0x1000 + 1000; ++from)
+    for (unsigned bits = 4; bits < 256; bits += 2)
+      EXPECT_EQ(rows_.find(key(from), static_cast<std::uint8_t>(bits)) != 0,
+                outcomes_.contains({from, bits}));
 }
 
 TEST_F(RowMemory, IsFullBeforeItsWindowsAre) {
