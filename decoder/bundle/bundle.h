@@ -80,6 +80,8 @@ class BundleWriter {
   Result<void> add(const ThreadSnapshot& snapshot, std::string_view maps,
                    const std::string& perf_map = {});
   const std::vector<Error>& remarks() const { return remarks_; }
+  // What every face says of it when it is finished: how many threads are in which folder.
+  std::string told() const;
 
   // A file that was executed, with the copy of it at `from`; empty: there shall be none. Errors:
   // kSystem, as when the disk is full.

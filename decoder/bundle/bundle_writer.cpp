@@ -213,6 +213,11 @@ Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view 
   return pt.empty() ? Result<void>() : write_file(part_path() + "/" + trace, pt);
 }
 
+std::string BundleWriter::told() const {
+  return fmt::format("Saved {} thread{} in {}.", threads_.size(), threads_.size() == 1 ? "" : "s",
+                     path_);
+}
+
 Result<void> BundleWriter::finish() {
   if (threads_.empty())
     return fail(ErrorCode::kUsage, "cannot save a bundle at " + path_, "no thread is recorded",

@@ -91,8 +91,7 @@ Result<int> run_save(const Options& options, const Invocation& invocation) {
     if (Result<void> saved = saver.save(thread); !saved) return fail(std::move(saved.error()));
   saver.say(writer->remarks());
   if (Result<void> finished = writer->finish(); !finished) return fail(std::move(finished.error()));
-  fmt::print(invocation.err, "Saved {} thread{} in {}.\n", threads->size(),
-             threads->size() == 1 ? "" : "s", folder);
+  fmt::print(invocation.err, "{}\n", writer->told());
   return kExitDone;
 }
 

@@ -58,7 +58,7 @@ bool has_native(Session& session) {
 
 void stop_native(Session& session) { natives().erase(session.target().GetProcess().GetUniqueID()); }
 
-Result<void> save_native(Session& session, const std::string& path) {
+Result<std::string> save_native(Session& session, const std::string& path) {
   Native& native = natives().at(session.target().GetProcess().GetUniqueID());
   auto kept = KeptRecording::create(path);
   if (!kept) return fail(std::move(kept.error()));
@@ -66,7 +66,10 @@ Result<void> save_native(Session& session, const std::string& path) {
   if (!taken) return fail(std::move(taken.error()));
   for (const ThreadSnapshot& snapshot : *taken)
     kept->add(snapshot, native.recording.name(snapshot.thread));
-  return kept->finish();
+  if (taken->empty())
+    return fail(ErrorCode::kNegative, "cannot save the history", "no thread has one yet");
+  if (auto finished = kept->finish(); !finished) return fail(std::move(finished.error()));
+  return kept->told() + "\n";
 }
 
 }  // namespace tailtrace::lldb_plugin

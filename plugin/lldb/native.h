@@ -18,7 +18,8 @@ Result<void> start_native(Session& session);
 bool has_native(Session& session);
 // What was recorded is dropped.
 void stop_native(Session& session);
-// Writes what all threads did last into a new folder, a bundle. REQUIRES: has_native().
-Result<void> save_native(Session& session, const std::string& path);
+// Writes what all threads did last into a new folder, a bundle, and says so. Errors: as
+// KeptRecording has them; kNegative when nothing was recorded. REQUIRES: has_native().
+Result<std::string> save_native(Session& session, const std::string& path);
 
 }  // namespace tailtrace::lldb_plugin

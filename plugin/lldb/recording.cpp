@@ -45,11 +45,10 @@ Result<std::string> ask(Session& session, const std::string& verb, const std::st
 
 // Where LLDB has the trace, whoever recorded it.
 Result<void> save_into(Session& session, const std::string& path) {
-  if (has_native(session)) return save_native(session, path);
-  auto saved = session.monitor("save " + path);
-  if (saved || saved.error().code != ErrorCode::kNoEngine)
-    return saved ? Result<void>() : fail(std::move(saved.error()));
-  auto by_lldb = session.command("trace save " + path);
+  auto saved = has_native(session) ? save_native(session, path) : session.monitor("save " + path);
+  if (saved) return {};
+  bool elsewhere = saved.error().code == ErrorCode::kNoEngine;
+  bool by_lldb = elsewhere && session.command("trace save " + path);
   return by_lldb ? Result<void>() : fail(std::move(saved.error()));
 }
 

@@ -73,7 +73,7 @@ Result<void> live(Session& session, const Words&) {
 
 // LLDB's own bundle stands in the same folder, if it is LLDB that has the thread traced.
 Result<void> save(Session& session, const Words& words) {
-  if (has_native(session)) return save_native(session, words[0]);
+  if (has_native(session)) return show(session, save_native(session, words[0]));
   auto said = session.monitor("save " + words[0]);
   if (said && session.target().GetTrace().IsValid()) {
     auto by_lldb = session.command("trace save " + words[0]);

@@ -25,6 +25,8 @@ class KeptRecording {
   // The bundle is at its place; without a thread there is none. Errors: as BundleWriter::add and
   // BundleWriter::finish, the first one.
   Result<void> finish();
+  // As BundleWriter's.
+  std::string told() const { return writer_.told(); }
 
  private:
   explicit KeptRecording(BundleWriter writer) : writer_(std::move(writer)) {}

@@ -73,7 +73,6 @@ std::string Monitor::save(const std::string& path) {
   Result<BundleWriter> writer = BundleWriter::create(path);
   Result<void> done;
   if (!writer) done = fail(std::move(writer.error()));
-  std::size_t threads = 0;
   BundleAbout about;
   recorder_.for_each([&](RecordedThread& thread) {
     if (!done) return;
@@ -85,15 +84,15 @@ std::string Monitor::save(const std::string& path) {
     auto maps = read_file(fmt::format("/proc/{}/maps", thread.id.pid), kMaxMaps_bytes);
     done = writer->add(*snapshot, maps ? as_text(*maps) : std::string_view(),
                        perf_map_of(thread.id.pid));
-    if (threads < kMaxStacks) about.threads[thread.id].stack = thread_stack(below_, thread.id);
-    ++threads;
+    if (about.threads.size() < kMaxStacks)
+      about.threads[thread.id].stack = thread_stack(below_, thread.id);
   });
   if (done) {
     writer->describe(std::move(about));
     done = writer->finish();
   }
   if (!done) return done.error().to_string() + "\n";
-  return fmt::format("Saved {} thread{} in {}.\n", threads, threads == 1 ? "" : "s", path);
+  return writer->told() + "\n";
 }
 
 }  // namespace tailtrace

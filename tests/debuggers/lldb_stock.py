@@ -15,7 +15,7 @@ NEWEST = 30
 def path():
     """$TAILTRACE_TEST_LLDB, else the newest lldb that can read Intel PT; empty if there is none."""
     if named := os.environ.get("TAILTRACE_TEST_LLDB"):
-        return named
+        return shutil.which(named) or ""
     names = [f"lldb-{version}" for version in range(NEWEST, OLDEST - 1, -1)] + ["lldb"]
     for name in names:
         found = shutil.which(name)
@@ -44,8 +44,11 @@ def reads_intel_pt(lldb):
 
 def why_not():
     """Why nothing can be tried with lldb here; empty if it can."""
-    readable = path() and reads_intel_pt(path())
-    return "" if readable else "there is no lldb that reads Intel PT (sudo apt install lldb-22)"
+    if path() and reads_intel_pt(path()):
+        return ""
+    if named := os.environ.get("TAILTRACE_TEST_LLDB"):
+        return f"{named} is not there, or reads no Intel PT"
+    return "there is no lldb that reads Intel PT (sudo apt install lldb-22)"
 
 
 def command():
