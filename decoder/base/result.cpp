@@ -2,13 +2,15 @@
 
 #include <system_error>
 
+#include "decoder/base/text.h"
+
 namespace tailtrace {
 
 std::string Error::to_string() const {
-  std::string text = "error: " + what;
-  if (!why.empty()) text += "\n  why:  " + why;
-  if (!fix.empty()) text += "\n  fix:  " + fix;
-  if (!now.empty()) text += "\n  now:  " + now;
+  std::string text = "error: " + printable(what);
+  if (!why.empty()) text += "\n  why:  " + printable(why);
+  if (!fix.empty()) text += "\n  fix:  " + printable(fix);
+  if (!now.empty()) text += "\n  now:  " + printable(now);
   return text;
 }
 
@@ -16,7 +18,7 @@ std::string Error::to_line() const {
   std::string text = what;
   if (!why.empty()) text += ": " + why;
   if (!fix.empty()) text += "; fix: " + fix;
-  return text;
+  return printable(text);
 }
 
 Error system_error(std::string what, int error_number) {

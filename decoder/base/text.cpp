@@ -27,4 +27,14 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+std::string printable_line(std::string_view line) {
+  constexpr std::size_t kTab_columns = 8;
+  std::string text;
+  for (char c : line) {
+    text.push_back(c == '\t' ? ' ' : c);
+    while (c == '\t' && text.size() % kTab_columns != 0) text.push_back(' ');
+  }
+  return printable(text);
+}
+
 }  // namespace tailtrace

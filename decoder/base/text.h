@@ -14,4 +14,7 @@ std::string_view trim(std::string_view text);
 // With '?' for each control character: names in files may hold what commands a terminal.
 std::string printable(std::string_view text);
 
+// The same of a line of somebody's file, with blanks for its tabs.
+std::string printable_line(std::string_view line);
+
 }  // namespace tailtrace

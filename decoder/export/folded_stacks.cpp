@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "decoder/base/text.h"
 #include "decoder/history/symbolizer.h"
 
 namespace tailtrace {
@@ -18,8 +19,7 @@ std::string frame_name(const Function& function) {
   if (function.name.empty() && !function.module.empty())
     name = fmt::format("?? ({})", base_name(function.module));
   std::replace(name.begin(), name.end(), ';', ':');
-  std::replace(name.begin(), name.end(), '\n', ' ');
-  return name;
+  return printable(name);
 }
 
 // All stacks as a tree: a node for each function called by the calls above it.

@@ -2,25 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "decoder/base/text.h"
 
 namespace tailtrace {
 namespace {
 
-// A line of the file is one record: nothing inside it may end it.
-std::string one_line(std::string_view text) {
-  std::string result(text);
-  std::replace(result.begin(), result.end(), '\n', ' ');
-  return result;
-}
-
+// A line of the file is one record: nothing inside a name may end it.
 class Writer {
  public:
   explicit Writer(const std::function<bool(std::string_view)>& sink) : sink_(sink) {}
 
   void file(const std::string& path, const FileCoverage& file) {
     put("TN:tailtrace");
-    put("SF:" + one_line(path));
+    put("SF:" + printable(path));
     functions(file);
     branches(file);
     for (const auto& [number, line] : file.lines) put(fmt::format("DA:{},{}", number, line.times));
@@ -36,9 +30,9 @@ class Writer {
   // Every function that is named was executed.
   void functions(const FileCoverage& file) {
     for (const auto& [name, function] : file.functions)
-      put(fmt::format("FN:{},{}", function.line, one_line(name)));
+      put(fmt::format("FN:{},{}", function.line, printable(name)));
     for (const auto& [name, function] : file.functions)
-      put(fmt::format("FNDA:{},{}", function.times, one_line(name)));
+      put(fmt::format("FNDA:{},{}", function.times, printable(name)));
     put(fmt::format("FNF:{}", file.functions.size()));
     put(fmt::format("FNH:{}", file.functions.size()));
   }

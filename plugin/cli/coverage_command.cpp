@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/text.h"
 #include "decoder/export/lcov.h"
 #include "decoder/history/location.h"
 #include "plugin/cli/commands.h"
@@ -24,7 +25,7 @@ struct Options {
 void print_line(const LineCoverage& line, unsigned number, const std::string& text,
                 const Invocation& invocation) {
   std::string times = line.times == 0 ? "-" : std::to_string(line.times);
-  fmt::print(invocation.out, "    {:>10}  {:>5}  {}\n", times, number, text);
+  fmt::print(invocation.out, "    {:>10}  {:>5}  {}\n", times, number, printable_line(text));
 }
 
 // Each line that has code, beside its text where the file can be read.
@@ -45,7 +46,7 @@ void print_text(const Coverage& coverage, const Options& options, const Invocati
     double share =
         100.0 * static_cast<double>(file.lines_executed()) / static_cast<double>(file.lines.size());
     fmt::print(invocation.out, "  {:>5.1f} %  {:>5} of {:<5} lines  {}\n", share,
-               file.lines_executed(), file.lines.size(), path);
+               file.lines_executed(), file.lines.size(), printable(path));
     if (options.lines) print_lines_of(path, file, invocation);
   }
   fmt::print(invocation.out, "  {} instructions, {} of them without a source line\n",

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "decoder/base/file.h"
+#include "decoder/base/text.h"
 #include "decoder/symbols/process_symbols.h"
 
 namespace tailtrace {
@@ -65,7 +66,7 @@ std::string hit_place(Symbolizer& symbols, Address at) {
     file.remove_prefix(file.rfind('/') + 1);
     text += fmt::format("  {}:{}", file, line->line);
   }
-  return text;
+  return printable(text);
 }
 
 // The symbols of each process, read when they are first asked for.

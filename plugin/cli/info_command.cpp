@@ -79,7 +79,7 @@ std::string older_text(const ThreadFrame& frame) {
 void print_facts(const ThreadFacts& facts, std::FILE* out) {
   const ThreadFrame& frame = facts.frame;
   fmt::print(out, "thread {}\n", thread_text(frame.thread));
-  fmt::print(out, "  from          {}\n", facts.thread.path);
+  fmt::print(out, "  from          {}\n", printable(facts.thread.path));
   fmt::print(out, "  engine        {}\n", frame.engine);
   if (!facts.thread.state.empty()) fmt::print(out, "  state         {}\n", facts.thread.state);
   fmt::print(out, "  records       {}, {}\n", facts.records, older_text(frame));

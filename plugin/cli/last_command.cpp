@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/text.h"
 #include "decoder/history/path_listing.h"
 #include "decoder/history/stop_stack.h"
 #include "plugin/cli/commands.h"
@@ -134,7 +135,7 @@ Result<int> show_last(const Options& options, const Invocation& invocation) {
   printer.finish();
   if (!any && !printer.is_json())
     fmt::print(invocation.err, "{} was not reached in what is held\n",
-               location_text(*wanted->location));
+               printable(location_text(*wanted->location)));
   return question_status(any, *gaps, options.question);
 }
 

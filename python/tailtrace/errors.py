@@ -14,6 +14,9 @@ cannot open /nowhere | No such file or directory
 from typing import Dict, Type
 
 
+_CONTROL = {code: "?" for code in (*range(0x20), *range(0x7f, 0xa0))}
+
+
 class Error(Exception):
     """What failed, why (as measured), how to fix it, and what works now; parts may be empty."""
 
@@ -26,7 +29,9 @@ class Error(Exception):
 
     def __str__(self) -> str:
         parts = [("why: ", self.why), ("fix: ", self.fix), ("now: ", self.now)]
-        return "\n".join([self.what] + [f"  {name} {text}" for name, text in parts if text])
+        lines = [self.what] + [f"  {name} {text}" for name, text in parts if text]
+        # Names in recordings may hold what commands a terminal.
+        return "\n".join(line.translate(_CONTROL) for line in lines)
 
 
 class NegativeError(Error):

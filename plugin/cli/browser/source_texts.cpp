@@ -7,17 +7,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kTab_columns = 8;
-
-std::string without_tabs(std::string_view line) {
-  std::string text;
-  for (char c : line) {
-    text.push_back(c == '\t' ? ' ' : c);
-    while (c == '\t' && text.size() % kTab_columns != 0) text.push_back(' ');
-  }
-  return printable(text);
-}
-
 std::vector<std::string> read_lines(const std::string& path) {
   std::vector<std::string> lines;
   Result<Bytes> read = read_file(path, SourceTexts::kMaxFile_bytes);
@@ -27,7 +16,7 @@ std::vector<std::string> read_lines(const std::string& path) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(without_tabs(line));
+    lines.push_back(printable_line(line));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return lines;

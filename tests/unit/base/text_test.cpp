@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "decoder/base/result.h"
+
 namespace tailtrace {
 namespace {
 
@@ -11,6 +13,17 @@ TEST(Printable, LeavesNothingThatATerminalObeys) {
   EXPECT_EQ(printable("one\xc2\x9b"
                       "2J"),
             "one?2J");
+}
+
+TEST(Printable, LinesHaveNoTabs) {
+  EXPECT_EQ(printable_line("\tint\ta;\r"), "        int     a;?");
+}
+
+TEST(Printable, SoAreErrors) {
+  const Error error{ErrorCode::kSystem, "cannot open a\033[2J", "b\n  fix:  c", "\a", "\x7f"};
+  EXPECT_EQ(error.to_string(),
+            "error: cannot open a?[2J\n  why:  b?  fix:  c\n  fix:  ?\n  now:  ?");
+  EXPECT_EQ(error.to_line(), "cannot open a?[2J: b?  fix:  c; fix: ?");
 }
 
 TEST(Printable, LeavesTextAsItIs) {
