@@ -10,7 +10,7 @@ from . import export, native, place, saved, source
 from .errors import user_error
 from .package import attempt, package
 from .prefix import Command
-from .server import monitor
+from .server import ask
 
 
 def filename(argument, verb):
@@ -49,7 +49,7 @@ first instruction. Behind `tailtrace serve` it is the server that records."""
 
     @staticmethod
     def behind_server(word):
-        monitor("help")  # says how to get a server where there is none
+        ask("help")  # says how to get a server where there is none
         if place.record_of_gdb() is None:
             gdb.execute(f"record btrace {word}".rstrip())
         gdb.write("Recording.\n")
@@ -110,7 +110,7 @@ Usage: tailtrace info"""
                 gdb.write(thread_line(recording.pid, tid, recording.attached.engine))
         else:
             source.refuse_where_none_can_be()
-            gdb.write(monitor("info"))
+            gdb.write(ask("info"))
 
 
 def thread_line(pid, tid, engine):
@@ -138,7 +138,7 @@ keep a core file beside it (`generate-core-file`)."""
             self.tell(recording.save(path), path)
         else:
             source.refuse_where_none_can_be()
-            gdb.write(monitor(f"save {path}"))
+            gdb.write(ask(f"save {path}"))
 
     @staticmethod
     def tell(count, path):
@@ -194,7 +194,7 @@ Without arguments the program gets those of `set args`. What starts it is `set t
         """As `tailtrace run` of the command line does."""
         gdb.execute("record btrace pt")
         # Where each instruction is stepped the way to `main` would take long.
-        steps = "by the step engine" in monitor("info")
+        steps = "by the step engine" in ask("info")
         if steps:
             gdb.execute("record stop", to_string=True)
         if has_function("main"):
@@ -261,7 +261,7 @@ Usage: tailtrace doctor"""
             checks += [(name, lambda name=name: native.try_engine(name) or "works")
                        for name in native.ENGINES[1:]]
         else:
-            checks.append(("server", lambda: monitor("help") and "tailtrace serve"))
+            checks.append(("server", lambda: ask("help") and "tailtrace serve"))
         checks.append(("recording", lambda: recorded_text(source.current())))
         for what, try_it in checks:
             try:

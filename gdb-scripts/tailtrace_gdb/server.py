@@ -1,8 +1,13 @@
 """The history of a thread that runs under `tailtrace serve`.
 
-It is asked for by number past GDB's own decoder, through `monitor tailtrace ...`: the first page
-comes at once, whatever the size of the history.
+It is asked for by number past GDB's own decoder, by packets of ours: the first page comes at once,
+whatever the size of the history. The server answers each in time, if only by saying that it is at
+work, so that Ctrl-C comes between two of them: an answer that GDB did not wait for would be taken
+for that of whatever it asks next.
 """
+
+import contextlib
+import re
 
 import gdb
 
@@ -10,14 +15,38 @@ from .errors import user_error
 from .history import History, parsed
 
 FIX = "target remote | tailtrace serve - PROGRAM"
+ESCAPED = re.compile(rb"}(.)", re.DOTALL)
 
 
-def monitor(command):
-    """What the server answers to `monitor tailtrace COMMAND`."""
+@contextlib.contextmanager
+def patience():
+    """GDB gives up an answer that takes longer than this, and would take it for a later one."""
+    before = gdb.parameter("remotetimeout")
+    gdb.execute("set remotetimeout 3600", to_string=True)
     try:
-        text = gdb.execute(f"monitor tailtrace {command}", to_string=True)
+        yield
+    finally:
+        gdb.execute(f"set remotetimeout {before}", to_string=True)
+
+
+def ask(command):
+    """What the server answers to what would be `monitor tailtrace COMMAND`."""
+    connection = gdb.selected_inferior().connection
+    if not hasattr(connection, "send_packet"):
+        raise user_error("cannot ask for the history", "there is no server", FIX)
+    packet = b"qTailtrace:" + command.encode(errors="surrogateescape").hex().encode()
+    answer = b"w"
+    try:
+        with patience():
+            while answer == b"w":
+                answer = connection.send_packet(packet)
+                packet = b"qTailtrace.more"
     except gdb.error as error:
         raise user_error("cannot ask for the history", str(error), FIX) from None
+    if not (answer or b"").startswith(b"a"):
+        raise user_error("cannot ask for the history", "the server is not tailtrace's", FIX)
+    plain = ESCAPED.sub(lambda found: bytes([found[1][0] ^ 0x20]), answer[1:])
+    text = plain.decode(errors="replace")
     if text.startswith("error: "):
         raise gdb.GdbError(text[len("error: "):].rstrip("\n"))
     return text
@@ -41,7 +70,7 @@ class ServerHistory(History):
         super().__init__(thread_word())
 
     def ask(self, command):
-        lines = monitor(f"{command} {self.thread}").splitlines()
+        lines = ask(f"{command} {self.thread}").splitlines()
         try:
             head, *rest = [parsed(line) for line in lines]
             if not head["schema"].startswith("tailtrace."):

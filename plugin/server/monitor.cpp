@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "decoder/base/file.h"
+#include "decoder/base/no_signals.h"
 #include "decoder/base/text.h"
 #include "decoder/bundle/bundle.h"
 #include "decoder/symbols/generated_files.h"
@@ -22,6 +23,8 @@ constexpr std::string_view kHelp =
     "monitor tailtrace info              what is recorded of each thread\n"
     "monitor tailtrace save PATH         writes it to a new folder, to be read another day\n";
 constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+// Whoever presses Ctrl-C waits so long.
+constexpr std::chrono::milliseconds kPatience(300);
 
 }  // namespace
 
@@ -29,17 +32,48 @@ Result<std::optional<std::string>> Monitor::answer(std::string_view command) {
   if (!command.starts_with(kPrefix)) return std::optional<std::string>();
   std::string_view rest = command.substr(kPrefix.size());
   if (!rest.empty() && rest.front() != ' ') return std::optional<std::string>();
-  rest = trim(rest);
-  if (rest.empty() || rest == "help") return std::optional(help());
-  if (rest == "info") {
-    auto text = info();
-    if (!text) return fail(std::move(text.error()));
-    return std::optional(std::move(*text));
+  come_to_rest();
+  auto text = answer_words(trim(rest));
+  if (!text) return fail(std::move(text.error()));
+  return std::optional(std::move(*text));
+}
+
+Result<std::string> Monitor::answer_words(std::string_view words) {
+  if (words.empty() || words == "help") return help();
+  if (words == "info") return info();
+  if (words.starts_with("save ")) return save(std::string(trim(words.substr(5))));
+  auto text = history_.answer(words);
+  if (!text) return fail(std::move(text.error()));
+  if (*text) return std::move(**text);
+  return fmt::format("error: there is no command \"{}\"\n{}", words, help());
+}
+
+void Monitor::come_to_rest() {
+  if (answer_.valid()) answer_.wait();
+}
+
+Result<std::optional<std::string>> Monitor::ask(std::string_view command) {
+  asked_ = trim(command);
+  return go_on();
+}
+
+Result<std::optional<std::string>> Monitor::go_on() {
+  if (answer_.valid()) {
+    if (answer_.wait_for(kPatience) == std::future_status::timeout)
+      return std::optional<std::string>();
+    std::string text = answer_.get();
+    if (!asked_) return std::optional(std::move(text));
   }
-  if (rest.starts_with("save ")) return std::optional(save(std::string(trim(rest.substr(5)))));
-  auto text = history_.answer(rest);
-  if (!text || *text) return text;
-  return std::optional(fmt::format("error: there is no command \"{}\"\n{}", rest, help()));
+  if (!asked_) return std::optional<std::string>("error: nothing was asked for\n");
+  const std::string words = *std::exchange(asked_, std::nullopt);
+  auto work = history_.prepare(words);
+  if (!work) return fail(std::move(work.error()));
+  if (!*work) return answer_words(words).map([](auto text) { return std::optional(text); });
+  {
+    NoSignals inherited;
+    answer_ = std::async(std::move(**work));  // at once, where there cannot be another thread
+  }
+  return go_on();
 }
 
 std::string Monitor::help() { return std::string(kHelp).append(MonitorHistory::help()); }

@@ -1,8 +1,13 @@
 // Monitor: `monitor tailtrace ...`, the commands that the debugger itself does not have.
 //
+// Scripts inside GDB ask the same by a packet of ours, which is answered in time, if only by saying
+// that it is being worked on: GDB cannot be interrupted while it waits for an answer, and mistakes
+// the answer for the next one when it is interrupted behind `monitor`.
+//
 // Threading: one thread at a time.
 #pragma once
 
+#include <future>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,7 +31,16 @@ class Monitor {
   // The text to show for a command; nothing when it is not ours. Errors: kGone.
   Result<std::optional<std::string>> answer(std::string_view command);
 
+  // The same for a command without `tailtrace`; what was asked for before is forgotten. Nothing
+  // when it takes longer: then `go_on` has the answer, or again nothing.
+  Result<std::optional<std::string>> ask(std::string_view command);
+  Result<std::optional<std::string>> go_on();
+
  private:
+  // Waits for what works on an answer.
+  void come_to_rest();
+  Result<std::string> answer_words(std::string_view words);
+
   static std::string help();
   Result<std::string> info();
   std::string save(const std::string& path);
@@ -36,6 +50,8 @@ class Monitor {
   Below& below_;
   Recorder& recorder_;
   MonitorHistory history_;
+  std::optional<std::string> asked_;  // not begun yet
+  std::future<std::string> answer_;   // of what was begun last
 };
 
 }  // namespace tailtrace

@@ -117,6 +117,12 @@ std::string_view MonitorHistory::help() {
 }
 
 Result<std::optional<std::string>> MonitorHistory::answer(std::string_view command) {
+  auto work = prepare(command);
+  if (!work) return fail(std::move(work.error()));
+  return *work ? std::optional((**work)()) : std::nullopt;
+}
+
+Result<std::optional<MonitorHistory::Work>> MonitorHistory::prepare(std::string_view command) {
   Arguments arguments{command};
   std::string_view verb = arguments.word();
   std::string (MonitorHistory::*run)(Arguments) = nullptr;
@@ -131,16 +137,21 @@ Result<std::optional<std::string>> MonitorHistory::answer(std::string_view comma
   if (verb == "why") run = &MonitorHistory::why;
   if (verb == "stack") run = &MonitorHistory::stack;
   if (verb == "frames") run = &MonitorHistory::frames;
-  if (run == nullptr) return std::optional<std::string>();
+  if (run == nullptr) return std::optional<Work>();
   std::string problem;
+  auto refused = [&problem] { return std::optional<Work>([problem] { return problem; }); };
   auto thread = meant(arguments.rest, problem);
   if (!thread) return fail(std::move(thread.error()));
-  if (!*thread) return std::optional(problem);
+  if (!*thread) return refused();
   const bool is_near = verb == "items" || verb == "loops";
   auto made = make(**thread, !is_near, problem);
   if (made && *made && !has(arguments)) made = make(**thread, true, problem);
   if (!made) return fail(std::move(made.error()));
-  return std::optional(*made ? (this->*run)(arguments) : problem);
+  if (!*made) return refused();
+  const bool needs_stack = verb == "stack" || verb == "frames";
+  if (needs_stack && !made_->stack) made_->stack = thread_stack(below_, made_->thread);
+  return std::optional<Work>(
+      [this, run, words = std::string(arguments.rest)] { return (this->*run)(Arguments{words}); });
 }
 
 std::string_view MonitorHistory::Arguments::word() {
@@ -335,7 +346,6 @@ std::string MonitorHistory::stack(Arguments arguments) {
   const auto asked = item_asked_for(arguments);
   if (!asked) return bad_arguments("stack POSITION LIMIT [pPID.TID]");
   const History& history = *made_->history;
-  if (!made_->stack) made_->stack = thread_stack(below_, made_->thread);
   auto calls = calls_to_anchor(history, *made_->symbols, asked->number, *made_->stack);
   if (!calls) return calls.error().to_string() + "\n";
   CallPath path;
@@ -358,7 +368,6 @@ std::string MonitorHistory::frames(Arguments arguments) {
   const CallHistory& calls = *made_->calls;
   CallPath path;
   if (calls.holding(asked->number)) path = call_path(calls, asked->number, asked->limit);
-  if (!made_->stack) made_->stack = thread_stack(below_, made_->thread);
   add_older_callers(history, *made_->symbols, calls, *made_->stack, asked->limit, path);
   text = head_line("tailtrace.frames/1", false);
   list_frames_json(history, path, into(text));

@@ -7,6 +7,7 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,11 @@ class MonitorHistory {
   // fulfilled is answered with a text that begins with "error: ". Errors: kGone.
   Result<std::optional<std::string>> answer(std::string_view command);
 
+  // What is left to do for that text. It needs neither the server below nor the engine, so that
+  // another thread may run it, as long as nothing else is asked for meanwhile.
+  using Work = std::function<std::string()>;
+  Result<std::optional<Work>> prepare(std::string_view command);
+
  private:
   // What was made last, and of what.
   struct Made {
@@ -43,7 +49,7 @@ class MonitorHistory {
     std::unique_ptr<const CallHistory> calls;  // null: not asked for yet
     std::optional<Range> shown_items;          // last
     std::optional<Range> shown_calls;
-    std::optional<std::vector<Address>> stack;  // nothing: not asked for yet
+    std::optional<std::vector<Address>> stack;  // nothing: not needed yet
   };
   // The words behind a command's name.
   struct Arguments {

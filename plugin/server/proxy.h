@@ -71,6 +71,7 @@ class Proxy {
   Result<void> update_thread_events();
   Result<bool> answer_trace(std::string_view packet);
   Result<bool> on_monitor(std::string_view packet);
+  Result<bool> on_question(std::string_view packet);
   Result<void> note_request(std::string_view packet);
   Result<void> pass_on(std::string_view packet, Owed owed);
 

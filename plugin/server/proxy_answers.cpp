@@ -29,6 +29,7 @@ Result<bool> Proxy::answer_here(const std::string& packet) {
     if (!answered || *answered) return answered;
   }
   if (packet.starts_with("qRcmd,")) return on_monitor(packet);
+  if (packet.starts_with("qTailtrace")) return on_question(packet);
   return answer_trace(packet);
 }
 
@@ -131,6 +132,22 @@ Result<bool> Proxy::on_monitor(std::string_view packet) {
   for (std::size_t at = 0; at < (*text)->size(); at += kPiece_bytes)
     reply("O" + to_hex(as_bytes(std::string_view(**text).substr(at, kPiece_bytes))));
   reply("OK");
+  return true;
+}
+
+// `qTailtrace:COMMAND` in hexadecimal, and `qTailtrace.more` until the answer is no longer `w`.
+Result<bool> Proxy::on_question(std::string_view packet) {
+  static constexpr std::string_view kAsk = "qTailtrace:", kMore = "qTailtrace.more";
+  Result<std::optional<std::string>> text;
+  if (packet == kMore) {
+    text = monitor_.go_on();
+  } else {
+    auto command = packet.starts_with(kAsk) ? from_hex(packet.substr(kAsk.size())) : std::nullopt;
+    if (!command) return false;
+    text = monitor_.ask(as_text(*command));
+  }
+  if (!text) return fail(std::move(text.error()));
+  reply(*text ? "a" + rsp::escape(**text) : "w");
   return true;
 }
 

@@ -275,3 +275,32 @@ def test_a_long_history_counts_back_from_the_newest(tmp_path):
     assert numbers(hits) == list(range(-20, 0, 2))
     assert f"{2 * rounds} instructions" in info
     assert numbers(again) == [-1]
+
+
+# What a script asks behind a question that it does not wait for is answered, not that one.
+QUESTIONS = """
+import gdb, json
+def ask(words):
+    packet = b"qTailtrace:" + words.encode().hex().encode() if words else b"qTailtrace.more"
+    return gdb.selected_inferior().connection.send_packet(packet)
+ask("calls 1 0")
+answer = ask("items -1 1")
+while answer == b"w":
+    answer = ask("")
+print([json.loads(line).get("schema") for line in
+       answer[1:].replace(b"}]", b"}").decode().splitlines()])
+print(ask(""), ask("no-such-thing")[:27])
+print(gdb.selected_inferior().connection.send_packet(b"qTailtrace"))
+"""
+
+
+def test_the_server_answers_the_newest_question(tmp_path):
+    (tmp_path / "questions.py").write_text(QUESTIONS)
+    program = BUILD / "tests/programs/rounds"
+    said = talk_without_program(
+        "set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve --engine=qemu "
+        f"--ring=64M - {program} 15000", "tbreak rounds.c:26", "record btrace pt", "continue",
+        "set remotetimeout 100", f"source {tmp_path}/questions.py", program=[str(program)])
+    assert said[-1].splitlines() == [
+        "['tailtrace.items/1', None]",
+        "b'aerror: nothing was asked for\\n' b'aerror: there is no command'", "None"]

@@ -161,3 +161,27 @@ def test_ctrl_c_ends_a_long_command_and_leaves_no_half_file(tmp_path):
         opened.wait_for(lambda screen: re.search(r"^it goes on", screen, re.M) is not None)
     finally:
         opened.end()
+
+
+def test_ctrl_c_leaves_the_line_to_the_server_in_order(tmp_path):
+    program = str(BUILD / "tests/programs/rounds")
+    serve = f"{BUILD}/plugin/tailtrace serve --engine=qemu --ring=8M - {program} 5000"
+    words = ["set confirm off", "set sysroot /", f"source {ROOT / 'gdb-scripts/tailtrace.py'}",
+             f"target remote | {serve}", "tailtrace start", "tbreak rounds.c:26", "continue"]
+    opened = Terminal(*[part for word in words for part in ("-ex", word)], program)
+    try:
+        opened.wait_for(lambda screen: "return sum == 0;" in screen)
+        opened.say(f"tailtrace export json {tmp_path}/written")  # takes most of a minute
+        opened.wait_for(lambda _: (tmp_path / "written").exists()
+                        and (tmp_path / "written").stat().st_size > 0)
+        os.write(opened.fd, b"\x03")
+        opened.wait_for(lambda screen: re.search(r"Quit *$", screen, re.M) is not None)
+        assert not (tmp_path / "written").exists()
+        opened.say("tailtrace instruction-history -1")
+        opened.wait_for(lambda screen: re.search(r"^-?\d+ .*<main", screen, re.M) is not None)
+        opened.say("stepi")
+        opened.say("print $rip == $pc")
+        screen = opened.wait_for(lambda screen: "$1 = 1" in screen)
+        assert "Traceback" not in screen and "Python Exception" not in screen
+    finally:
+        opened.end()
