@@ -29,7 +29,8 @@ Result<bool> Proxy::answer_here(const std::string& packet) {
     if (!answered || *answered) return answered;
   }
   if (packet.starts_with("qRcmd,")) return on_monitor(packet);
-  if (packet.starts_with("qTailtrace")) return on_question(packet);
+  if (packet.starts_with("qTailtrace:") || packet.starts_with("qTailtrace."))
+    return on_question(packet);
   return answer_trace(packet);
 }
 
