@@ -1,4 +1,4 @@
-"""Names that would command a terminal or a browser: of a function, of the program and of its folder.
+"""Names that would command a terminal or a browser: of a function, a program and its folder.
 Whatever is shown of a recording of it, as text, JSON or a page, is free of control characters and
 markup of theirs."""
 
