@@ -56,6 +56,21 @@ std::int64_t back_from_newest(std::uint64_t number, std::uint64_t size) {
   return static_cast<std::int64_t>(number - size) - 1;
 }
 
+// The first level that is too deep to be shown.
+std::int32_t too_deep(const CallHistory& calls, Range range, std::int32_t depth) {
+  if (depth == kAllLevels) return kAllLevels;
+  std::int32_t lowest = kAllLevels - depth;
+  for (std::uint64_t n = range.first; n <= range.last; ++n) {
+    const CallSegment segment = calls.at(n);
+    if (segment.function != nullptr) lowest = std::min(lowest, segment.level);
+  }
+  return lowest + depth;
+}
+
+bool is_hidden(const CallSegment& segment, std::int32_t too_deep) {
+  return segment.function != nullptr && segment.level >= too_deep;
+}
+
 class CallLister {
  public:
   CallLister(const History& history, const CallHistory& calls, Symbolizer& symbols,
@@ -67,10 +82,13 @@ class CallLister {
     std::vector<FoldedCalls> folded;
     if (options_.fold) folded = folded_calls(range);
     auto fold = folded.begin();
+    const std::int32_t hidden = too_deep(calls_, range, options_.depth);
     for (std::uint64_t n = range.first; n <= range.last; ++n) {
       const bool is_folded = fold != folded.end() && fold->segments.first == n;
-      const std::string text = is_folded ? loop_line(*fold) : line(calls_.at(n));
-      if (!sink(fmt::format("    {:<{}}  {}", position(n), width, text))) return;
+      const bool is_shown = !is_hidden(calls_.at(n), hidden);
+      const std::string text =
+          is_shown ? (is_folded ? loop_line(*fold) : line(calls_.at(n))) : std::string();
+      if (is_shown && !sink(fmt::format("    {:<{}}  {}", position(n), width, text))) return;
       if (is_folded) n = fold++->segments.last;
     }
   }
@@ -128,6 +146,10 @@ class CallLister {
     if (options_.lines) lines = lines_text(lines_of(segment, cursor_, symbols_));
     if (!lines.empty()) text = fmt::format("{:<31} {}", text, lines);
     if (options_.items) text = fmt::format("{:<47} {}", text, items(segment.items));
+    if (options_.times) {
+      cursor_.seek(segment.items.first);
+      if (cursor_.item().time != 0) text += fmt::format("  time {}", cursor_.item().time);
+    }
     return text;
   }
 
@@ -185,6 +207,8 @@ Json segment_json(const Names& names, const CallSegment& segment, HistoryCursor&
   if (segment.earlier != 0) json["earlier"] = names.segment(segment.earlier);
   if (segment.later != 0) json["later"] = names.segment(segment.later);
   if (segment.tail_called) json["tail_called"] = true;
+  cursor.seek(segment.items.first);
+  if (cursor.item().time != 0) json["time"] = cursor.item().time;
   return json;
 }
 
@@ -196,11 +220,14 @@ void list_calls(const History& history, const CallHistory& calls, Symbolizer& sy
 }
 
 void list_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                     Range range, const LineSink& sink, JsonNumbers numbers) {
+                     Range range, const LineSink& sink, JsonNumbers numbers, std::int32_t depth) {
   HistoryCursor cursor(history);
   Names names{history, calls, numbers};
+  const std::int32_t hidden = too_deep(calls, range, depth);
   for (std::uint64_t n = range.first; n <= range.last; ++n) {
-    Json json = segment_json(names, calls.at(n), cursor, symbols);
+    const CallSegment segment = calls.at(n);
+    if (is_hidden(segment, hidden)) continue;
+    Json json = segment_json(names, segment, cursor, symbols);
     if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
   }
 }

@@ -15,10 +15,14 @@
 // Threading: one thread at a time for a symbolizer.
 #pragma once
 
+#include <limits>
+
 #include "decoder/history/calls.h"
 #include "decoder/history/listing.h"
 
 namespace tailtrace {
+
+constexpr std::int32_t kAllLevels = std::numeric_limits<std::int32_t>::max();
 
 struct CallListingOptions {
   bool from_newest = true;  // positions of segments and items count back from -1
@@ -26,6 +30,9 @@ struct CallListingOptions {
   bool lines = true;        // source lines
   bool items = true;        // the range of items
   bool fold = false;        // what a loop calls in three rounds or more is one line
+  bool times = false;       // the last known time before each, where one is
+  // Levels, the lowest of the range included; gaps are of all.
+  std::int32_t depth = kAllLevels;
 };
 
 // REQUIRES: calls of that history; a range of them.
@@ -35,11 +42,12 @@ void list_calls(const History& history, const CallHistory& calls, Symbolizer& sy
 // One JSON object a line for each segment:
 //   {"number":3,"position":-2,"function":"twice","module":"/bin/x","level":1,"first":3,"last":14,
 //    "file":"main.cc","first_line":8,"last_line":11,"caller":1,"earlier":1,"later":7,
-//    "tail_called":true}
+//    "tail_called":true,"time":12}
 //   {"number":4,"position":-1,"gap":"not-recorded","text":"...","level":1,"first":15,"last":15}
 // What is not known or does not hold is left out. Items and segments are numbers, as in "number".
 void list_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                     Range range, const LineSink& sink, JsonNumbers numbers = JsonNumbers::kBoth);
+                     Range range, const LineSink& sink, JsonNumbers numbers = JsonNumbers::kBoth,
+                     std::int32_t depth = kAllLevels);
 
 std::string calls_text(const History& history, const CallHistory& calls, Symbolizer& symbols,
                        Range range, const CallListingOptions& options, std::size_t limit_bytes);

@@ -20,6 +20,8 @@ struct Options {
   std::uint64_t newest = ~0ull;
   bool flat = false;
   bool fold = false;
+  bool times = false;
+  std::int32_t depth = kAllLevels;
   std::uint64_t limit = kPage;  // of a function's calls
 };
 
@@ -37,6 +39,8 @@ Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const
     listing.from_newest = !options.shared.forward;
     listing.indent = !options.flat;
     listing.fold = options.fold;
+    listing.times = options.times;
+    listing.depth = options.depth;
     print_lines(
         [&](const LineSink& sink) {
           list_calls(history, calls, *view.symbols, range, listing, sink);
@@ -47,7 +51,10 @@ Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const
   nlohmann::ordered_json head = view_json(view);
   head["segments"] = calls.size();
   Result<void> printed = print_objects(
-      [&](const LineSink& sink) { list_calls_json(history, calls, *view.symbols, range, sink); },
+      [&](const LineSink& sink) {
+        list_calls_json(history, calls, *view.symbols, range, sink, JsonNumbers::kBoth,
+                        options.depth);
+      },
       "tailtrace.calls/1", head, "calls", output, invocation.out);
   if (!printed) return fail(std::move(printed.error()));
   return view_status(view, options.shared);
@@ -150,6 +157,10 @@ Command calls_command() {
         app.add_option("--limit", options->limit, "of FUNCTION, show the newest N calls")
             ->type_name("N");
         app.add_flag("--flat", options->flat, "do not indent by call level");
+        app.add_option("--depth", options->depth, "the outermost N levels only")
+            ->type_name("N")
+            ->check(CLI::PositiveNumber);
+        app.add_flag("--times", options->times, "show the last known times");
         app.add_flag("--fold", options->fold, "a line for what each loop calls");
         return [options](const Invocation& invocation) { return show_calls(*options, invocation); };
       },

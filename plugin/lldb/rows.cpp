@@ -10,6 +10,7 @@
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/override.h"
 #include "plugin/lldb/search.h"
+#include "plugin/lldb/source.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
@@ -40,7 +41,8 @@ Result<std::uint64_t> count_in(const Words& words, std::size_t at, std::uint64_t
 }
 
 Result<void> source(Session& session, const Words& words) {
-  auto count = count_in(words, 0, kPage);
+  if (!words.empty() && words[0] == "-") return show_older_source(session);
+  auto count = count_in(words, 0, kSourcePage);
   return count ? show_source(session, *count) : fail(std::move(count.error()));
 }
 
@@ -145,7 +147,9 @@ constexpr std::array kRows = {
     Row{"instructions", "history", "[OPTIONS] [N | N,M | N,+K | N,-K | -]",
         "The instructions that led here, loops folded, gaps explained; Enter goes on backwards.",
         "tailtrace instructions -", 0, kMany, instructions},
-    Row{"source", nullptr, "[COUNT]", "The source lines that led here.", "", 0, 1, source},
+    Row{"source", nullptr, "[COUNT | -]",
+        "The source lines that led here, loops folded, gaps explained; Enter goes on backwards.",
+        "tailtrace source -", 0, 1, source},
     Row{"calls", "calls", "[OPTIONS] [N | N,M | N,+K | N,-K | - | FUNCTION]",
         "The functions that led here, indented by level; Enter goes on backwards.",
         "tailtrace calls -", 0, kMany, calls},

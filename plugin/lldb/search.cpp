@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 namespace tailtrace::lldb_plugin {
 namespace {
 
-// Instructions that one question to the server asks for, and all that are looked at.
-constexpr std::uint64_t kPiece = 2000, kMaxSearched = 100'000;
 constexpr std::size_t kMaxAddresses = 200;
 
 std::optional<std::uint64_t> number_in(std::string_view digits, int base = 10) {
@@ -73,6 +70,8 @@ Result<std::vector<lldb::addr_t>> addresses_of(Session& session, const std::stri
               "it is no function, FILE:LINE or 0xADDRESS of the program");
 }
 
+}  // namespace
+
 std::string place_of(const Json& item) {
   std::string place = item.value("function", "");
   if (item.contains("offset") && item["offset"] != "0x0")
@@ -83,33 +82,6 @@ std::string place_of(const Json& item) {
                     item.value("line", 0));
   return place;
 }
-
-std::string text_of_line(Session& session, const Json& item) {
-  auto address = number_in(std::string_view(item.value("address", "0x")).substr(2), 16);
-  if (!address) return {};
-  lldb::SBLineEntry line = session.target().ResolveLoadAddress(*address).GetLineEntry();
-  char path[4096] = {};
-  if (!line.IsValid() || line.GetFileSpec().GetPath(path, sizeof path) == 0) return {};
-  std::ifstream file(path);
-  std::string text;
-  for (std::uint32_t n = 0; n < line.GetLine() && std::getline(file, text);) ++n;
-  return file ? text : std::string();
-}
-
-// Consecutive instructions of a line.
-struct Visit {
-  Json item;  // the first of them
-  std::int64_t first = 0, last = 0;
-};
-
-bool belongs_to(const Visit& visit, const Json& item) {
-  auto same = [&](const char* key) {
-    return visit.item.value(key, Json()) == item.value(key, Json());
-  };
-  return same("file") && same("line") && same("function") && same("gap");
-}
-
-}  // namespace
 
 Result<std::uint64_t> number_of(Session& session, const std::string& position) {
   auto head = session.monitor_json("items 1 0");
@@ -137,40 +109,6 @@ Result<void> show_hits(Session& session, const std::string& location, std::uint6
     text += fmt::format("  [{}]  {}  {}\n", line->value("position", 0), line->value("address", ""),
                         place_of(*line));
   session.print(text);
-  return {};
-}
-
-Result<void> show_source(Session& session, std::uint64_t count) {
-  auto head = session.monitor_json("items 1 0");
-  if (!head) return fail(std::move(head.error()));
-  std::uint64_t size = head->front().value("size", std::uint64_t{0});
-  std::vector<Visit> visits;  // the newest first
-  std::uint64_t searched = 0;
-  while (visits.size() <= count && searched < std::min(size, kMaxSearched)) {
-    std::uint64_t piece = std::min(kPiece, size - searched);
-    auto lines =
-        session.monitor_json(fmt::format("items {} {}", size - searched - piece + 1, piece));
-    if (!lines) return fail(std::move(lines.error()));
-    searched += piece;
-    for (auto line = lines->rbegin(); line != lines->rend() - 1; ++line) {
-      std::int64_t position = line->value("position", std::int64_t{0});
-      if (visits.empty() || !belongs_to(visits.back(), *line))
-        visits.push_back({*line, position, position});
-      visits.back().item = *line;
-      visits.back().first = position;
-    }
-  }
-  std::string text;
-  for (std::uint64_t i = std::min<std::uint64_t>(count, visits.size()); i > 0; --i) {
-    const Visit& visit = visits[i - 1];
-    std::string place = visit.item.contains("gap")
-                            ? fmt::format("-- gap: {} --", visit.item.value("text", ""))
-                            : place_of(visit.item);
-    text += fmt::format("  [{},{}]  {}\n", visit.first, visit.last, place);
-    if (std::string line = text_of_line(session, visit.item); !line.empty())
-      text += "      " + line + "\n";
-  }
-  session.print(text.empty() ? "No instruction was recorded yet.\n" : text);
   return {};
 }
 

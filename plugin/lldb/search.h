@@ -1,4 +1,4 @@
-// Places in the history: when code at a location was executed, and which lines were.
+// Places in the history: when code at a location was executed.
 //
 // Threading: on LLDB's thread, for the time of one command.
 #pragma once
@@ -11,8 +11,8 @@ namespace tailtrace::lldb_plugin {
 // Errors: kUsage for a location that is none; kNegative when it was not executed.
 Result<void> show_hits(Session& session, const std::string& location, std::uint64_t limit);
 
-// The newest `count` visits of source lines, the newest last, with their text.
-Result<void> show_source(Session& session, std::uint64_t count);
+// FUNCTION+OFFSET  FILE:LINE, as far as they are known, of an item of the server's.
+std::string place_of(const Json& item);
 
 // The number of a position, which counts from 1, or back from -1. Errors: kUsage.
 Result<std::uint64_t> number_of(Session& session, const std::string& position);

@@ -1,6 +1,8 @@
 """Calls of one function, each as a whole: `tailtrace calls SESSION FUNCTION`. The program's source
 says how often who calls whom."""
 
+import re
+
 import cases
 from questions_test import PROGRAM, InFolder
 
@@ -37,6 +39,21 @@ class CallsOfAFunction(InFolder):
         self.assertEqual(len(lines), 51)
         caller = r"called from rounds\.c:13  round_work$"
         self.assertRegex(lines[0], r"^    \[-\d+,-\d+\] +leaf  " + caller)
+
+    def test_are_shown_down_to_a_level(self):
+        session = self.record(PROGRAM, "3")
+        outer = self.ask("calls", session, "--newest=4000", "-4000,-1", "--depth=1")["calls"]
+        both = self.ask("calls", session, "--newest=4000", "-4000,-1", "--depth=2")["calls"]
+        self.assertEqual({one["level"] for one in outer}, {min(one["level"] for one in both)})
+        self.assertEqual(len({one["level"] for one in both}), 2)
+
+    def test_have_times_where_those_are_known(self):
+        session = self.record(PROGRAM, "3")
+        timed = [one["time"] for one in self.ask("calls", session, "all")["calls"] if "time" in one]
+        self.assertGreater(len(timed), 3)
+        self.assertEqual(timed, sorted(timed))
+        told = cases.tailtrace("calls", session, "--times", "all").stdout
+        self.assertEqual(len(re.findall(r"  time \d+$", told, re.MULTILINE)), len(timed))
 
     def test_none_is_an_answer_and_lines_are_no_functions(self):
         session = self.record(PROGRAM, "1")

@@ -1,5 +1,6 @@
 #include "decoder/history/listing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -185,6 +186,18 @@ TEST(CallListing, ShowsLessWhenLessIsAskedFor) {
             "    [5]  leaf\n");
 }
 
+TEST(CallListing, ShowsTheOutermostLevelsAndAllGaps) {
+  CallListingOptions options{true, true, false, false};
+  options.depth = 1;
+  EXPECT_EQ(calls_listed(options),
+            "    [-5]  main()\n"
+            "    [-3]  main()\n"
+            "    [-2]  -- gap: 4 instructions not shown: the code at 0x9000 is not known --\n"
+            "    [-1]  leaf\n");
+  options.depth = 2;
+  EXPECT_THAT(calls_listed(options), testing::HasSubstr("\n    [-4]    leaf\n"));
+}
+
 TEST(CallListing, AsJsonCarriesTheSame) {
   History history = small_history();
   TwoFunctions symbols;
@@ -199,10 +212,10 @@ TEST(CallListing, AsJsonCarriesTheSame) {
   EXPECT_EQ(lines[0],
             "{\"number\":1,\"position\":-5,\"function\":\"main()\",\"module\":\"/bin/program\","
             "\"file\":\"/src/main.cc\",\"first_line\":7,\"last_line\":8,\"level\":0,\"first\":1,"
-            "\"last\":4,\"later\":3}");
+            "\"last\":4,\"later\":3,\"time\":5}");
   EXPECT_EQ(lines[1],
             "{\"number\":2,\"position\":-4,\"function\":\"leaf\",\"module\":\"/bin/program\","
-            "\"level\":1,\"first\":5,\"last\":6,\"caller\":1}");
+            "\"level\":1,\"first\":5,\"last\":6,\"caller\":1,\"time\":7}");
   EXPECT_EQ(nlohmann::json::parse(lines[3])["gap"], "no-code");
 }
 

@@ -1,0 +1,17 @@
+// The source lines that led here, as visits of lines; rounds of a loop are one row.
+//
+// Threading: on LLDB's thread, for the time of one command.
+#pragma once
+
+#include "plugin/lldb/session.h"
+
+namespace tailtrace::lldb_plugin {
+
+constexpr std::uint64_t kSourcePage = 10;
+
+// The newest `count` rows, the newest last, with their text. Errors: as the server has them.
+Result<void> show_source(Session& session, std::uint64_t count);
+// As many older ones, behind which the ones that were shown last came.
+Result<void> show_older_source(Session& session);
+
+}  // namespace tailtrace::lldb_plugin
