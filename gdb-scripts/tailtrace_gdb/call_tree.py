@@ -1,6 +1,7 @@
 """Calls as wholes: the segments that GDB numbers, put together to what was called once."""
 
 from .frames import plain
+from .styles import styled
 
 
 class Node:
@@ -61,14 +62,14 @@ def lines(history, nodes, with_caller):
     for begun, node in sorted(begun_nodes, key=lambda pair: pair[0]["first"]):
         indent = "" if with_caller else "  " * (node.call.get("level", 0) - outermost)
         number = history.call_number(begun["position"])
-        text = f"{number}\t{indent}{node.call.get('function', '??')}"
+        text = f"{number}\t{indent}{styled('function', node.call.get('function', '??'))}"
         first, last = history.number(begun["first"]), history.number(node.last)
         text += f"\tinst {'before ' if begun.get('earlier') else ''}{first},{last}"
         if node.times > 1:
             text += f"\t{node.times} times"
         if with_caller and begun.get("caller"):
             caller = history.call(begun["caller"])
-            text += f"\tfrom {caller.get('function', '??')}"
+            text += f"\tfrom {styled('function', caller.get('function', '??'))}"
             if "last_line" in caller:
-                text += f" at {caller['file']}:{caller['last_line']}"
+                text += f" at {styled('filename', caller['file'])}:{caller['last_line']}"
         yield text + "\n"

@@ -1,5 +1,6 @@
 """Beginning and ending recordings, keeping them, and what works here."""
 
+import glob
 import os
 import shlex
 import shutil
@@ -9,7 +10,7 @@ import gdb
 from . import export, native, place, saved, source
 from .errors import user_error
 from .package import attempt, package
-from .prefix import Command
+from .prefix import Command, completed
 from .server import ask
 
 
@@ -65,6 +66,7 @@ Usage: tailtrace stop"""
 
     name = "stop"
     completion = gdb.COMPLETE_NONE
+    takes_words = False
 
     def run(self, argument):
         ended = saved.trace is not None
@@ -88,6 +90,7 @@ Usage: tailtrace info"""
 
     name = "info"
     completion = gdb.COMPLETE_NONE
+    takes_words = False
 
     def run(self, argument):
         self.write_threads()
@@ -234,9 +237,13 @@ line was executed. A range is one of instructions, in GDB's words; without one i
         gdb.write(f"Wrote {count} lines to {path}.\n")
 
     def complete(self, text, word):
-        if " " in text.lstrip():
-            return gdb.COMPLETE_FILENAME
-        return [name for name in export.FORMATS if name.startswith(text.lstrip())]
+        before, space, path = text.rpartition(" ")
+        if not space:
+            return completed(text, word, export.FORMATS)
+        # GDB would complete the words before it, too.
+        found = sorted(glob.glob(glob.escape(path) + "*"))
+        return completed(text, word, [before + space + name + "/" * os.path.isdir(name)
+                                      for name in found])
 
 
 def recorded_text(history):
@@ -250,6 +257,7 @@ Usage: tailtrace doctor"""
 
     name = "doctor"
     completion = gdb.COMPLETE_NONE
+    takes_words = False
 
     def run(self, argument):
         gdb.write(f"GDB {gdb.VERSION}\n")

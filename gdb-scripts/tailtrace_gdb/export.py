@@ -6,6 +6,7 @@ import os
 
 from .errors import user_error
 from .ranges import Pager, Things
+from .styles import plain
 from .words import Words, source_line
 
 
@@ -104,7 +105,7 @@ def write(history, name, path, text):
         raise user_error(f"cannot write {path}", os.strerror(error.errno),
                          "choose another name") from None
     count = 0
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w") as file, plain():
         try:
             for line in FORMATS[name](history, first, last):
                 file.write(line + "\n")

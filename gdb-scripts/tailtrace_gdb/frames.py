@@ -6,7 +6,7 @@ import gdb
 
 from . import place
 from .styles import styled
-from .words import source_line, text_of_line
+from .words import function_blocks, source_line, text_of_line
 
 _live = None  # of which history, and what was found
 
@@ -75,20 +75,41 @@ def anchored(history, root):
 
 
 class Shown:
-    """One line of a stack. `pc` is where it goes on, of callers behind the call."""
+    """One line of a stack. `pc` is where it goes on, of callers behind the call. `block` is the
+    function's, where GDB knows it; `site` the line of the call of what is inlined in it."""
 
-    def __init__(self, pc, function, is_call):
+    def __init__(self, pc, function, is_call, block=None, site=None):
         self.pc = pc
         self.function = function
         self.is_call = is_call
+        self.block = block
+        self.site = site
 
     def inside(self):
         """An address in the line that is being executed."""
         return self.pc - 1 if self.is_call else self.pc
 
+    def line(self):
+        return self.site or source_line(self.inside())
+
+    def with_inlined(self):
+        """Itself as GDB shows it: a line for each function that is inlined there, too."""
+        blocks = function_blocks(self.inside()) or [None]
+        inlined = [block.function for block in blocks[:-1]]
+        names = [function.print_name for function in inlined] + [self.function]
+        sites = [None] + [(function.symtab, function.line) for function in inlined]
+        return [Shown(self.pc, name, self.is_call, block, site)
+                for name, block, site in zip(names, blocks, sites)]
+
 
 def stack_at(history, position, limit):
     """What was on the stack before an instruction was executed, innermost first."""
+    shown = [one for frame in frames_at(history, position, limit) for one in frame.with_inlined()]
+    return shown[:limit]
+
+
+def frames_at(history, position, limit):
+    """The same without what was inlined, which is not called."""
     if position == 0:
         return [Shown(pc, name, i > 0) for i, (name, pc) in enumerate(live_frames(history))][:limit]
     item = history.item(position)
@@ -108,26 +129,26 @@ def stack_at(history, position, limit):
     return shown[:limit]
 
 
-def arguments_of(pc):
+def arguments_of(block):
     """"a=<unavailable>, b=<unavailable>" as GDB writes values that nobody kept."""
-    block = gdb.block_for_pc(pc)
-    while block is not None and block.function is None:
-        block = block.superblock
-    if block is None:
-        return ""
-    return ", ".join(f"{s.name}=<unavailable>" for s in block if s.is_argument)
+    return ", ".join(f"{s.name}=<unavailable>" for s in block or () if s.is_argument)
+
+
+def begins_line(pc, symtab, line):
+    """Whether a statement of the line begins there: GDB leaves the address out then."""
+    return any(entry.pc == pc for entry in symtab.linetable().line(line) or ())
 
 
 def frame_line(level, frame):
     """As GDB's `backtrace` has it."""
-    found = source_line(frame.inside())
-    begins = not frame.is_call and found is not None and gdb.find_pc_line(frame.pc).pc == frame.pc
-    address = "" if begins else styled("address", f"{frame.pc:#018x}") + " in "
+    found = frame.line()
+    begins = not frame.is_call and found is not None and begins_line(frame.pc, *found)
+    address = "" if begins or frame.site else styled("address", f"{frame.pc:#018x}") + " in "
     name = styled("function", frame.function or "??")
     where = ""
     if found is not None:
         where = f" at {styled('filename', found[0].filename)}:{found[1]}"
-    return f"#{level:<3}{address}{name} ({arguments_of(frame.inside())}){where}\n"
+    return f"#{level:<3}{address}{name} ({arguments_of(frame.block)}){where}\n"
 
 
 def show_present(limit):

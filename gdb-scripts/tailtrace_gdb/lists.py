@@ -4,9 +4,10 @@ import gdb
 
 from . import call_tree, source
 from .errors import user_error
-from .prefix import Command
+from .prefix import Command, completed
 from .ranges import Lines, Pager, Things, split_modifiers
-from .words import Words, inlined_text, source_line, source_text
+from .styles import styled
+from .words import Words, inlined_text, listed, source_line, source_text
 
 
 class FoldedPages:
@@ -57,7 +58,8 @@ def loop_line(history, loop):
     where = loop["head"]
     if head is not None and back is not None and head[0].filename == back[0].filename:
         low, high = sorted((head[1], back[1]))
-        where = f"{head[0].filename}:{low}" + (f"-{high}" if low != high else "")
+        where = f"{styled('filename', head[0].filename)}:{low}"
+        where += f"-{high}" if low != high else ""
     first, last = (history.number(loop[end]) for end in ("first", "last"))
     return (f"{first}\t   [loop at {where}: {loop['rounds']} rounds, up to {last}"
             f"{exit_text(loop, head)}]\n")
@@ -88,8 +90,10 @@ A long history (of more than a million branches) has numbers back from -1, the n
 newest part is there at once."""
 
     name = "instruction-history"
-    completion = gdb.COMPLETE_EXPRESSION
     pager = Pager()
+
+    def complete(self, text, word):
+        return completed(text, word, listed)
 
     def run(self, argument):
         modifiers, text = split_modifiers(argument, "msrbfpa")
@@ -165,14 +169,14 @@ def call_line(history, call, modifiers):
     indent = "  " * call.get("level", 0) if "c" in modifiers else ""
     if "gap" in call:
         return f"{number}\t{indent}[{call['gap']}: {call['text']}]\n"
-    text = f"{number}\t{indent}{call.get('function', '??')}"
+    text = f"{number}\t{indent}{styled('function', call.get('function', '??'))}"
     if "i" in modifiers:
         text += f"\tinst {history.number(call['first'])},{history.number(call['last'])}"
     if "l" in modifiers and "file" in call:
         lines = f"{call['first_line']}"
         if call["last_line"] != call["first_line"]:
             lines += f",{call['last_line']}"
-        text += f"\tat {call['file']}:{lines}"
+        text += f"\tat {styled('filename', call['file'])}:{lines}"
     return text + "\n"
 
 

@@ -2,6 +2,7 @@
 
 import gdb
 
+from . import settings, styles
 from .errors import user_error
 
 
@@ -10,16 +11,28 @@ class Command(gdb.Command):
 
     name = ""
     completion = None  # of what GDB completes; None: `complete` decides, or nothing does
+    takes_words = True
 
     def __init__(self):
         arguments = () if self.completion is None else (self.completion,)
         super().__init__(f"tailtrace {self.name}", gdb.COMMAND_DATA, *arguments)
 
     def invoke(self, argument, from_tty):
+        if argument and not self.takes_words:
+            raise user_error(f"cannot use `{argument}`", f"`tailtrace {self.name}` takes nothing")
         try:
-            self.run(argument or "")
+            # GDB itself writes no colours where somebody else reads what a command says.
+            with styles.plain(not from_tty or styles.is_piped()):
+                self.run(argument or "")
         except gdb.error as error:
             raise gdb.GdbError(str(error)) from None  # in GDB's words, without a traceback
+
+
+def completed(text, word, choices):
+    """The choices that go on from all that stands behind a command. GDB counts from the beginning
+    of what it takes for a word, which "-", "/" and the like end."""
+    taken = len(text) - len(word)
+    return [choice[taken:] for choice in choices if choice.startswith(text)]
 
 
 class Tailtrace(gdb.Command):
@@ -45,6 +58,17 @@ class SetTailtrace(gdb.Command):
 
     def __init__(self, verb):
         super().__init__(f"{verb} tailtrace", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
+        self.verb = verb
+
+    def invoke(self, argument, from_tty):
+        if argument:
+            raise gdb.GdbError(f'Undefined {self.verb} tailtrace command: "{argument}".  '
+                               f'Try "help {self.verb} tailtrace".')
+        if self.verb == "set":
+            gdb.execute("help set tailtrace")
+        for name in settings.names() if self.verb == "show" else ():
+            gdb.write(f"{name}:  ")
+            gdb.execute(f"show {name}")
 
 
 def install():

@@ -6,6 +6,9 @@ from .errors import user_error
 
 
 def number_of(text):
+    if not text.strip():
+        raise user_error("cannot use the range", "a number is missing",
+                         "give a number from 1, or back from -1")
     try:
         return int(gdb.parse_and_eval(text))
     except (gdb.error, ValueError, TypeError, OverflowError):

@@ -7,6 +7,7 @@ from .errors import user_error
 from .history import PIECE
 from .prefix import Command
 from .walk import go_to
+from .styles import styled, styled_instruction, styled_place
 from .words import Words, source_line
 
 
@@ -121,12 +122,14 @@ def decision_line(words, item, times):
     elif "taken" in item:
         did = "taken" if item["taken"] else "not taken"
     else:
-        did = f"to {words.place(int(item['to'], 16)) or item['to']}" if "to" in item else "left"
+        to = styled_place(words.place(int(item["to"], 16))) or item["to"] if "to" in item else None
+        did = f"to {to}" if to else "left"
     often = f"\t{times} times" if times > 1 else ""
     found = source_line(address)
-    where = f"\t{found[0].filename}:{found[1]}" if found else ""
-    return (f"{number}\t   {address:#018x} {words.place(address)}:\t"
-            f"{words.instruction(item)}\t{did}{often}{where}\n")
+    where = f"\t{styled('filename', found[0].filename)}:{found[1]}" if found else ""
+    return (f"{number}\t   {styled('address', f'{address:#018x}')} "
+            f"{styled_place(words.place(address))}:\t{styled_instruction(words.instruction(item))}"
+            f"\t{did}{often}{where}\n")
 
 
 COMMANDS = [Hits, Last, WhyHere]

@@ -106,6 +106,11 @@ class Pane(Setting):
 SETTINGS = [HistorySize, FoldLoops, Frames, Server, Engine, Annotate, Pane]
 
 
+def names():
+    """Of all of them, as `show` takes them."""
+    return sorted(f"tailtrace {setting.name}" for setting in SETTINGS)
+
+
 def install():
     for setting in SETTINGS:
         setting()

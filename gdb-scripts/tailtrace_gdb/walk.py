@@ -5,7 +5,7 @@ import gdb
 from . import frames, place, source
 from .errors import user_error
 from .export import CALLS
-from .prefix import Command
+from .prefix import Command, completed
 from .ranges import number_of
 from .words import listed, source_line
 
@@ -44,10 +44,7 @@ stack of that moment, as many frames as `set tailtrace frames` says."""
             go_to(history, forward_only(history, number))
 
     def complete(self, text, word):
-        # GDB takes "-" for the end of a word.
-        taken = len(text) - len(word)
-        return [choice[taken:] for choice in ["begin", "end", "-1", *listed]
-                if choice.startswith(text)]
+        return completed(text, word, ["begin", "end", "-1", *listed])
 
 
 def forward_only(history, number):
@@ -193,6 +190,7 @@ Usage: tailtrace finish-back"""
 
     name = "finish-back"
     completion = gdb.COMPLETE_NONE
+    takes_words = False
 
     def run(self, argument):
         history = source.current()
@@ -209,6 +207,7 @@ Usage: tailtrace where"""
 
     name = "where"
     completion = gdb.COMPLETE_NONE
+    takes_words = False
 
     def run(self, argument):
         history = source.current()

@@ -5,7 +5,7 @@ import re
 import gdb
 
 from . import disassembly
-
+from .styles import styled, styled_instruction, styled_place
 
 listed = []  # the numbers that the last list had, to be completed
 
@@ -55,12 +55,13 @@ class Words:
         place = self.place(address)
         if "f" in modifiers and place:
             place = f"<+{place.rpartition('+')[2]}"
-        name = f" {place}" if place else ""
+        name = f" {styled_place(place)}" if place else ""
         raw = ""
         if modifiers & {"r", "b"}:
             raw = f"{bytes.fromhex(item['bytes']).hex(' '):<19}\t"
-        return (f"{self.history.number(item['position'])}\t {mark}{address:#018x}{name}:\t{raw}"
-                f"{self.instruction(item)}\n")
+        return (f"{self.history.number(item['position'])}\t {mark}"
+                f"{styled('address', f'{address:#018x}')}{name}:\t{raw}"
+                f"{styled_instruction(self.instruction(item))}\n")
 
 
 def source_line(address):
@@ -85,21 +86,22 @@ def source_text(address):
     place = source_line(address)
     if place is None:
         return None
-    return f"{place[0].filename}:{place[1]}\t{text_of_line(*place)}\n"
+    name = styled("filename", place[0].filename)
+    return f"{name}:{place[1]}\t{text_of_line(*place)}\n"
 
 
-def function_names(address):
-    """The functions that an address is in, innermost first; all but the last are inlined."""
-    names = []
+def function_blocks(address):
+    """Of the functions that an address is in, innermost first; all but the last are inlined."""
+    blocks = []
     block = gdb.block_for_pc(address)
     while block is not None and not block.is_static and not block.is_global:
         if block.function is not None:
-            names.append(block.function.print_name)
+            blocks.append(block)
         block = block.superblock
-    return names
+    return blocks
 
 
 def inlined_text(address):
     """"inlined: b in a" where an address is in functions without a frame of their own."""
-    names = function_names(address)
+    names = [block.function.print_name for block in function_blocks(address)]
     return "" if len(names) < 2 else f"inlined: {' in '.join(names)}\n"

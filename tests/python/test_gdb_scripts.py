@@ -198,6 +198,47 @@ def test_locations_are_completed():
     assert said == ["tailtrace hits twice\n", "tailtrace last\n"]
 
 
+def test_formats_and_files_are_completed(tmp_path):
+    (tmp_path / "a-folder").mkdir()
+    (tmp_path / "a-file").touch()
+    said = talk("complete tailtrace export js", f"complete tailtrace export json {tmp_path}/a-",
+                f"complete tailtrace export json {tmp_path}/no", "complete tailtrace load /et")
+    assert said == ["tailtrace export json\n", f"tailtrace export json {tmp_path}/a-file\n"
+                    f"tailtrace export json {tmp_path}/a-folder/\n", "", "tailtrace load /etc\n"]
+
+
+def test_positions_are_completed(recorded):
+    said = recorded("tailtrace instruction-history 98,102", "complete tailtrace goto 10",
+                    "complete tailtrace instruction-history 9", "complete tailtrace goto -")
+    assert said[1:] == ["".join(f"tailtrace goto {number}\n" for number in (100, 101, 102)),
+                        "".join(f"tailtrace instruction-history {n}\n" for n in (98, 99)),
+                        "tailtrace goto -1\n"]
+
+
+def test_settings_are_listed_and_unknown_ones_refused():
+    listed, none, unknown, shown = talk("show tailtrace", "set tailtrace", "set tailtrace size 3",
+                                        "show tailtrace size")
+    assert [line.partition(":")[0] for line in listed.splitlines()] == [
+        f"tailtrace {name}" for name in ("annotate", "engine", "fold-loops", "frames",
+                                         "history-size", "pane", "server")]
+    assert "tailtrace fold-loops:  Loops are folded.\n" in listed
+    assert "List of set tailtrace subcommands:" in none
+    assert unknown.startswith('Undefined set tailtrace command: "size 3".')
+    assert shown.startswith('Undefined show tailtrace command: "size".')
+
+
+def test_frames_are_shown_as_gdb_shows_them(recorded):
+    size = int(recorded("tailtrace info")[0].split("thread: ")[1].split()[0])
+    pairs = recorded(*[command for number in range(size - 60, size + 1) for command in
+                       (f"record goto {number}", "tailtrace where")])
+    begins = re.compile(r"#0  (0x\w+ in )?\w+ \(")
+    gdbs = [begins.search(said)[0] for said in recorded(*[
+        command for number in range(size - 60, size + 1)
+        for command in (f"record goto {number}", "backtrace 1")])[1::2]]
+    assert [begins.search(said)[0] for said in pairs[1::2]] == gdbs
+    assert len({"0x" in one for one in gdbs}) == 2
+
+
 def test_without_a_server_says_what_to_do():
     said = talk(*[f"tailtrace {command} 1" for command in COMMANDS
                   if command not in ("doctor", "run", "start")])
@@ -227,7 +268,9 @@ def test_before_recording_says_what_to_do():
     ("instruction-history /z 1", "cannot use the modifier `/z`"),
     ("goto", "cannot go anywhere"), ("goto 0", "there is no instruction 0"),
     ("goto 99999", "there is no instruction 99999"), ("back 99999", "there is no instruction -"),
-    ("forward 2", "there is no instruction "), ("hits", "cannot search for nothing"),
+    ("forward 2", "there is no instruction "), ("where 3", "cannot use `3`"),
+    ("stop it", "cannot use `it`"), ("instruction-history 1,", "cannot use the range"),
+    ("hits", "cannot search for nothing"),
     ("hits no_such_function", 'Function "no_such_function" not defined.'),
     ("last clean_up", "clean_up was not arrived at"), ("magic", "there is no command")])
 def test_refuses_in_a_sentence(recorded, command, answer):

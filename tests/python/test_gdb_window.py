@@ -140,6 +140,48 @@ def test_names_are_in_colour_on_a_terminal(terminal):
     assert {row[column].fg for column in range(*name.span(1))} == {"brown"}  # yellow, to pyte
 
 
+def coloured(terminal, begins):
+    """The last rows that begin so, each character with its colour and weight."""
+    rows = [row for row, text in enumerate(terminal.display.display) if re.match(begins, text)]
+    return [[(cell.data, cell.fg, cell.bold) for _, cell in
+             sorted(terminal.display.buffer[row].items()) if cell.data != " "] for row in rows]
+
+
+@pytest.mark.parametrize("setting", ["style enabled on", "style enabled off",
+                                     "style disassembler enabled off", "disassembly-flavor intel",
+                                     "style function foreground red"])
+def test_lists_have_the_colours_of_gdbs_own(terminal, setting):
+    terminal.wait_for(lambda screen: "(gdb)" in screen and "main () at" in screen)
+    terminal.say(f"set {setting}")
+    terminal.say("set tailtrace fold-loops off")
+    for what, begins in (("instruction-history 3,+20", r"(\d+)\t? +0x"),
+                         ("function-call-history /i 1,+9", r"(\d+) +\S+ +inst ")):
+        shown = []
+        for whose in ("record", "tailtrace"):
+            terminal.say("shell clear")
+            terminal.say(f"{whose} {what}")
+            terminal.say("echo th\\ere\\n")
+            terminal.wait_for(lambda screen: re.search(r"^there", screen, re.M) is not None)
+            shown.append(coloured(terminal, begins))
+            terminal.say("shell clear")
+            terminal.wait_for(lambda screen: "there" not in screen)
+        assert len(shown[0]) > 5 and shown[0] == shown[1]
+        has_colour = any(colour != "default" for row in shown[0] for _, colour, _ in row)
+        assert has_colour == (setting != "style enabled off")
+
+
+def test_what_others_read_has_no_colours(terminal, tmp_path):
+    terminal.wait_for(lambda screen: "(gdb)" in screen and "main () at" in screen)
+    for number, pipe in enumerate(("pipe ", "| ")):
+        terminal.say(f"{pipe}tailtrace instruction-history -1 | cat > {tmp_path}/{number}")
+    terminal.say(f"tailtrace export text {tmp_path}/2 -1")
+    terminal.say("python print(len(gdb.execute('tailtrace instruction-history -1', False, True)))")
+    screen = terminal.wait_for(lambda screen: re.search(r"^\d+ *$", screen, re.M) is not None)
+    texts = [(tmp_path / name).read_text() for name in "012"]
+    assert "\033" not in "".join(texts) and texts[0] == texts[1] == texts[2]
+    assert int(re.findall(r"^(\d+) *$", screen, re.M)[-1]) == len(texts[0])
+
+
 @pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
 def test_ctrl_c_ends_a_long_command_and_leaves_no_half_file(tmp_path):
     ring = rings.write_ring(tmp_path / "long.ring", rings.loop_records(1 << 20), capacity=1 << 21,
