@@ -35,6 +35,7 @@ def test_pip(tmp_path):
         env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == 0, result.stdout
     environment["PYTHONPATH"] = os.fspath(target)
+    environment["LD_PRELOAD"] = os.environ["TAILTRACE_TEST_PRELOAD"]
     path = rings.write_example(tmp_path / "a.ring")
     said = subprocess.run([sys.executable, "-c", SCRIPT, path, rings.CODE.hex()], env=environment,
                           cwd=tmp_path, text=True, stdout=subprocess.PIPE, check=True).stdout
