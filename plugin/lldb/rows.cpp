@@ -9,6 +9,7 @@
 #include "plugin/lldb/frames.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/override.h"
+#include "plugin/lldb/paging.h"
 #include "plugin/lldb/search.h"
 #include "plugin/lldb/source.h"
 
@@ -77,6 +78,9 @@ Result<void> live(Session& session, const Words&) {
 Result<void> save(Session& session, const Words& words) {
   if (has_native(session)) return show(session, save_native(session, words[0]));
   auto said = session.monitor("save " + words[0]);
+  bool is_elsewhere = !said && said.error().code == ErrorCode::kNoEngine;
+  if (is_elsewhere && session.target().GetTrace().IsValid())
+    return show(session, session.command("trace save " + words[0]));
   if (said && session.target().GetTrace().IsValid()) {
     auto by_lldb = session.command("trace save " + words[0]);
     if (!by_lldb) return fail(std::move(by_lldb.error()));
@@ -207,6 +211,19 @@ bool is_for_recording(Session& session, const Row& row, const Words& words) {
          std::ranges::any_of(words, [](const std::string& w) { return w.starts_with("--"); });
 }
 
+// What LLDB has loaded, or another server has recorded for it, our server cannot answer.
+bool is_lldbs(Session& session, const Row& row, const Error& refused) {
+  return row.verb != nullptr && refused.code == ErrorCode::kNoEngine &&
+         session.target().GetTrace().IsValid();
+}
+
+Result<void> ask_command_line(const Row& row, Session& session, Words words) {
+  bool has_count =
+      row.run == hits && words.size() == 2 && is_range(words[1]) && !words[1].starts_with('-');
+  if (has_count) words[1] = "--limit=" + words[1];
+  return ask_recording(session, row.verb, with_range(session, row.verb, std::move(words)));
+}
+
 }  // namespace
 
 std::span<const Row> rows() { return kRows; }
@@ -221,8 +238,10 @@ Result<void> run_row(const Row& row, Session& session, const Words& words) {
     return fail(ErrorCode::kUsage,
                 fmt::format("cannot read `tailtrace {} {}`", row.name, joined(words)),
                 "it is not what the command takes", syntax_of(row));
-  return is_for_recording(session, row, words) ? ask_recording(session, row.verb, words)
-                                               : row.run(session, words);
+  if (is_for_recording(session, row, words)) return ask_command_line(row, session, words);
+  auto done = row.run(session, words);
+  return !done && is_lldbs(session, row, done.error()) ? ask_command_line(row, session, words)
+                                                       : std::move(done);
 }
 
 }  // namespace tailtrace::lldb_plugin
