@@ -22,7 +22,7 @@ import stepped_pcs
 from stepped_pcs import rsp
 
 SKIPPED = 77
-TIMEOUT_S = 300
+TIMEOUT_S = float(os.environ.get("TAILTRACE_HANG_S", 300))
 DEBUG_SERVER = "debug-server"
 PCS = pathlib.Path(__file__).resolve().parent / "lldb_pcs.py"
 

@@ -193,6 +193,13 @@ std::vector<Bytes> with_digits_at(const Bytes& good, std::size_t at) {
   return all;
 }
 
+TEST(Memory, IsNoted) {
+  MemoryPeak peak;
+  EXPECT_EQ(Bytes(kMost_bytes).size(), kMost_bytes);
+  EXPECT_GE(peak.bytes(), kMost_bytes);
+  EXPECT_LT(peak.bytes(), 2 * kMost_bytes);
+}
+
 TEST_P(Claims, OfAnySizeTakeNoMemoryThatTheFileDoesNotFill) {
   constexpr std::size_t kPlaces_bytes = 512;  // headers lie in front
   const Format& format = GetParam();

@@ -16,7 +16,7 @@ import time
 BUILD = os.environ["TAILTRACE_BINARY_DIR"]
 TAILTRACE = os.environ["TAILTRACE"]
 SHIM = os.environ.get('FAULT_SHIM') or os.path.join(BUILD, 'tests', 'libfault_shim.so')
-HANG_S = float(os.environ.get("FAULT_HANG_S", 120))
+HANG_S = float(os.environ.get("TAILTRACE_HANG_S", 120))
 PR_SET_CHILD_SUBREAPER = 36
 
 # As enum Name in shim.c.
