@@ -31,13 +31,16 @@ struct Moved {
 
 // One step of the server's. Errors: kNegative when the thread has no history.
 Result<Moved> move(Session& session, const std::string& step) {
-  auto answer = session.packet("QTailtraceBack:" + step);
+  auto answer = session.packet(fmt::format("QTailtraceBack:{};{}", session.thread_name(), step));
   if (!answer) return fail(std::move(answer.error()));
   if (*answer == "begin") return Moved{};
   if (*answer != "OK")
     return fail(ErrorCode::kNegative, "cannot step back", "the thread is not recorded",
                 "tailtrace start");
+  const lldb::tid_t thread = session.thread().GetThreadID();
   auto shown = session.command("thread step-inst");
+  // LLDB may turn to another one that had stopped before.
+  session.target().GetProcess().SetSelectedThreadByID(thread);
   if (!shown) return fail(std::move(shown.error()));
   return Moved{true, std::move(*shown)};
 }

@@ -1,5 +1,8 @@
 #include "plugin/lldb/recording.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -43,6 +46,17 @@ Result<std::string> ask(Session& session, const std::string& verb, const std::st
   return answer->err + answer->out;
 }
 
+// Others are of all threads unless one is named.
+bool is_of_one_thread(const std::string& verb) {
+  return verb == "history" || verb == "calls" || verb == "why" || verb == "diff";
+}
+
+bool names_thread(const Words& words) {
+  return std::ranges::any_of(words, [](const std::string& word) {
+    return word.starts_with("--thread") || word == "--merged";
+  });
+}
+
 // Where LLDB has the trace, whoever recorded it.
 Result<void> save_into(Session& session, const std::string& path) {
   auto saved = has_native(session) ? save_native(session, path) : session.monitor("save " + path);
@@ -80,8 +94,11 @@ Result<std::string> answer_of_recording(Session& session, const std::string& ver
   auto folder = make_temporary_folder();
   if (!folder) return fail(std::move(folder.error()));
   std::string path = folder->path() + "/recording";
+  Words asked = words;
+  if (is_of_one_thread(verb) && session.thread().IsValid() && !names_thread(words))
+    asked.push_back(fmt::format("--thread={}", session.thread().GetThreadID()));
   if (auto saved = save_into(session, path); !saved) return fail(std::move(saved.error()));
-  return ask(session, verb, path, words);
+  return ask(session, verb, path, asked);
 }
 
 Result<void> ask_recording(Session& session, const std::string& verb, const Words& words) {

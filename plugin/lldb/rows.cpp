@@ -53,7 +53,7 @@ Result<void> stack(Session& session, const Words& words) {
   auto count = count_in(words, 1, kFrames);
   if (!count) return fail(std::move(count.error()));
   std::string position = words.empty() ? "-1" : words[0];
-  return show(session, session.monitor(fmt::format("stack {} {}", position, *count)));
+  return show(session, session.monitor_thread(fmt::format("stack {} {}", position, *count)));
 }
 
 Result<void> hits(Session& session, const Words& words) {
@@ -95,12 +95,12 @@ bool is_range(const std::string& word) {
 }
 
 Result<void> instructions(Session& session, const Words& words) {
-  return show(session, session.monitor("instruction-history /fs " + joined(words)));
+  return show(session, session.monitor_thread("instruction-history /fs " + joined(words)));
 }
 
 Result<void> calls(Session& session, const Words& words) {
   if (!words.empty() && !is_range(words[0])) return ask_recording(session, "calls", words);
-  return show(session, session.monitor("function-call-history " + joined(words)));
+  return show(session, session.monitor_thread("function-call-history " + joined(words)));
 }
 
 Result<void> info(Session& session, const Words&) { return show(session, session.monitor("info")); }

@@ -1,5 +1,7 @@
 #include "plugin/lldb/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tailtrace::lldb_plugin {
@@ -77,8 +79,16 @@ Result<std::string> Session::monitor(const std::string& words) {
   return with_our_words(std::move(reply.output));
 }
 
+std::string Session::thread_name() {
+  return fmt::format("p{:x}.{:x}", target().GetProcess().GetProcessID(), thread().GetThreadID());
+}
+
+Result<std::string> Session::monitor_thread(const std::string& words) {
+  return monitor(thread().IsValid() ? words + " " + thread_name() : words);
+}
+
 Result<std::vector<Json>> Session::monitor_json(const std::string& words) {
-  auto text = monitor(words);
+  auto text = monitor_thread(words);
   if (!text) return fail(std::move(text.error()));
   std::vector<Json> lines;
   std::string_view rest = *text;

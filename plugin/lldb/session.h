@@ -30,8 +30,12 @@ class Session {
   // `monitor tailtrace WORDS` of the selected thread. Errors: as the server says them; kNoEngine
   // when the server is not ours.
   Result<std::string> monitor(const std::string& words);
+  // The same of the selected thread, whichever the server would take.
+  Result<std::string> monitor_thread(const std::string& words);
   // The same where the answer is JSON lines; the first one says what the others are.
   Result<std::vector<Json>> monitor_json(const std::string& words);
+  // The selected thread as the server names it: pPID.TID.
+  std::string thread_name();
   // The answer to a packet. Errors: kNoEngine when the server does not know it.
   Result<std::string> packet(const std::string& packet);
 

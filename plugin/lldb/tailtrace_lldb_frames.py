@@ -124,11 +124,12 @@ def _with_inlined(target, pc):
 
 def learn(thread):
     """Finds out what called where a thread stands; False where nobody can say."""
-    answer = _ask(thread, "process plugin packet send qTailtraceWhere")
+    name = f"p{thread.GetProcess().GetProcessID():x}.{thread.GetThreadID():x}"
+    answer = _ask(thread, f"process plugin packet send qTailtraceWhere:{name}")
     position = answer.rpartition("response: ")[2].strip()
     if position.startswith("-"):
         frames = _ask(thread, f"process plugin packet monitor tailtrace frames {position} "
-                              f"{LIMIT_FRAMES}")
+                              f"{LIMIT_FRAMES} {name}")
         known = [json.loads(line) for line in frames.splitlines() if line.startswith("{")]
         thread.GetFrameAtIndex(0).GetPC()  # now it has a stack of this stop
         stack = _stacks.get(thread.GetThreadID())

@@ -30,11 +30,43 @@ std::uint64_t number_in(std::string_view digits) {
   return number;
 }
 
+// The thread that a packet names before all else, which is taken off; none when it names none.
+std::optional<ThreadId> take_thread(std::string_view& text) {
+  if (!text.starts_with('p')) return std::nullopt;
+  auto named = rsp::parse_thread(take_word(text));
+  return named && named->is_thread() ? std::optional(named->thread()) : std::nullopt;
+}
+
 }  // namespace
+
+// `:pPID.TID` or nothing
+Result<std::string> LldbReplay::where(std::string_view named) {
+  if (named.starts_with(':')) named.remove_prefix(1);
+  const auto thread = take_thread(named);
+  auto in_past = thread ? Result<bool>(past_ && past_->thread == *thread) : means_past();
+  if (!in_past) return fail(std::move(in_past.error()));
+  return *in_past ? fmt::format("-{}", items_back()) : std::string("0");
+}
 
 // Decides where the step leads, so that LLDB is only told to run when it leads anywhere.
 Result<std::string> LldbReplay::plan_back(std::string_view text) {
-  planned_ = 0;
+  planned_.reset();
+  auto thread = take_thread(text);
+  if (!thread) {
+    auto selected = below_.debugger_thread();
+    if (!selected) return fail(std::move(selected.error()));
+    if (!*selected) return std::string(kNone);
+    thread = **selected;
+  }
+  // Another one that is in the past stays there unless this one goes.
+  std::optional<Past> other;
+  if (past_ && past_->thread != *thread) other = std::exchange(past_, std::nullopt);
+  auto answer = plan_of(*thread, text);
+  if (!planned_ && other) past_ = std::move(other);
+  return answer;
+}
+
+Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) {
   std::string_view name = take_word(text);
   BackStep step;
   if (name == "over") step.kind = BackStep::Kind::kOver;
@@ -46,7 +78,7 @@ Result<std::string> LldbReplay::plan_back(std::string_view text) {
     step = {name == "into" ? BackStep::Kind::kInto : BackStep::Kind::kRange, Address{*begin},
             Address{*end}};
   }
-  auto entered = enter();
+  auto entered = enter(thread);
   if (!entered) return fail(std::move(entered.error()));
   if (!*entered) return std::string(kNone);
   HistoryCursor& at = *past_->at;
@@ -64,7 +96,7 @@ Result<std::string> LldbReplay::plan_back(std::string_view text) {
 
 std::string LldbReplay::plan(std::uint64_t number) {
   if (number == 0 || number > past_->history->size() + 1) return std::string(kBegin);
-  planned_ = number;
+  planned_ = Plan{past_->thread, number};
   return "OK";
 }
 
@@ -107,12 +139,11 @@ std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
 // As if the thread had run there. It gives a reason of its own: LLDB would take a finished step
 // that left the program counter as it was for none.
 std::string LldbReplay::take_planned() {
-  std::uint64_t number = std::exchange(planned_, 0);
-  auto entered = enter();
-  auto thread = below_.debugger_thread();
-  if (!entered || !*entered || !thread || !*thread) return std::string(kBad);
+  const Plan plan = *std::exchange(planned_, std::nullopt);
+  auto entered = enter(plan.thread);
+  if (!entered || !*entered) return std::string(kBad);
   HistoryCursor& at = *past_->at;
-  at.seek(number);
+  at.seek(plan.number);
   while (at.valid() && at.item().is_gap) at.next();
   std::string reason = "the present";
   if (at.valid())
@@ -120,7 +151,7 @@ std::string LldbReplay::take_planned() {
   else
     past_.reset();
   return fmt::format("T00thread:{};reason:processor trace;description:{};",
-                     rsp::format_thread(**thread), to_hex(as_bytes(reason)));
+                     rsp::format_thread(plan.thread), to_hex(as_bytes(reason)));
 }
 
 }  // namespace tailtrace

@@ -44,7 +44,7 @@ void LldbReplay::announce(rsp::FeatureList& features) {
 
 void LldbReplay::forget_debugger() {
   past_.reset();
-  planned_ = 0;
+  planned_.reset();
   breakpoints_.clear();
 }
 
@@ -61,12 +61,12 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
   auto in_past = means_past();
   if (!in_past) return fail(std::move(in_past.error()));
   Result<std::string> answer;
-  static constexpr std::string_view kBack = "QTailtraceBack:";
+  static constexpr std::string_view kBack = "QTailtraceBack:", kWhere = "qTailtraceWhere";
   if (packet.starts_with(kBack)) {
     answer = plan_back(packet.substr(kBack.size()));
-  } else if (packet == "qTailtraceWhere") {
-    answer = *in_past ? fmt::format("-{}", items_back()) : std::string("0");
-  } else if (planned_ != 0 && packet.starts_with("vCont;")) {
+  } else if (packet.starts_with(kWhere)) {
+    answer = where(packet.substr(kWhere.size()));
+  } else if (planned_ && packet.starts_with("vCont;")) {
     answer = take_planned();
   } else if (packet == "bc") {
     answer = back(Until::kBreakpoint);
@@ -123,15 +123,7 @@ std::string LldbReplay::stop_reply(ThreadId thread, std::string_view edge) const
   return reply + "thread:" + rsp::format_thread(thread) + ";";
 }
 
-// Turns to the history of the debugger's thread. False when there is nothing of it.
-Result<bool> LldbReplay::enter() {
-  auto thread = below_.debugger_thread();
-  if (!thread) return fail(std::move(thread.error()));
-  if (*thread) return enter(**thread);
-  past_.reset();
-  return false;
-}
-
+// Turns to the history of a thread. False when there is nothing of it.
 Result<bool> LldbReplay::enter(ThreadId thread) {
   if (past_ && past_->thread == thread) return true;
   past_.reset();

@@ -4,9 +4,9 @@
 // history; breakpoints that the debugger has inserted stop it, and so do both ends: of the program
 // counter's past only the program counter is known, so all other registers are refused there.
 // LLDB itself has no way to step back by less than to a breakpoint. The LLDB plugin has:
-// `QTailtraceBack:STEP` is answered with `OK` when there is such a step in the history, and the
-// next request to run takes it. Otherwise with `begin`: the history begins here, or with `none`:
-// there is none of the thread.
+// `QTailtraceBack:[pPID.TID;]STEP`, of the debugger's thread or that one, is answered with `OK`
+// when there is such a step in the history, and the next request to run takes it. Otherwise with
+// `begin`: the history begins here, or with `none`: there is none of the thread.
 //
 //   insn               to the instruction executed before
 //   over               the same in this function or its caller: calls made by it count as one
@@ -18,8 +18,8 @@
 //
 // A breakpoint on the way ends a step, but for `goto`.
 //
-// `qTailtraceWhere` is answered with the position of the debugger's thread, -1 for the newest item
-// and so on; 0 in the present.
+// `qTailtraceWhere[:pPID.TID]` is answered with the position of the debugger's thread or that one,
+// -1 for the newest item and so on; 0 in the present.
 //
 // Past the newest point the program is where it really stands, and runs with the next request.
 //
@@ -78,13 +78,14 @@ class LldbReplay {
   };
 
   Result<std::string> back(Until until);
-  Result<std::string> plan_back(std::string_view step);
+  Result<std::string> where(std::string_view named);
+  Result<std::string> plan_back(std::string_view text);
+  Result<std::string> plan_of(ThreadId thread, std::string_view step);
   std::string plan(std::uint64_t number);
   std::uint64_t target_of(const BackStep& step, std::uint64_t from);
   std::string take_planned();
   std::uint64_t items_back() const;
   Result<std::optional<std::string>> forward(std::string_view packet);
-  Result<bool> enter();
   Result<bool> enter(ThreadId thread);
   Result<std::optional<ThreadId>> thread_back(Until until);
   std::string stop_reply(ThreadId thread, std::string_view edge) const;
@@ -103,7 +104,11 @@ class LldbReplay {
   Recorder& recorder_;
   bool single_registers_;
   std::optional<Past> past_;
-  std::uint64_t planned_ = 0;  // where the next request to run leads; 0: nowhere in particular
+  struct Plan {
+    ThreadId thread;
+    std::uint64_t number = 0;
+  };
+  std::optional<Plan> planned_;  // where the next request to run leads
   std::multiset<Address> breakpoints_;
   std::vector<RegisterPlace> registers_;  // by number
 };

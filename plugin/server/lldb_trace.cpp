@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "plugin/server/program_type.h"
 
@@ -277,7 +278,18 @@ Result<std::optional<std::string>> LldbTrace::untraceable_thread() {
   return std::optional<std::string>();
 }
 
-void LldbTrace::stopped() { stopped_at_ = __rdtsc(); }
+void LldbTrace::stopped() {
+  stopped_at_ = __rdtsc();
+  has_met_ = false;
+}
+
+Result<void> LldbTrace::meet_threads() {
+  if (!process_ || std::exchange(has_met_, true)) return {};
+  auto known = threads();
+  if (!known) return fail(std::move(known.error()));
+  std::vector<std::string> warnings;
+  return meet_new_threads(*known, warnings);
+}
 
 Result<void> LldbTrace::runs() {
   if (!recorder_.engine().can_mark_stops()) return {};

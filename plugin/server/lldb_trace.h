@@ -37,6 +37,10 @@ class LldbTrace {
   // QEnableErrorStrings: LLDB shows the text of an error to its user.
   void enable_error_texts() { has_error_texts_ = true; }
 
+  // Threads that the program has made since its process is traced are so too. It costs a question
+  // at the first time behind a stop. REQUIRES: as runs(). Errors: kGone.
+  Result<void> meet_threads();
+
   // LLDB is told of a stop.
   void stopped();
   // LLDB lets the program run. REQUIRES: the server below owes no answer. Errors: kGone.
@@ -111,6 +115,7 @@ class LldbTrace {
   bool has_error_texts_ = false;
   std::optional<ProcessTrace> process_;
   std::map<ThreadId, Traced> traced_;
+  bool has_met_ = false;          // meet_threads() was called since the newest stop
   std::uint64_t stopped_at_ = 0;  // when LLDB was told of the newest stop, in ticks
 };
 

@@ -127,6 +127,7 @@ Result<bool> Proxy::on_monitor(std::string_view packet) {
   std::size_t comma = packet.find(',');
   auto command = from_hex(packet.substr(comma + 1));
   if (!command) return false;
+  if (auto met = lldb_trace_.meet_threads(); !met) return fail(std::move(met.error()));
   auto text = monitor_.answer(as_text(*command));
   if (!text) return fail(std::move(text.error()));
   if (!*text) return false;
