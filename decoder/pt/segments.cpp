@@ -1,5 +1,6 @@
 #include "decoder/pt/segments.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -202,22 +203,29 @@ SegmentPath SegmentDecoder::decode(const Segment& segment, bool ends_trace) {
   return path;
 }
 
+// Neighbours run much the same code, and each thread learns it for itself: so each has a part of
+// its own, and helps the others when that is done.
 std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment> segments,
                                          const CodeImage& code, const DecoderConfig& config,
                                          unsigned threads) {
   std::vector<SegmentPath> paths(segments.size());
-  std::atomic<std::size_t> next = 0;
-  auto work = [&] {
+  std::vector<std::atomic<std::size_t>> next(std::max(threads, 1u));
+  auto begin_of = [&](std::size_t part) { return segments.size() * part / next.size(); };
+  for (std::size_t part = 0; part < next.size(); ++part) next[part] = begin_of(part);
+  auto work = [&](std::size_t own) {
     SegmentDecoder decoder(trace, code, config);
-    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < segments.size();)
-      paths[i] = decoder.decode(segments[i]);
+    for (std::size_t turn = 0; turn < next.size(); ++turn) {
+      std::size_t part = (own + turn) % next.size(), end = begin_of(part + 1);
+      for (std::size_t i; (i = next[part].fetch_add(1, std::memory_order_relaxed)) < end;)
+        paths[i] = decoder.decode(segments[i]);
+    }
   };
   std::vector<std::thread> others;
   {
     NoSignals inherited;
-    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work, i);
   }
-  work();
+  work(0);
   for (std::thread& other : others) other.join();
   return paths;
 }
