@@ -143,11 +143,16 @@ def learn(thread):
 
 def _let_events_be_handled(debugger):
     """LLDB shows a thread again whose frames have changed, on its own time: not in the middle of
-    what is done next, where it would be the first to ask for frames, and get none of ours."""
+    what is done next, where it would be the first to ask for frames, and keep those of before. Its
+    handler takes one event after the other: when it takes this one it is done with that."""
     listener, event = debugger.GetListener(), lldb.SBEvent()
+    marker = lldb.SBBroadcaster("tailtrace")
+    listener.StartListeningForEvents(marker, 1)
+    marker.BroadcastEventByType(1)
     end_s = time.monotonic() + PATIENCE_S
-    while listener.PeekAtNextEvent(event) and time.monotonic() < end_s:
+    while listener.PeekAtNextEventForBroadcaster(marker, event) and time.monotonic() < end_s:
         time.sleep(PATIENCE_S / 1000)
+    listener.StopListeningForEvents(marker, 1)
 
 
 def _selected(debugger):
@@ -178,3 +183,4 @@ def off(debugger):
     _ask(thread, f"target stop-hook delete {hook}")
     _unregister(thread)
     _stacks.clear()
+    _let_events_be_handled(debugger)
