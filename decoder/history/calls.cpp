@@ -27,6 +27,23 @@ CallSegment CallHistory::at(std::uint64_t number) const {
   return segment;
 }
 
+std::uint64_t CallHistory::follow(std::uint64_t number, std::uint32_t KeptSegment::*link) const {
+  for (std::uint64_t left = size(); left != 0; --left) {
+    const std::uint64_t next = segments_[number - 1].*link;
+    if (next == 0) break;
+    number = next;
+  }
+  return number;
+}
+
+std::uint64_t CallHistory::first_part(std::uint64_t number) const {
+  return follow(number, &KeptSegment::earlier);
+}
+
+std::uint64_t CallHistory::last_part(std::uint64_t number) const {
+  return follow(number, &KeptSegment::later);
+}
+
 std::optional<std::uint64_t> CallHistory::holding(std::uint64_t item) const {
   if (segments_.empty() || item < segments_.front().first || item >= end_) return std::nullopt;
   auto after = std::upper_bound(segments_.begin(), segments_.end(), item,

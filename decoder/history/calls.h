@@ -70,11 +70,17 @@ class CallHistory {
   // REQUIRES: 1 <= number <= size().
   CallSegment at(std::uint64_t number) const;
 
+  // The first and the last part that was recorded of the call that a segment is of.
+  // Corrupt records may describe parts in a circle: then any of them.
+  std::uint64_t first_part(std::uint64_t number) const;
+  std::uint64_t last_part(std::uint64_t number) const;
+
   // The segment that holds an item of the history; nothing when none does.
   std::optional<std::uint64_t> holding(std::uint64_t item) const;
 
  private:
   friend class CallBuilder;
+  std::uint64_t follow(std::uint64_t number, std::uint32_t KeptSegment::*link) const;
 
   std::vector<KeptSegment> segments_;
   std::vector<const Function*> functions_;  // functions_[0] is null

@@ -7,16 +7,6 @@
 namespace tailtrace {
 namespace {
 
-// The first part that was recorded of the call that a segment is of.
-std::uint64_t beginning(const CallHistory& calls, std::uint64_t segment) {
-  for (std::uint64_t left = calls.size(); left != 0; --left) {
-    const std::uint64_t earlier = calls.at(segment).earlier;
-    if (earlier == 0) break;
-    segment = earlier;
-  }
-  return segment;
-}
-
 // What was recorded as open at a segment.
 struct OpenCalls {
   // Those that are on the stack, innermost first: who jumped into the next inner one is gone.
@@ -98,7 +88,7 @@ void add_older_callers(const History& history, Symbolizer& symbols, const CallHi
   const OpenCalls open = open_calls(calls, calls.size());
   if (open.outermost == 0) return;
   const auto outermost = calls.holding(path.frames.back().item);
-  if (!outermost || beginning(calls, *outermost) != beginning(calls, open.outermost)) return;
+  if (!outermost || calls.first_part(*outermost) != calls.first_part(open.outermost)) return;
   const std::optional<std::size_t> recorded =
       frames_recorded(last_move(history, symbols), symbols, open.kept, stack);
   if (!recorded) return;

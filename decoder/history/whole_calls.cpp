@@ -10,16 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Corrupt records may describe parts in a circle; there is none in an honest history.
-std::uint64_t last_part(const CallHistory& calls, std::uint64_t segment) {
-  for (std::uint64_t left = calls.size(); left != 0; --left) {
-    const std::uint64_t later = calls.at(segment).later;
-    if (later == 0) break;
-    segment = later;
-  }
-  return segment;
-}
-
 // The call instruction; nothing when it was not recorded.
 std::optional<HistoryItem> caller_of(const CallHistory& calls, const CallSegment& segment,
                                      HistoryCursor& cursor) {
@@ -38,7 +28,7 @@ WholeCalls calls_of(const CallHistory& calls, const std::function<bool(const Fun
     const CallSegment segment = calls.at(number);
     if (segment.earlier != 0 || segment.function == nullptr || !named(*segment.function)) continue;
     if (whole.count++ >= limit) continue;
-    const std::uint64_t last = calls.at(last_part(calls, number)).items.last;
+    const std::uint64_t last = calls.at(calls.last_part(number)).items.last;
     whole.newest.push_back({number, {segment.items.first, last}});
   }
   std::reverse(whole.newest.begin(), whole.newest.end());
