@@ -79,6 +79,16 @@ Result<Bytes> read_file(const std::string& path, std::size_t limit_bytes) {
   return read_rest(fd.get(), path, limit_bytes);
 }
 
+Result<void> write_all(int fd, ByteSpan bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(system_error("cannot write " + name));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
 Result<Bytes> read_rest(int fd, const std::string& path, std::size_t limit_bytes) {
   Bytes bytes;
   std::uint8_t chunk[65536];

@@ -63,6 +63,9 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// Writes all of it where the file stands. `name` is what errors call it.
+Result<void> write_all(int fd, ByteSpan bytes, const std::string& name);
+
 // What a file still has to give. `name` is what errors call it. Errors: as read_file.
 Result<Bytes> read_rest(int fd, const std::string& name, std::size_t limit_bytes);
 

@@ -24,13 +24,7 @@ namespace {
 Result<void> write_file(const std::string& path, ByteSpan bytes) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail(system_error("cannot make " + path));
-  while (!bytes.empty()) {
-    ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error("cannot write " + path));
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-  }
-  return {};
+  return write_all(fd.get(), bytes, path);
 }
 
 // That something has a place there is on the disk when this returns.
@@ -59,12 +53,8 @@ Result<void> copy_file(const std::string& from, const std::string& to) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail(system_error("cannot read " + from));
     if (n == 0) return {};
-    for (ByteSpan rest(piece.data(), static_cast<std::size_t>(n)); !rest.empty();) {
-      ssize_t written = ::write(out.get(), rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return fail(system_error("cannot write " + to));
-      rest = rest.subspan(static_cast<std::size_t>(written));
-    }
+    const ByteSpan read(piece.data(), static_cast<std::size_t>(n));
+    if (auto ok = write_all(out.get(), read, to); !ok) return ok;
   }
 }
 

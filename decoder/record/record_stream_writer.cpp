@@ -68,13 +68,7 @@ RecordStreamWriter::~RecordStreamWriter() {
 
 Result<void> RecordStreamWriter::write(ByteSpan bytes) {
   assert(fd_);
-  while (!bytes.empty()) {
-    ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(system_error("cannot write " + part_path()));
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-  }
-  return {};
+  return write_all(fd_.get(), bytes, part_path());
 }
 
 Result<void> RecordStreamWriter::write_chunk(std::uint32_t kind, ByteSpan payload) {

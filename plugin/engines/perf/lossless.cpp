@@ -39,16 +39,6 @@ Result<perf_event_attr> attr_of(Kernel& kernel, Hardware hardware, const PerfCon
   return attr;
 }
 
-Result<void> write_all(int file, ByteSpan bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail(system_error("cannot write the trace into its file"));
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 }  // namespace
 
 Lossless::Lossless(Event event, Hardware hardware, ThreadId thread, std::string path, UniqueFd file)
@@ -138,8 +128,8 @@ Result<void> Lossless::take_stretches() {
 
 Result<void> Lossless::write(const AuxView& stretch) {
   progress_.written_bytes += stretch.size_bytes();
-  if (auto ok = write_all(file_.get(), stretch.older); !ok) return ok;
-  return write_all(file_.get(), stretch.newer);
+  if (auto ok = write_all(file_.get(), stretch.older, path_); !ok) return ok;
+  return write_all(file_.get(), stretch.newer, path_);
 }
 
 Result<void> Lossless::take_area() {

@@ -93,11 +93,7 @@ std::string protocol_stat(const struct stat& info) {
 
 UniqueFd open_made(std::string_view content) {
   UniqueFd fd(::memfd_create("tailtrace", MFD_CLOEXEC));
-  while (fd && !content.empty()) {
-    ssize_t n = ::write(fd.get(), content.data(), content.size());
-    if (n <= 0) return {};
-    content.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (fd && !write_all(fd.get(), as_bytes(content), "a file in memory")) return {};
   return fd;
 }
 
