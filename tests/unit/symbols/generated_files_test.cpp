@@ -24,6 +24,13 @@ std::string name_at(const GeneratedFunctions& functions, std::uint64_t address) 
   return cover.name == nullptr ? "" : *cover.name;
 }
 
+// The name of what was at an address in an epoch.
+auto names_in(ProcessSymbols& symbols) {
+  return [&symbols](std::uint64_t at, std::uint32_t epoch) {
+    return symbols.function_in({at}, {epoch}).name;
+  };
+}
+
 TEST(GeneratedFunctions, HaveTheNameThatCameLast) {
   GeneratedFunctions functions;
   EXPECT_TRUE(functions.add({0x100}, 0x100, "old"));
@@ -239,9 +246,7 @@ TEST(GeneratedFiles, NameWhatWasThereThen) {
   ASSERT_TRUE(image->forget({0x3000}, 3, {3}));
   EXPECT_EQ(symbols.function_in({0x3000}, {0}).name, "second");  // the code is not known yet
   symbols.know_code(image);
-  auto name = [&](std::uint64_t at, std::uint32_t epoch) {
-    return symbols.function_in({at}, {epoch}).name;
-  };
+  auto name = names_in(symbols);
   EXPECT_EQ(name(0x3000, 0), "first");
   EXPECT_EQ(name(0x3002, 0), "first");
   EXPECT_EQ(name(0x3000, 1), "second");
@@ -273,9 +278,7 @@ TEST(GeneratedFiles, TellWhatWasReplacedWhereOnlyAPerfMapNamesIt) {
   for (std::uint64_t at : {0x3000, 0x4000}) ASSERT_TRUE(image->add({at}, *from_hex("31c0cc"), {1}));
   ASSERT_TRUE(image->add({0x5000}, *from_hex("31c0fec3"), {1}));
   symbols.know_code(image);
-  auto name = [&](std::uint64_t at, std::uint32_t epoch) {
-    return symbols.function_in({at}, {epoch}).name;
-  };
+  auto name = names_in(symbols);
   // Of two, other code than the last is the first one's.
   EXPECT_EQ(name(0x3000, 0), "first");
   EXPECT_EQ(name(0x3002, 0), "first");
