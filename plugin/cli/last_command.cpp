@@ -165,8 +165,7 @@ Command last_command() {
           "Positions are those of `tailtrace history`. Of a call that began before the history "
           "does, only what returned to it is known, and its callers where the recording has the "
           "stack of its end, as the bundles of the always-on recorder do. The exit status is 1 "
-          "when "
-          "the place was never reached in what is held.",
+          "when the place was never reached in what is held.",
   };
 }
 
