@@ -135,11 +135,14 @@ Result<std::unique_ptr<Screen>> Screen::open(bool color) {
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
     return refuse("this is no terminal");
   int error = 0;
-  if (::setupterm(nullptr, STDOUT_FILENO, &error) != OK || ability("cup").empty())
-    return refuse("its cursor cannot be moved, or its kind (TERM) is not known");
+  const bool is_known = ::setupterm(nullptr, STDOUT_FILENO, &error) == OK;
+  const bool moves = is_known && !ability("cup").empty();
+  const std::string restoring =
+      moves ? ability("sgr0") + ability("cnorm") + ability("rmkx") + ability("rmcup") : "";
+  if (is_known) ::del_curterm(::cur_term);  // newterm() has one of its own
+  if (!moves) return refuse("its cursor cannot be moved, or its kind (TERM) is not known");
   std::setlocale(LC_CTYPE, "");
-  g_terminal.signals = std::make_unique<TerminalSignals>(ability("sgr0") + ability("cnorm") +
-                                                         ability("rmkx") + ability("rmcup"));
+  g_terminal.signals = std::make_unique<TerminalSignals>(restoring);
   g_terminal.screen = ::newterm(nullptr, stdout, stdin);
   if (g_terminal.screen == nullptr) {
     g_terminal.signals.reset();
