@@ -8,6 +8,7 @@ plugin.
 import argparse
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
