@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "decoder/base/own_folder.h"
+#include "decoder/base/text.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/program.h"
 
@@ -26,13 +27,12 @@ Result<OwnFolder> make_temporary_folder() {
   return OwnFolder::make(error ? "/tmp" : parent, "tailtrace-lldb");
 }
 
-// `error: WHAT` of the program, without its first word: LLDB has it too.
 tl::unexpected<Error> refused(const Answer& answer) {
-  std::string text = answer.err.empty() ? "tailtrace has ended without a word\n" : answer.err;
-  static constexpr std::string_view kPrefix = "error: ";
-  if (text.starts_with(kPrefix)) text.erase(0, kPrefix.size());
-  while (text.ends_with('\n')) text.pop_back();
-  return fail(ErrorCode::kNegative, std::move(text));
+  Error error = error_in(answer.err);
+  // An answer that is no is a line of its own.
+  if (error.what.empty()) error.what = trim(answer.err);
+  if (error.what.empty()) error.what = "tailtrace has ended without a word";
+  return fail(std::move(error));
 }
 
 Result<std::string> ask(Session& session, const std::string& verb, const std::string& path,

@@ -41,21 +41,22 @@ std::string with_our_words(std::string text) {
   return text;
 }
 
-// `error: WHAT`, `  why:  WHY`, `  fix:  FIX` as they were.
+}  // namespace
+
 Error error_in(std::string_view text) {
   Error error{ErrorCode::kNegative, {}, {}, {}, {}};
   while (!text.empty()) {
     std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    for (auto [prefix, part] :
-         {std::pair{"error: ", &error.what}, {"  why:  ", &error.why}, {"  fix:  ", &error.fix}})
+    for (auto [prefix, part] : {std::pair{"error: ", &error.what},
+                                {"  why:  ", &error.why},
+                                {"  fix:  ", &error.fix},
+                                {"  now:  ", &error.now}})
       if (line.starts_with(prefix)) *part = behind(line, prefix);
   }
   return error;
 }
-
-}  // namespace
 
 Result<std::string> Session::command(const std::string& line) {
   lldb::SBCommandReturnObject result;
@@ -64,6 +65,7 @@ Result<std::string> Session::command(const std::string& line) {
   if (result.Succeeded()) return text(result.GetOutput());
   std::string what(behind(text(result.GetError()), "error: "));
   while (what.ends_with('\n')) what.pop_back();
+  std::ranges::replace(what, '\n', ' ');
   return fail(ErrorCode::kNegative, std::move(what));
 }
 

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decoder/base/result.h"
@@ -15,6 +16,9 @@
 namespace tailtrace::lldb_plugin {
 
 using Json = nlohmann::json;
+
+// `error: WHAT`, `  why:  WHY`, `  fix:  FIX`, `  now:  NOW` as they were.
+Error error_in(std::string_view text);
 
 class Session {
  public:
