@@ -74,7 +74,9 @@ TEST(MappedFile, TakesNoMemoryForLargeHoles) {
   unsigned sum = 0;
   for (std::size_t at = 0; at < kSize_bytes; at += 1024) sum += file->bytes()[at];
   EXPECT_EQ(sum, unsigned{'a'});
+#ifndef __SANITIZE_THREAD__  // it notes who read what, which takes memory
   EXPECT_LT(resident_kb() - before_kb, 128 * 1024);
+#endif
   EXPECT_EQ(as_text(file->bytes().first(3)), "abc");
   EXPECT_EQ(as_text(file->bytes().subspan(kMiddle, 3)), "def");
   EXPECT_EQ(file->bytes()[kMiddle + 3], 0);
