@@ -48,11 +48,10 @@ Result<void> source(Session& session, const Words& words) {
 }
 
 Result<void> stack(Session& session, const Words& words) {
-  auto number = number_of(session, words.empty() ? "-1" : words[0]);
-  if (!number) return fail(std::move(number.error()));
+  const std::string position = words.empty() ? "-1" : words[0];
+  if (auto number = number_of(session, position); !number) return fail(std::move(number.error()));
   auto count = count_in(words, 1, kFrames);
   if (!count) return fail(std::move(count.error()));
-  std::string position = words.empty() ? "-1" : words[0];
   return show(session, session.monitor_thread(fmt::format("stack {} {}", position, *count)));
 }
 

@@ -1,4 +1,4 @@
-// The source lines that led here, as visits of lines; rounds of a loop are one row.
+// The source lines that led here; a loop is one row, as in the list of instructions.
 //
 // Threading: on LLDB's thread, for the time of one command.
 #pragma once

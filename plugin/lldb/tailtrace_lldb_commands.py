@@ -27,19 +27,19 @@ _table = {}  # of the plugin: what it is called, and its commands
 
 
 @functools.cache
-def _options(verb):
-    """The options of the command line's verb, by each of their names."""
+def _verbs():
+    """The command line's verbs: of each its options, by each of their names."""
     said = subprocess.run([_table["program"], "help", "--json"], check=True, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
-    (found,) = [one for one in json.loads(said)["verbs"] if one["name"] == verb]
-    return {name: option for option in found["options"] for name in option["names"]}
+    return {verb["name"]: {name: option for option in verb["options"] for name in option["names"]}
+            for verb in json.loads(said)["verbs"]}
 
 
 def _options_or_none(row):
     """The same of a command of the plugin: {} where it has none, or nobody can say."""
     try:
-        return _options(row["verb"]) if row["verb"] else {}
-    except (OSError, ValueError, subprocess.SubprocessError):  # no command line here
+        return _verbs()[row["verb"]] if row["verb"] else {}
+    except (OSError, LookupError, ValueError, subprocess.SubprocessError):  # no command line here
         return {}
 
 

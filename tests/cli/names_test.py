@@ -14,15 +14,19 @@ EVIL = "evil\033[2J"  # tests/programs/hostile_names
 FOLDER, PROGRAM = "folder\033[31m<i>&\u009b", "prog\033]0;x"
 SHOWN = "evil?[2J"
 
+BUNDLE = "the recording"
+
 # What is asked, and whether the answer names the function.
 TEXTS = [
-    (("info",), False), (("history",), False), (("history", "--merged"), False),
-    (("calls",), False), (("stats",), False), (("coverage",), False),
-    (("coverage", "--lines"), False), (("coverage", "--lcov"), False),
-    (("find", "--kind=call"), False), (("find", "--in=" + EVIL), True), (("hits", EVIL), True),
-    (("last", EVIL), True), (("why", EVIL), True), (("calls", EVIL), True),
-    (("export", "--format=folded"), True), (("export", "--format=btrace"), False),
-    (("export", "--format=autofdo"), False),
+    (("info", BUNDLE), False), (("history", BUNDLE), False),
+    (("history", "--merged", BUNDLE), False),
+    (("calls", BUNDLE), False), (("stats", BUNDLE), False), (("coverage", BUNDLE), False),
+    (("coverage", "--lines", BUNDLE), False), (("coverage", "--lcov", BUNDLE), False),
+    (("find", "--kind=call", BUNDLE), False), (("find", "--in=" + EVIL, BUNDLE), True),
+    (("hits", BUNDLE, EVIL), True), (("last", BUNDLE, EVIL), True), (("why", BUNDLE, EVIL), True),
+    (("calls", BUNDLE, EVIL), True), (("export", "--format=folded", BUNDLE), True),
+    (("export", "--format=btrace", BUNDLE), False),
+    (("export", "--format=autofdo", BUNDLE), False),
 ]
 # Unescaped, by its definition.
 JSON_ALLOWS = "\u009b"
@@ -59,10 +63,9 @@ class HostileNames(cases.CommandCase):
         return outcome
 
     def test_are_shown_as_text(self):
-        for (verb, *options), names_it in TEXTS:
-            with self.subTest(verb, options=options):
-                outcome = self.asked(verb, *options[:1] if options[:1] != [EVIL] else (),
-                                     self.bundle, *(word for word in options if word == EVIL))
+        for words, names_it in TEXTS:
+            with self.subTest(words):
+                outcome = self.asked(*(self.bundle if word == BUNDLE else word for word in words))
                 self.assertEqual(outcome.returncode, 0, outcome.stderr)
                 if names_it:
                     self.assertTrue(SHOWN in outcome.stdout, outcome.stdout[:1000])

@@ -182,6 +182,16 @@ def test_what_others_read_has_no_colours(terminal, tmp_path):
     assert int(re.findall(r"^(\d+) *$", screen, re.M)[-1]) == len(texts[0])
 
 
+def interrupt_an_export(opened, path):
+    """Ctrl-C in the middle of a long command."""
+    opened.say(f"tailtrace export json {path}")  # takes most of a minute
+    opened.wait_for(lambda _: path.exists() and path.stat().st_size > 0)
+    os.write(opened.fd, b"\x03")
+    screen = opened.wait_for(lambda screen: re.search(r"Quit *$", screen, re.M) is not None)
+    assert "Traceback" not in screen and "Python Exception" not in screen
+    assert not path.exists()
+
+
 @pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
 def test_ctrl_c_ends_a_long_command_and_leaves_no_half_file(tmp_path):
     ring = rings.write_ring(tmp_path / "long.ring", rings.loop_records(1 << 20), capacity=1 << 21,
@@ -192,13 +202,7 @@ def test_ctrl_c_ends_a_long_command_and_leaves_no_half_file(tmp_path):
                       "-ex", f"tailtrace load {tmp_path}/long.tt")
     try:
         opened.wait_for(lambda screen: "Loaded 1 thread" in screen)
-        opened.say(f"tailtrace export json {tmp_path}/written")  # takes most of a minute
-        opened.wait_for(lambda _: (tmp_path / "written").exists()
-                        and (tmp_path / "written").stat().st_size > 0)
-        os.write(opened.fd, b"\x03")
-        screen = opened.wait_for(lambda screen: re.search(r"Quit *$", screen, re.M) is not None)
-        assert "Traceback" not in screen and "Python Exception" not in screen
-        assert not (tmp_path / "written").exists()
+        interrupt_an_export(opened, tmp_path / "written")
         opened.say("echo it goes on\\n")
         opened.wait_for(lambda screen: re.search(r"^it goes on", screen, re.M) is not None)
     finally:
@@ -213,12 +217,7 @@ def test_ctrl_c_leaves_the_line_to_the_server_in_order(tmp_path):
     opened = Terminal(*[part for word in words for part in ("-ex", word)], program)
     try:
         opened.wait_for(lambda screen: "return sum == 0;" in screen)
-        opened.say(f"tailtrace export json {tmp_path}/written")  # takes most of a minute
-        opened.wait_for(lambda _: (tmp_path / "written").exists()
-                        and (tmp_path / "written").stat().st_size > 0)
-        os.write(opened.fd, b"\x03")
-        opened.wait_for(lambda screen: re.search(r"Quit *$", screen, re.M) is not None)
-        assert not (tmp_path / "written").exists()
+        interrupt_an_export(opened, tmp_path / "written")
         opened.say("tailtrace instruction-history -1")
         opened.wait_for(lambda screen: re.search(r"^-?\d+ .*<main", screen, re.M) is not None)
         opened.say("stepi")
