@@ -3,10 +3,14 @@
 A history comes from `tailtrace serve`, which the inferior runs under; from the processor, for
 programs that GDB runs itself; or out of a saved bundle. For the last two the Python package
 `tailtrace` is needed; the commands are the same. Numbers are those of GDB's own
-`record instruction-history` and `record function-call-history`.
+`record instruction-history` and `record function-call-history`. For scripts, `records` has the
+branch records themselves.
 """
 
 from . import control, lists, native, prefix, search, settings, walk, window
+from .records import RECORD_DTYPE, RECORD_STRUCT, records
+
+__all__ = ["RECORD_DTYPE", "RECORD_STRUCT", "install", "records", "uninstall"]
 
 
 def install():

@@ -153,6 +153,12 @@ class History:
         """So many things from a position on, or fewer; what is older than all is left out."""
         raise NotImplementedError
 
+    def raw_records(self, first, count):
+        """So many branch records from one on, or the first few of them, as bytes; and the number
+        of the first. They have numbers of their own, from 1 or back from -1; what is older than
+        all is left out."""
+        raise NotImplementedError
+
     def hits(self, limit, location):
         """The newest arrivals at a location of ours, newest first."""
         raise NotImplementedError

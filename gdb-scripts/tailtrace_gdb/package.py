@@ -96,6 +96,12 @@ class PackageHistory(History):
             return []
         return [parsed(line) for line in attempt(lambda _: lines(first, last)).splitlines()]
 
+    def raw_records(self, first, count):
+        held = memoryview(attempt(lambda _: self.source.records))
+        begin = first - 1 if first > 0 else len(held) + first
+        end, at = max(begin + count, 0), max(begin, 0)
+        return first + at - begin, held[at:end].tobytes()
+
     def call_holding(self, position):
         calls = self.calls()
         number = attempt(lambda _: calls.holding(position)) if position < 0 else None

@@ -29,8 +29,8 @@ def patience():
         gdb.execute(f"set remotetimeout {before}", to_string=True)
 
 
-def ask(command):
-    """What the server answers to what would be `monitor tailtrace COMMAND`."""
+def ask_raw(command):
+    """The bytes that the server answers to a command of ours."""
     connection = gdb.selected_inferior().connection
     if not hasattr(connection, "send_packet"):
         raise user_error("cannot ask for the history", "there is no server", FIX)
@@ -46,10 +46,14 @@ def ask(command):
     if not (answer or b"").startswith(b"a"):
         raise user_error("cannot ask for the history", "the server is not tailtrace's", FIX)
     plain = ESCAPED.sub(lambda found: bytes([found[1][0] ^ 0x20]), answer[1:])
-    text = plain.decode(errors="replace")
-    if text.startswith("error: "):
-        raise gdb.GdbError(text[len("error: "):].rstrip("\n"))
-    return text
+    if plain.startswith(b"error: "):
+        raise gdb.GdbError(plain[len("error: "):].decode(errors="replace").rstrip("\n"))
+    return plain
+
+
+def ask(command):
+    """What the server answers to what would be `monitor tailtrace COMMAND`."""
+    return ask_raw(command).decode(errors="replace")
 
 
 def thread_word():
@@ -92,6 +96,10 @@ class ServerHistory(History):
 
     def some(self, what, first, count):
         return self.ask(f"{what} {first} {count}")[1]
+
+    def raw_records(self, first, count):
+        head, _, raw = ask_raw(f"records {first} {count} {self.thread}").partition(b"\n")
+        return parsed(head.decode())["first"], raw
 
     def hits(self, limit, location):
         return self.ask(f"hits {limit} {location}")[1]

@@ -29,9 +29,11 @@ namespace {
 // What one answer holds at most: the debugger waits for all of it.
 constexpr std::size_t kMaxText_bytes = 1 << 20;
 constexpr std::uint64_t kMaxItems = 10'000;
+constexpr std::uint64_t kMaxRecords = kMaxText_bytes / sizeof(BranchRecord);
 // Addresses that one search takes.
 constexpr std::size_t kMaxWanted = 256;
 constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+constexpr std::string_view kRecords = "records";
 // What is made where only the newest part is asked for: that comes at once, however much there is,
 // and is enough to know whether the whole is long.
 constexpr std::uint64_t kNewest_records = kLongHistory + 1;
@@ -117,6 +119,7 @@ std::string_view MonitorHistory::help() {
 }
 
 Result<std::optional<std::string>> MonitorHistory::answer(std::string_view command) {
+  if (Arguments{command}.word() == kRecords) return std::optional<std::string>();
   auto work = prepare(command);
   if (!work) return fail(std::move(work.error()));
   return *work ? std::optional((**work)()) : std::nullopt;
@@ -129,6 +132,7 @@ Result<std::optional<MonitorHistory::Work>> MonitorHistory::prepare(std::string_
   if (verb == "instruction-history") run = &MonitorHistory::instruction_history;
   if (verb == "function-call-history") run = &MonitorHistory::function_call_history;
   if (verb == "items") run = &MonitorHistory::items;
+  if (verb == kRecords) run = &MonitorHistory::records;
   if (verb == "calls") run = &MonitorHistory::calls;
   if (verb == "loops") run = &MonitorHistory::loops;
   if (verb == "counts") run = &MonitorHistory::counts;
@@ -143,9 +147,9 @@ Result<std::optional<MonitorHistory::Work>> MonitorHistory::prepare(std::string_
   auto thread = meant(arguments.rest, problem);
   if (!thread) return fail(std::move(thread.error()));
   if (!*thread) return refused();
-  const bool is_near = verb == "items" || verb == "loops";
+  const bool is_near = verb == "items" || verb == "loops" || verb == kRecords;
   auto made = make(**thread, !is_near, problem);
-  if (made && *made && !has(arguments)) made = make(**thread, true, problem);
+  if (made && *made && !has(verb, arguments)) made = make(**thread, true, problem);
   if (!made) return fail(std::move(made.error()));
   if (!*made) return refused();
   const bool needs_stack = verb == "stack" || verb == "frames";
@@ -218,6 +222,24 @@ std::string MonitorHistory::items(Arguments arguments) {
   Range range = items_of(first, count, kMaxItems);
   std::string text = head_line("tailtrace.items/1", first > 0);
   list_instructions_json(*made_->history, *made_->symbols, range, into(text), numbers_like(first));
+  return text;
+}
+
+// Behind the line they are as RECORD.md has them.
+std::string MonitorHistory::records(Arguments arguments) {
+  std::int64_t first = 0;
+  std::uint64_t count = 0;
+  if (!arguments.stretch(first, count)) return bad_arguments("records FIRST COUNT [pPID.TID]");
+  const History& history = *made_->history;
+  const std::uint64_t begin = history.frame().first.value;
+  const std::uint64_t held = history.record_end().value - begin;
+  const Range range = cut(first, count, held, kMaxRecords);
+  const auto at = static_cast<std::int64_t>(first < 0 ? range.first - held - 1 : range.first);
+  std::string text = nlohmann::json{{"schema", "tailtrace.records/1"}, {"first", at}}.dump() + "\n";
+  for (std::uint64_t number = range.first; number <= range.last; ++number) {
+    const BranchRecord record = *history.record({begin + number - 1});
+    text.append(reinterpret_cast<const char*>(&record), sizeof record);
+  }
   return text;
 }
 
@@ -407,12 +429,14 @@ bool MonitorHistory::make_calls(std::string& problem) {
   return true;
 }
 
-bool MonitorHistory::has(Arguments arguments) const {
+bool MonitorHistory::has(std::string_view verb, Arguments arguments) const {
   std::int64_t first = 0;
   std::uint64_t count = 0;
   if (made_->is_whole || !arguments.stretch(first, count)) return true;
   const History& history = *made_->history;
-  return first < 0 && history.holds(history.newest() + 1 + static_cast<std::uint64_t>(first));
+  const std::uint64_t behind = static_cast<std::uint64_t>(first);
+  if (verb == kRecords) return first < 0 && history.record({history.record_end().value + behind});
+  return first < 0 && history.holds(history.newest() + 1 + behind);
 }
 
 Result<std::optional<ThreadId>> MonitorHistory::meant(std::string_view& words,

@@ -32,7 +32,8 @@ class MonitorHistory {
   Result<std::optional<std::string>> answer(std::string_view command);
 
   // What is left to do for that text. It needs neither the server below nor the engine, so that
-  // another thread may run it, as long as nothing else is asked for meanwhile.
+  // another thread may run it, as long as nothing else is asked for meanwhile. Here there is one
+  // more command, `records`, whose answer is not to be shown: a line, and records as they are.
   using Work = std::function<std::string()>;
   Result<std::optional<Work>> prepare(std::string_view command);
 
@@ -75,6 +76,7 @@ class MonitorHistory {
   std::string instruction_history(Arguments arguments);
   std::string function_call_history(Arguments arguments);
   std::string items(Arguments arguments);
+  std::string records(Arguments arguments);
   std::string calls(Arguments arguments);
   std::string loops(Arguments arguments);
   std::string counts(Arguments arguments);
@@ -95,7 +97,7 @@ class MonitorHistory {
   // Sets made_; to the newest part at least. False: `problem` says why there is none.
   Result<bool> make(ThreadId thread, bool whole, std::string& problem);
   // Whether made_ has what a command asks for with FIRST COUNT.
-  bool has(Arguments arguments) const;
+  bool has(std::string_view verb, Arguments arguments) const;
 
   Below& below_;
   Recorder& recorder_;

@@ -347,3 +347,51 @@ def test_the_server_answers_the_newest_question(tmp_path):
     assert said[-1].splitlines() == [
         "['tailtrace.items/1', None]",
         "b'aerror: nothing was asked for\\n' b'aerror: there is no command'", "None"]
+
+
+# First the newest, before the whole was looked at; then more than one answer holds.
+RECORDS = """
+import gdb, struct, tailtrace_gdb
+for name, asked in (("newest", (-1000,)), ("some", (-70000, 40000)), ("oldest", (1, 70000)),
+                    ("older", (-(1 << 40), (1 << 40) - 1200000)), ("none", (1 << 40,))):
+    with open(f"{gdb.parameter('cwd')}/{name}", "wb") as file:
+        file.write(tailtrace_gdb.records(*asked))
+print(len(list(struct.iter_unpack(tailtrace_gdb.RECORD_STRUCT, tailtrace_gdb.records(-3)))),
+      tailtrace_gdb.RECORD_DTYPE)
+try:
+    tailtrace_gdb.records(0)
+except gdb.GdbError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
+def test_records_are_fetched_by_number(tmp_path):
+    (tmp_path / "ask.py").write_text(RECORDS)
+    program = BUILD / "tests/programs/rounds"
+    said = talk_without_program(
+        "set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve --engine=qemu "
+        f"--ring=64M - {program} 15000", "tbreak rounds.c:26", "record btrace pt", "continue",
+        f"set cwd {tmp_path}", f"source {tmp_path}/ask.py", f"tailtrace save {tmp_path}/saved",
+        "monitor tailtrace records -1 1",
+        f"tailtrace load {tmp_path}/saved",
+        "python print(tailtrace_gdb.records(-9, 4).hex())",
+        "python print(tailtrace_gdb.records(1, 2).hex())",
+        "python print(len(tailtrace_gdb.records()) // 32)", program=[str(program)])
+    monitor, _, some, oldest, page = said[-5:]
+    told, *refused = said[6].splitlines()
+    assert refused == [
+        "cannot fetch records", "  why:  no record is number 0",
+        "  fix:  count from 1, the oldest, or back from -1, the newest"]
+    with tailtrace.open(tmp_path / "saved") as trace:
+        records = trace.threads[0].records
+        assert len(records) > 1200000
+        fields = [(name, form.replace("|", "")) for name, form in records.dtype.descr]
+        assert told == f"3 {fields}"
+        for name, wanted in (("newest", records[-1000:]), ("some", records[-70000:-30000]),
+                             ("oldest", records[:70000]), ("older", records[:-1200000]),
+                             ("none", records[:0])):
+            assert (tmp_path / name).read_bytes() == wanted.tobytes(), name
+        assert some.strip() == records[-9:-5].tobytes().hex()
+        assert oldest.strip() == records[:2].tobytes().hex() and page == "1000\n"
+    assert monitor.startswith('error: there is no command "records -1 1"')
