@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "decoder/base/file.h"
+#include "plugin/lldb/session.h"
 
 extern char** environ;
 
@@ -140,8 +141,7 @@ Result<Answer> run_tailtrace(lldb::SBDebugger& debugger, const std::vector<std::
   if (!child) return fail(std::move(child.error()));
   Answer answer;
   for (bool more = true; more;) {
-    if (debugger.InterruptRequested())
-      return fail(ErrorCode::kGone, "tailtrace was interrupted", "nothing of its answer is shown");
+    if (debugger.InterruptRequested()) return interrupted();
     auto heard = child->listen(answer);
     if (!heard) return fail(std::move(heard.error()));
     more = *heard;

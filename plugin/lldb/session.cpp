@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "decoder/base/bytes.h"
+
 namespace tailtrace::lldb_plugin {
 namespace {
 
-constexpr std::string_view kPacketLine = "  packet: ", kResponse = "response: ";
+constexpr std::string_view kResponse = "response: ";
 constexpr std::string_view kGdbStart = "record btrace", kOurStart = "tailtrace start";
 
 tl::unexpected<Error> not_our_server() {
@@ -16,18 +18,13 @@ tl::unexpected<Error> not_our_server() {
               "export LLDB_DEBUGSERVER_PATH=$(command -v tailtrace-lldb-server), then start LLDB");
 }
 
-// LLDB shows what a packet was answered with behind what came before the answer.
-struct Reply {
-  std::string output;
-  std::string answer;
-};
-Reply split(const std::string& text) {
-  std::size_t packet = text.rfind(kPacketLine);
-  std::size_t response = text.rfind(kResponse);
-  if (packet == std::string::npos || response == std::string::npos) return {text, ""};
-  std::string answer = text.substr(response + kResponse.size());
-  answer.erase(std::min(answer.find('\n'), answer.size()));
-  return {text.substr(0, packet), std::move(answer)};
+// LLDB shows a packet, and what it was answered with.
+std::string answer_in(std::string_view text) {
+  std::size_t response = text.find(kResponse);
+  if (response == text.npos) return {};
+  text.remove_prefix(response + kResponse.size());
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return std::string(text.starts_with('\n') ? std::string_view() : text);  // it knows no answer
 }
 
 std::string_view behind(std::string_view text, std::string_view prefix) {
@@ -42,6 +39,10 @@ std::string with_our_words(std::string text) {
 }
 
 }  // namespace
+
+tl::unexpected<Error> interrupted() {
+  return fail(ErrorCode::kGone, "tailtrace was interrupted", "nothing of its answer is shown");
+}
 
 Error error_in(std::string_view text) {
   Error error{ErrorCode::kNegative, {}, {}, {}, {}};
@@ -69,16 +70,23 @@ Result<std::string> Session::command(const std::string& line) {
   return fail(ErrorCode::kNegative, std::move(what));
 }
 
+// The server answers each packet in time, if only by saying that it is at work: LLDB does not
+// wait for an answer that takes too long, and is interrupted only between two packets.
+Result<std::string> Session::question(const std::string& words) {
+  auto answer = packet("qTailtrace:" + to_hex(as_bytes(words)));
+  while (answer && *answer == "w") answer = packet("qTailtrace.more");
+  if (!answer) return answer;
+  if (!answer->starts_with('a')) return not_our_server();
+  return answer->substr(1);
+}
+
 Result<std::string> Session::monitor(const std::string& words) {
   if (!target().GetProcess().IsValid())
     return fail(ErrorCode::kNegative, "cannot show a history", "there is no process", "run");
-  auto text = command("process plugin packet monitor tailtrace " + words);
-  if (!text) return not_our_server();
-  Reply reply = split(*text);
-  if (reply.answer != "OK") return not_our_server();
-  if (reply.output.starts_with("error: "))
-    return fail(error_in(with_our_words(std::move(reply.output))));
-  return with_our_words(std::move(reply.output));
+  auto text = question(words);
+  if (!text) return text;
+  if (text->starts_with("error: ")) return fail(error_in(with_our_words(std::move(*text))));
+  return with_our_words(std::move(*text));
 }
 
 std::string Session::thread_name() {
@@ -105,9 +113,11 @@ Result<std::vector<Json>> Session::monitor_json(const std::string& words) {
 }
 
 Result<std::string> Session::packet(const std::string& packet) {
+  if (debugger_.InterruptRequested()) return interrupted();
   auto text = command("process plugin packet send " + packet);
+  if (!text && debugger_.InterruptRequested()) return interrupted();
   if (!text) return not_our_server();
-  std::string answer = split(*text).answer;
+  std::string answer = answer_in(*text);
   if (answer.empty()) return not_our_server();
   return answer;
 }

@@ -19,6 +19,8 @@ using Json = nlohmann::json;
 
 // `error: WHAT`, `  why:  WHY`, `  fix:  FIX`, `  now:  NOW` as they were.
 Error error_in(std::string_view text);
+// What is said where Ctrl-C has ended a command.
+tl::unexpected<Error> interrupted();
 
 class Session {
  public:
@@ -32,7 +34,7 @@ class Session {
   // What an LLDB command prints. Errors: kNegative with LLDB's own text.
   Result<std::string> command(const std::string& line);
   // `monitor tailtrace WORDS` of the selected thread. Errors: as the server says them; kNoEngine
-  // when the server is not ours.
+  // when the server is not ours; kGone behind Ctrl-C.
   Result<std::string> monitor(const std::string& words);
   // The same of the selected thread, whichever the server would take.
   Result<std::string> monitor_thread(const std::string& words);
@@ -40,7 +42,7 @@ class Session {
   Result<std::vector<Json>> monitor_json(const std::string& words);
   // The selected thread as the server names it: pPID.TID.
   std::string thread_name();
-  // The answer to a packet. Errors: kNoEngine when the server does not know it.
+  // The answer to a packet. Errors: kNoEngine when the server does not know it; kGone.
   Result<std::string> packet(const std::string& packet);
 
   void print(const std::string& text) { result_.PutCString(text.c_str()); }
@@ -48,6 +50,9 @@ class Session {
   void fail_with(const Error& error) { result_.SetError((error.to_string()).c_str()); }
 
  private:
+  // What the server answers to what would be `monitor tailtrace WORDS`.
+  Result<std::string> question(const std::string& words);
+
   lldb::SBDebugger debugger_;
   lldb::SBCommandReturnObject& result_;
 };

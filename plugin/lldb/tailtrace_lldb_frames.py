@@ -122,21 +122,32 @@ def _with_inlined(target, pc):
         place, address = around, above
 
 
+def _packet(thread, packet):
+    """The debug server's answer; "" where there is none."""
+    answer = _ask(thread, f"process plugin packet send {packet}").partition("response: ")[2]
+    return "" if answer.startswith("\n") else answer.rstrip("\n")
+
+
+def _question(thread, words):
+    """The lines that the server answers to a question in JSON, behind the line about them all."""
+    answer = _packet(thread, f"qTailtrace:{words.encode().hex()}")
+    while answer == "w":  # it is at work
+        answer = _packet(thread, "qTailtrace.more")
+    return [json.loads(line) for line in answer.splitlines()[1:] if line.startswith("{")]
+
+
 def learn(thread):
     """Finds out what called where a thread stands; False where nobody can say."""
     name = f"p{thread.GetProcess().GetProcessID():x}.{thread.GetThreadID():x}"
-    answer = _ask(thread, f"process plugin packet send qTailtraceWhere:{name}")
-    position = answer.rpartition("response: ")[2].strip()
+    position = _packet(thread, f"qTailtraceWhere:{name}")
     if position.startswith("-"):
-        frames = _ask(thread, f"process plugin packet monitor tailtrace frames {position} "
-                              f"{LIMIT_FRAMES} {name}")
-        known = [json.loads(line) for line in frames.splitlines() if line.startswith("{")]
+        known = _question(thread, f"frames {position} {LIMIT_FRAMES} {name}")
         thread.GetFrameAtIndex(0).GetPC()  # now it has a stack of this stop
         stack = _stacks.get(thread.GetThreadID())
         if stack:
             target = thread.GetProcess().GetTarget()
-            # Behind the line that is about all of them, and what is LLDB's own.
-            stack.callers = [frame for one in known[2:]
+            # Behind what is LLDB's own.
+            stack.callers = [frame for one in known[1:]
                              for frame in _with_inlined(target, int(one["pc"], 16))]
     return position != ""
 

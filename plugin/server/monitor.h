@@ -1,8 +1,9 @@
 // Monitor: `monitor tailtrace ...`, the commands that the debugger itself does not have.
 //
-// Scripts inside GDB ask the same by a packet of ours, which is answered in time, if only by saying
-// that it is being worked on: GDB cannot be interrupted while it waits for an answer, and mistakes
-// the answer for the next one when it is interrupted behind `monitor`.
+// Scripts inside GDB and the plugin in LLDB ask the same by a packet of ours, which is answered in
+// time, if only by saying that it is being worked on: neither can be interrupted while it waits for
+// an answer. GDB mistakes the answer for the next one when it is interrupted behind `monitor`, and
+// LLDB waits a minute for it and no longer.
 //
 // Threading: one thread at a time.
 #pragma once

@@ -146,6 +146,7 @@ Result<bool> Proxy::on_question(std::string_view packet) {
   } else {
     auto command = packet.starts_with(kAsk) ? from_hex(packet.substr(kAsk.size())) : std::nullopt;
     if (!command) return false;
+    if (auto met = lldb_trace_.meet_threads(); !met) return fail(std::move(met.error()));
     text = monitor_.ask(as_text(*command));
   }
   if (!text) return fail(std::move(text.error()));

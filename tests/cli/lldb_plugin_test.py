@@ -1,15 +1,18 @@
-"""LLDB's plugin at a terminal: the ends of words; and while a question takes long: Ctrl-C ends it,
-and progress events tell of it."""
+"""LLDB's plugin at a terminal: the ends of words; and while a question takes long, to the command
+line or to the debug server: Ctrl-C ends it, and progress events tell of it."""
 
 import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 import cases
+import rsp
 import terminal
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "debuggers"))
@@ -157,6 +160,81 @@ class WhileItTakesLong(cases.CommandCase):
         self.assertFalse(os.path.exists(f"/proc/{int(running.read_text())}"))
         lldb.type("script print(6 * 7)\n")
         lldb.expect("\n42\n")
+
+
+class SlowServer:
+    """Stands before a server that listens on a port, and lets it be at work on questions for as
+    long as `is_at_work` is set."""
+
+    def __init__(self, port):
+        self.is_at_work = threading.Event()
+        self.asked = threading.Semaphore(0)  # each time that LLDB was told so
+        self.question = b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.server = socket.create_connection(("127.0.0.1", port))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        self.lldb, _ = self.listener.accept()
+        threading.Thread(target=self.answer, daemon=True).start()
+        while packet := self.lldb.recv(65536):
+            self.server.sendall(packet if not packet.startswith(b"$qTailtrace") else
+                                self.on_question(packet))
+        self.server.shutdown(socket.SHUT_WR)
+
+    def answer(self):
+        while data := self.server.recv(65536):
+            self.lldb.sendall(data)
+
+    def on_question(self, packet):
+        if not packet.startswith(b"$qTailtrace.more"):
+            self.question = packet
+        if not self.is_at_work.is_set():
+            return self.question
+        self.lldb.sendall(rsp.frame("w"))
+        self.asked.release()
+        return b""
+
+    def close(self):
+        self.listener.close()
+        self.server.close()
+
+
+class WhileTheServerIsAtWork(cases.CommandCase):
+    def setUp(self):
+        super().setUp()
+        plugin = needs_the_plugin(self)
+        server = rsp.Server("--once", "--engine=step", "127.0.0.1:0", STAIRS)
+        self.addCleanup(server.close)
+        self.server = SlowServer(server.port)
+        self.addCleanup(self.server.close)
+        commands = ["script lldb.debugger.SetAsync(False)",
+                    *lldb_stock.connecting("step", STAIRS, self.server.port),
+                    "breakpoint set --name main", "continue", "tailtrace start",
+                    "breakpoint set --name top", "continue"]
+        self.lldb = at_a_terminal(self, plugin, *(word for c in commands for word in ("-o", c)))
+
+    def ask_while_it_is_at_work(self, question):
+        self.server.is_at_work.set()
+        self.lldb.type(f"{question}\n")
+        for _ in range(3):
+            self.assertTrue(self.server.asked.acquire(timeout=cases.HANG_S))
+
+    def test_its_answer_is_waited_for(self):
+        self.ask_while_it_is_at_work("tailtrace calls")
+        self.server.is_at_work.clear()
+        self.lldb.expect(r"middle +stairs\.c:8-9 ")
+
+    def test_ctrl_c_ends_a_question_and_the_next_one_is_answered(self):
+        self.ask_while_it_is_at_work("tailtrace calls")
+        self.lldb.interrupt()
+        self.lldb.expect("error: tailtrace was interrupted")
+        self.server.is_at_work.clear()
+        self.lldb.type("tailtrace last middle\n")
+        self.lldb.expect(r"0x[0-9a-f]+  middle  stairs\.c:8\n")
+        self.lldb.type("register read rip\n")
+        self.lldb.expect("rip = 0x[0-9a-f]+ +stairs`top")
 
 
 if __name__ == "__main__":
