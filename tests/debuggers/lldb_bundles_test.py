@@ -14,6 +14,8 @@ import tempfile
 import cpu_bundle
 import lldb_stock
 
+FIRST = 22
+
 # Prints the items of each thread, oldest first: addresses, and errors as texts.
 ITEMS = """script
 for thread in lldb.process.threads:
@@ -31,6 +33,13 @@ for thread in lldb.process.threads:
 
 quit
 """
+
+
+def why_no_lldb():
+    """Why nothing can be compared with LLDB; empty if it can."""
+    if lldb_stock.why_not() or lldb_stock.version() >= FIRST:
+        return lldb_stock.why_not()
+    return f"LLDB {lldb_stock.version()} ends when it decodes a trace that it has loaded"
 
 
 def of_lldb(folder):
@@ -85,7 +94,7 @@ def check(what, found, expected):
 
 def check_threads(tailtrace, folder, known, tids, pid=cpu_bundle.PID):
     """All threads of a bundle, against what was executed and against stock LLDB."""
-    lldbs = of_lldb(folder) if lldb_stock.path() else None
+    lldbs = None if why_no_lldb() else of_lldb(folder)
     for tid in tids:
         addresses, _, _ = of_tailtrace(tailtrace, folder, f"{pid}.{tid}")
         check(f"{folder}: thread {tid}", addresses, known.get(tid, []))
@@ -190,8 +199,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tailtrace", required=True)
     tailtrace = parser.parse_args().tailtrace
-    if lldb_stock.why_not():
-        print(f"not compared with LLDB: {lldb_stock.why_not()}")
+    if why_no_lldb():
+        print(f"not compared with LLDB: {why_no_lldb()}")
     with tempfile.TemporaryDirectory() as folder:
         for checked in (check_shared_processors, check_recorded, check_missing_switches,
                         check_kernel, check_times, check_bad):
