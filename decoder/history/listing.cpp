@@ -322,8 +322,10 @@ std::string where_text(Symbolizer& symbols, Address address, Epoch when) {
   return where.empty() ? name : fmt::format("{}  {}", where, name);
 }
 
-std::string loop_text(const History& history, Symbolizer& symbols, const Loop& loop,
-                      bool from_newest) {
+namespace {
+
+// "x1234 loop worker.cc:90-94 (last exit at :93)"
+std::string loop_place_text(Symbolizer& symbols, const Loop& loop) {
   std::optional<SourceLine> head = symbols.line_at(loop.head);
   std::optional<SourceLine> back = symbols.line_at(loop.back);
   std::string where = address_text(symbols, loop.head, loop.epoch);
@@ -332,23 +334,49 @@ std::string loop_text(const History& history, Symbolizer& symbols, const Loop& l
     where = fmt::format("{}:{}", base_name(head->file), low);
     if (low != high) where += fmt::format("-{}", high);
   }
-  return fmt::format("x{} loop {}{}  [{}..{}]", loop.rounds, where,
-                     exit_text(symbols, loop, head ? head->file : ""),
+  return fmt::format("x{} loop {}{}", loop.rounds, where,
+                     exit_text(symbols, loop, head ? head->file : ""));
+}
+
+Json loop_json(const History& history, const Loop& loop, JsonNumbers numbers) {
+  Json json = {{"first", item_number(history, loop.items.first, numbers)},
+               {"last", item_number(history, loop.items.last, numbers)},
+               {"rounds", loop.rounds},
+               {"head", hex(loop.head)},
+               {"back", hex(loop.back)}};
+  if (!loop.exit.is_null()) json["exit"] = hex(loop.exit);
+  return json;
+}
+
+}  // namespace
+
+std::string loop_text(const History& history, Symbolizer& symbols, const Loop& loop,
+                      bool from_newest) {
+  return fmt::format("{}  [{}..{}]", loop_place_text(symbols, loop),
                      position_number(history, loop.items.first, from_newest),
                      position_number(history, loop.items.last, from_newest));
 }
 
 void list_loops_json(const History& history, Range range, const LineSink& sink,
                      JsonNumbers numbers) {
+  for (const Loop& loop : find_loops(history, range))
+    if (!sink(loop_json(history, loop, numbers).dump())) return;
+}
+
+void list_folded_json(const History& history, Symbolizer& symbols, Range range,
+                      const LineSink& sink) {
+  bool more = true;
+  LineSink wanted = [&](std::string_view line) { return more = sink(line); };
+  std::uint64_t next = range.first;
   for (const Loop& loop : find_loops(history, range)) {
-    Json json = {{"first", item_number(history, loop.items.first, numbers)},
-                 {"last", item_number(history, loop.items.last, numbers)},
-                 {"rounds", loop.rounds},
-                 {"head", hex(loop.head)},
-                 {"back", hex(loop.back)}};
-    if (!loop.exit.is_null()) json["exit"] = hex(loop.exit);
-    if (!sink(json.dump())) return;
+    list_instructions_json(history, symbols, {next, loop.items.first - 1}, wanted);
+    if (!more) return;
+    Json json = loop_json(history, loop, JsonNumbers::kBoth);
+    json["text"] = loop_place_text(symbols, loop);
+    if (!wanted(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
+    next = loop.items.last + 1;
   }
+  list_instructions_json(history, symbols, {next, range.last}, wanted);
 }
 
 void list_counts_json(const History& history, Range range, Address begin, Address end,

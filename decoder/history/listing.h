@@ -92,6 +92,12 @@ std::string loop_text(const History& history, Symbolizer& symbols, const Loop& l
 void list_loops_json(const History& history, Range range, const LineSink& sink,
                      JsonNumbers numbers = JsonNumbers::kBoth);
 
+// list_instructions_json, but for loops, each of which is one object: as list_loops_json has it,
+// with
+//   "text":"x29 loop worker.cc:90-94 (last exit at :93)"
+void list_folded_json(const History& history, Symbolizer& symbols, Range range,
+                      const LineSink& sink);
+
 // One JSON object a line for each instruction of [begin, end) that was executed in the range:
 //   {"address":"0x401000","times":12,"taken":3}
 // "taken" is there of conditional branches alone.

@@ -42,7 +42,12 @@ Result<int> show_history(const Options& options, const Invocation& invocation) {
     return view_status(*view, shared);
   }
   Result<void> printed = print_objects(
-      [&](const LineSink& sink) { list_instructions_json(history, *view->symbols, *range, sink); },
+      [&](const LineSink& sink) {
+        if (listing.fold)
+          list_folded_json(history, *view->symbols, *range, sink);
+        else
+          list_instructions_json(history, *view->symbols, *range, sink);
+      },
       "tailtrace.history/1", view_json(*view), "items", *shared.output, invocation.out);
   if (!printed) return fail(std::move(printed.error()));
   return view_status(*view, shared);
@@ -80,7 +85,8 @@ Command history_command() {
           "Ranges are those of GDB's `record instruction-history`. In `N,-K` with N above "
           "0, K is a count; with N below 0 the second number is a position too. With --merged, the "
           "newest items of all threads are shown by stretches between two known times of a thread; "
-          "where a stretch may have begun before one above it had ended, that is said.",
+          "where a stretch may have begun before one above it had ended, that is said. With "
+          "--json, --fold has an object for each loop in the place of its items.",
   };
 }
 

@@ -17,19 +17,27 @@ using Json = nlohmann::ordered_json;
 struct Options {
   QuestionOptions question;
   PlaceOptions place;
+  std::int64_t at = -1;
   std::uint64_t frames = 50;
 
   Options() { question.limit = 1; }
 };
 
-std::vector<std::uint64_t> newest_hits(const HistoryView& view, Range range, const Wanted& wanted,
-                                       std::uint64_t limit) {
+// The items whose callers are asked for: hits, or where no place is named the one at --at.
+Result<std::vector<std::uint64_t>> asked_items(const HistoryView& view, const Options& options,
+                                               const std::optional<Wanted>& wanted) {
   std::vector<std::uint64_t> found;
-  if (limit == 0) return found;
-  find_items(*view.history, *view.symbols, range, wanted, Order::kNewestFirst,
+  Result<Range> range = asked_range(options.question, *view.history);
+  if (!range) return fail(std::move(range.error()));
+  const auto newest = view.history->resolve(options.at);
+  if (!newest || options.question.limit == 0) return found;
+  if (!wanted) return std::vector{*newest};
+  range->last = std::min(range->last, *newest);
+  if (range->size() == 0) return found;
+  find_items(*view.history, *view.symbols, *range, *wanted, Order::kNewestFirst,
              [&](std::uint64_t number) {
                found.push_back(number);
-               return found.size() < limit;
+               return found.size() < options.question.limit;
              });
   return found;
 }
@@ -110,28 +118,36 @@ Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t
   if (!calls) return fail(std::move(calls.error()));
   PathPrinter paths(view, options, printer);
   for (std::size_t i = hits.size(); i-- != 0;)
-    if (calls->holding(hits[i])) paths.print(*calls, hits[i]);
+    if (calls->holding(hits[i]))
+      paths.print(*calls, hits[i]);
+    else if (!printer.is_json())
+      printer.line("  there is a gap at this position");
   return {};
 }
 
 Result<int> show_last(const Options& options, const Invocation& invocation) {
-  Result<Wanted> wanted = wanted_place(options.place);
-  if (!wanted) return fail(std::move(wanted.error()));
+  std::optional<Wanted> wanted;
+  if (!options.place.location.empty()) {
+    Result<Wanted> place = wanted_place(options.place);
+    if (!place) return fail(std::move(place.error()));
+    wanted = std::move(*place);
+  }
   AnswerPrinter printer("tailtrace.last/1", "hits", options.question, invocation.out);
   bool any = false;
   Result<std::uint64_t> gaps = each_thread(
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
-        Result<Range> range = asked_range(options.question, *view.history);
-        if (!range) return fail(std::move(range.error()));
-        auto hits = newest_hits(view, *range, *wanted, options.question.limit);
-        any = any || !hits.empty();
-        if (hits.empty() && !printer.is_json()) return {};
+        auto items = asked_items(view, options, wanted);
+        if (!items) return fail(std::move(items.error()));
+        any = any || !items->empty();
+        if (items->empty() && !printer.is_json()) return {};
         printer.begin(view, several);
-        Result<void> printed = print_last(view, hits, options, printer);
+        Result<void> printed = print_last(view, *items, options, printer);
         printer.end();
         return printed;
       });
   if (!gaps) return fail(std::move(gaps.error()));
+  if (!any && !wanted)
+    return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at));
   printer.finish();
   if (!any && !printer.is_json())
     fmt::print(invocation.err, "{} was not reached in what is held\n",
@@ -145,17 +161,23 @@ Command last_command() {
   return {
       .name = "last",
       .summary = "Show when a place in the code was reached last, and by which calls",
-      .usage = "[OPTIONS] PATH LOCATION",
+      .usage = "[OPTIONS] PATH [LOCATION]",
       .examples =
           {
               {"tailtrace last SESSION free", "who called it last"},
               {"tailtrace last --limit=3 SESSION worker.cc:88", "the newest three times"},
               {"tailtrace last --inside SESSION parse", "the newest instruction of a function"},
+              {"tailtrace last SESSION", "by which calls it came to its newest instruction"},
+              {"tailtrace last --at=-500 SESSION", "... to an instruction of `tailtrace history`"},
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<Options>();
         add_path(app, options->question.shared.path);
         add_place_options(app, options->place);
+        app.get_option("LOCATION")->required(false);
+        app.add_option("--at", options->at,
+                       "this item instead of the newest; with LOCATION, hits not after it")
+            ->type_name("N");
         app.add_option("--frames", options->frames, "show the innermost N calls")->type_name("N");
         add_question_options(app, options->question);
         return [options](const Invocation& invocation) { return show_last(*options, invocation); };

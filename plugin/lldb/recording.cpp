@@ -47,8 +47,10 @@ Result<std::string> ask(Session& session, const std::string& verb, const std::st
 }
 
 // Others are of all threads unless one is named.
-bool is_of_one_thread(const std::string& verb) {
-  return verb == "history" || verb == "calls" || verb == "why" || verb == "diff";
+bool is_of_one_thread(const std::string& verb, const Words& words) {
+  bool names_item =
+      std::ranges::any_of(words, [](const std::string& word) { return word.starts_with("--at="); });
+  return verb == "history" || verb == "calls" || verb == "why" || verb == "diff" || names_item;
 }
 
 bool names_thread(const Words& words) {
@@ -95,7 +97,7 @@ Result<std::string> answer_of_recording(Session& session, const std::string& ver
   if (!folder) return fail(std::move(folder.error()));
   std::string path = folder->path() + "/recording";
   Words asked = words;
-  if (is_of_one_thread(verb) && session.thread().IsValid() && !names_thread(words))
+  if (is_of_one_thread(verb, words) && session.thread().IsValid() && !names_thread(words))
     asked.push_back(fmt::format("--thread={}", session.thread().GetThreadID()));
   if (auto saved = save_into(session, path); !saved) return fail(std::move(saved.error()));
   return ask(session, verb, path, asked);

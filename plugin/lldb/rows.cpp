@@ -48,6 +48,7 @@ Result<void> source(Session& session, const Words& words) {
 }
 
 Result<void> stack(Session& session, const Words& words) {
+  if (words.size() > 2) return misused("stack");
   const std::string position = words.empty() ? "-1" : words[0];
   if (auto number = number_of(session, position); !number) return fail(std::move(number.error()));
   auto count = count_in(words, 1, kFrames);
@@ -61,7 +62,23 @@ Result<void> hits(Session& session, const Words& words) {
   return count ? show_hits(session, words[0], *count) : fail(std::move(count.error()));
 }
 
+Result<void> refuse_in_folder(Session& session) {
+  if (!has_recording(session)) return {};
+  return fail(ErrorCode::kNegative, "cannot stand anywhere in a recording",
+              "a folder is open, and it has no process that could",
+              "tailtrace close, then it is the process that goes there",
+              "tailtrace stack POSITION shows the calls that led to one");
+}
+
+// Whatever moves the process.
+template <auto kStep>
+Result<void> step(Session& session, const Words&) {
+  auto allowed = refuse_in_folder(session);
+  return allowed ? kStep(session) : std::move(allowed);
+}
+
 Result<void> go(Session& session, const Words& words) {
+  if (auto allowed = refuse_in_folder(session); !allowed) return allowed;
   auto number = number_of(session, words[0]);
   return number ? go_to(session, *number) : fail(std::move(number.error()));
 }
@@ -156,9 +173,9 @@ constexpr std::array kRows = {
     Row{"calls", "calls", "[OPTIONS] [N | N,M | N,+K | N,-K | - | FUNCTION]",
         "The functions that led here, indented by level; Enter goes on backwards.",
         "tailtrace calls -", 0, kMany, calls},
-    Row{"stack", nullptr, "[POSITION [COUNT]]",
+    Row{"stack", "last", "[OPTIONS] [POSITION [COUNT]]",
         "The calls that led to a position, innermost first; without one, to where it stopped.", "",
-        0, 2, stack},
+        0, kMany, stack},
     Row{"last", "last", "[OPTIONS] LOCATION",
         "When FUNCTION, FILE:LINE or 0xADDRESS was executed last.", "", 1, kMany, last},
     Row{"hits", "hits", "[OPTIONS] LOCATION [COUNT]", "When it was executed, the newest times.", "",
@@ -186,17 +203,17 @@ constexpr std::array kRows = {
     Row{"live", nullptr, "", "Go back to where the program really stands.", "", 0, 0, live},
     Row{"back", nullptr, "",
         "Go back to the breakpoint before, or to the beginning of the history.", nullptr, 0, 0,
-        [](Session& s, const Words&) { return back_to_breakpoint(s); }},
+        step<back_to_breakpoint>},
     Row{"back-inst", nullptr, "", "Step back by one instruction.", nullptr, 0, 0,
-        [](Session& s, const Words&) { return back_instruction(s); }},
+        step<back_instruction>},
     Row{"back-line", nullptr, "",
         "Step back to the beginning of a line, into functions called from it.", nullptr, 0, 0,
-        [](Session& s, const Words&) { return back_line(s, true); }},
+        step<[](Session& s) { return back_line(s, true); }>},
     Row{"back-over", nullptr, "",
         "Step back to the beginning of a line, over functions called from it.", nullptr, 0, 0,
-        [](Session& s, const Words&) { return back_line(s, false); }},
+        step<[](Session& s) { return back_line(s, false); }>},
     Row{"back-out", nullptr, "", "Step back to the call of this function.", nullptr, 0, 0,
-        [](Session& s, const Words&) { return back_out(s); }},
+        step<back_out>},
     Row{"save", nullptr, "FOLDER",
         "Write the history into a new folder, to be read another day; by LLDB's trace load too.",
         "", 1, 1, save},
@@ -216,7 +233,25 @@ bool is_lldbs(Session& session, const Row& row, const Error& refused) {
          session.target().GetTrace().IsValid();
 }
 
+// `stack POSITION COUNT` as the command line has it.
+Result<Words> as_options(const Words& words) {
+  static constexpr const char* kNames[] = {"--at", "--frames"};
+  Words numbers, options;
+  for (const std::string& word : words)
+    (word.starts_with("--") ? options : numbers).push_back(word);
+  if (numbers.empty()) numbers.emplace_back("-1");
+  if (numbers.size() > std::size(kNames)) return misused("stack");
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    options.push_back(fmt::format("{}={}", kNames[i], numbers[i]));
+  return options;
+}
+
 Result<void> ask_command_line(const Row& row, Session& session, Words words) {
+  if (row.run == stack) {
+    auto options = as_options(words);
+    if (!options) return fail(std::move(options.error()));
+    words = std::move(*options);
+  }
   bool has_count =
       row.run == hits && words.size() == 2 && is_range(words[1]) && !words[1].starts_with('-');
   if (has_count) words[1] = "--limit=" + words[1];

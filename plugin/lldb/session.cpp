@@ -12,7 +12,12 @@ namespace {
 constexpr std::string_view kResponse = "response: ";
 constexpr std::string_view kGdbStart = "record btrace", kOurStart = "tailtrace start";
 
-tl::unexpected<Error> not_our_server() {
+tl::unexpected<Error> no_process(ErrorCode code) {
+  return fail(code, "cannot show a history", "there is no process", "run");
+}
+
+tl::unexpected<Error> not_our_server(lldb::SBProcess process) {
+  if (process.GetState() == lldb::eStateExited) return no_process(ErrorCode::kNoEngine);
   return fail(ErrorCode::kNoEngine, "cannot ask for the history",
               "the debug server of this process is not tailtrace's",
               "export LLDB_DEBUGSERVER_PATH=$(command -v tailtrace-lldb-server), then start LLDB");
@@ -76,13 +81,12 @@ Result<std::string> Session::question(const std::string& words) {
   auto answer = packet("qTailtrace:" + to_hex(as_bytes(words)));
   while (answer && *answer == "w") answer = packet("qTailtrace.more");
   if (!answer) return answer;
-  if (!answer->starts_with('a')) return not_our_server();
+  if (!answer->starts_with('a')) return not_our_server(target().GetProcess());
   return answer->substr(1);
 }
 
 Result<std::string> Session::monitor(const std::string& words) {
-  if (!target().GetProcess().IsValid())
-    return fail(ErrorCode::kNegative, "cannot show a history", "there is no process", "run");
+  if (!target().GetProcess().IsValid()) return no_process(ErrorCode::kNegative);
   auto text = question(words);
   if (!text) return text;
   if (text->starts_with("error: ")) return fail(error_in(with_our_words(std::move(*text))));
@@ -116,9 +120,9 @@ Result<std::string> Session::packet(const std::string& packet) {
   if (debugger_.InterruptRequested()) return interrupted();
   auto text = command("process plugin packet send " + packet);
   if (!text && debugger_.InterruptRequested()) return interrupted();
-  if (!text) return not_our_server();
+  if (!text) return not_our_server(target().GetProcess());
   std::string answer = answer_in(*text);
-  if (answer.empty()) return not_our_server();
+  if (answer.empty()) return not_our_server(target().GetProcess());
   return answer;
 }
 

@@ -95,6 +95,19 @@ class Questions(InFolder):
                 if frame.get("file", "").endswith("rounds.c")]
         self.assertEqual(len(ours), 3)
         self.assertEqual(ours, frames)
+        # So has the item itself, and the newest hit that is not after it.
+        for words in ([f"--at={hit['number']}"], [f"--at={hit['position']}", "leaf"]):
+            self.assertEqual(self.ask("last", session, *words)["threads"][0]["hits"], [hit])
+        one_less = self.ask("last", session, f"--at={hit['number'] - 1}", "leaf")
+        self.assertLess(one_less["threads"][0]["hits"][0]["number"], hit["number"])
+
+    def test_the_callers_of_the_newest_item_need_no_place(self):
+        session = self.record()
+        thread, = self.ask("last", session)["threads"]
+        self.assertEqual([hit["position"] for hit in thread["hits"]], [-1])
+        beyond = thread["size"] + 1
+        self.assert_error(cases.tailtrace("last", f"--at={beyond}", session), 1,
+                          f"there is no item {beyond}")
 
     @unittest.skipUnless(shutil.which("gcov") and shutil.which("gcc"), "no gcov")
     def test_coverage_is_what_gcov_counts(self):
@@ -242,6 +255,13 @@ class Diff(InFolder):
         calls = cases.tailtrace("calls", "--fold", here, "-500,-1").stdout
         found = re.search(r"(?m)^  " + loop + "$", history)
         self.assertIn(int(found[1]), (8, 9))
+        # As JSON in the same places, and nothing is lost.
+        items = self.ask("history", here, "--fold", "all")["items"]
+        self.assertEqual([one["text"] for one in items if "rounds" in one],
+                         re.findall(r"(?m)^  (x\d+ loop .*?)  \[", history))
+        ends = [(one.get("first", one.get("number")), one.get("last", one.get("number")))
+                for one in items]
+        self.assertEqual([first for first, _ in ends], [1] + [last + 1 for _, last in ends[:-1]])
         # In the place of what it calls, between the two parts of main.
         folded = re.search(r"(?m)^    \[-\d+\] +" + loop + "$", calls)
         self.assertEqual(folded.groups(), found.groups())
