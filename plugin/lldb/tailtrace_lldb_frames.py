@@ -19,6 +19,7 @@ PATIENCE_S = 1
 EVENT_HANDLER = "dbg.evt-handler"  # the name of LLDB's thread, as the kernel has it
 
 _stacks = {}  # thread: its HistoryFrames since it stopped last
+_known = {}  # thread: the callers that were found out last
 _hooks = {}  # target, whatever runs in it: LLDB's number of the hook that follows its stops
 
 
@@ -64,7 +65,18 @@ class HistoryFrames:
         self.own = input_frames
         self.callers = ()  # arguments of HistoryFrame, but for the index; once they are known
         if _is_safe():
-            _stacks[input_frames.GetThread().GetThreadID()] = self
+            thread = input_frames.GetThread().GetThreadID()
+            _stacks[thread] = self
+            self.callers = self._left(_known.get(thread, ()))
+
+    def _left(self, callers):
+        """Of the callers at the stop before those that are left where the innermost one goes on.
+        LLDB's own steps that leave a function ask before the hook has run, and remember it when
+        there is none."""
+        own = self.own.GetSize()
+        # In the present LLDB's own frames go on behind the inlined ones, which stand at one place.
+        returned = callers and self.own.GetFrameAtIndex(own - 1).GetPC() == callers[0][0]
+        return callers[own:] if returned else ()
 
     @staticmethod
     def get_description():
@@ -74,8 +86,6 @@ class HistoryFrames:
         own = self.own.GetSize()
         if index < own:
             return index
-        # LLDB's own steps may ask for a caller before the hook has run, and remember that there
-        # is none.
         if index - own >= len(self.callers):
             return None
         return HistoryFrame(index, *self.callers[index - own])
@@ -140,6 +150,7 @@ def learn(thread):
     """Finds out what called where a thread stands; False where nobody can say."""
     name = f"p{thread.GetProcess().GetProcessID():x}.{thread.GetThreadID():x}"
     position = _packet(thread, f"qTailtraceWhere:{name}")
+    _known.pop(thread.GetThreadID(), None)
     if position.startswith("-"):
         known = _question(thread, f"frames {position} {LIMIT_FRAMES} {name}")
         thread.GetFrameAtIndex(0).GetPC()  # now it has a stack of this stop
@@ -149,6 +160,7 @@ def learn(thread):
             # Behind what is LLDB's own.
             stack.callers = [frame for one in known[1:]
                              for frame in _with_inlined(target, int(one["pc"], 16))]
+            _known[thread.GetThreadID()] = stack.callers
     return position != ""
 
 
@@ -194,4 +206,5 @@ def off(debugger):
     _ask(thread, f"target stop-hook delete {hook}")
     _unregister(thread)
     _stacks.clear()
+    _known.clear()
     _let_events_be_handled(debugger)
