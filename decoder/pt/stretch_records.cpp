@@ -2,6 +2,8 @@
 
 #include <emmintrin.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 
 namespace tailtrace::pt {
@@ -21,7 +23,27 @@ void StretchRecords::PacketTimes::next() {
   fresh_ = false;
 }
 
-// The most frequent packets, without taking them apart: a short TNT, TIP, and CYCs before them.
+namespace {
+
+constexpr std::size_t kMaxQuiet_bytes = 9;
+
+// How long packets are that make words, by their first byte: short TNTs, TIPs that have an address,
+// and those that pause. 0 for others.
+constexpr auto kQuietLengths = [] {
+  constexpr std::uint8_t kTipSizes[8] = {0, 3, 5, 7, 7, 0, kMaxQuiet_bytes, 0};
+  std::array<std::uint8_t, 256> lengths{};
+  for (std::size_t head = 0; head < lengths.size(); ++head) {
+    const std::size_t opcode = head & 0x1f;
+    if ((head & 1) == 0 && head > 2) lengths[head] = 1;
+    if (opcode == 0x0d || opcode == 0x11 || opcode == 0x01) lengths[head] = kTipSizes[head >> 5];
+  }
+  lengths[0x01] = 1;  // TIP.PGD without an address
+  return lengths;
+}();
+
+}  // namespace
+
+// The most frequent packets, without taking them apart, and CYCs before them.
 bool StretchRecords::PacketTimes::skip_common() {
   const std::uint8_t* bytes = packets_.bytes().data();
   std::size_t offset = packets_.offset(), size = packets_.size_bytes();
@@ -29,16 +51,22 @@ bool StretchRecords::PacketTimes::skip_common() {
     clock_.take_cyc(bytes[offset++] >> 3);
     fresh_ = true;
   }
-  constexpr std::uint8_t kTipSizes[8] = {0, 3, 5, 7, 7, 0, 9, 0};
-  std::uint8_t head = offset < size ? bytes[offset] : 0;
-  std::size_t length = 0;
-  if ((head & 1) == 0 && head > 2)
-    length = 1;
-  else if ((head & 0x1f) == 0x0d)
-    length = kTipSizes[head >> 5];
+  const std::size_t length = offset < size ? kQuietLengths[bytes[offset]] : 0;
   bool whole = length != 0 && offset + length <= size;
   packets_.seek(whole ? offset + length : offset);
   return whole;
+}
+
+std::size_t StretchRecords::PacketTimes::skip_quiet() {
+  const std::uint8_t* bytes = packets_.bytes().data();
+  std::size_t offset = packets_.offset(), count = 0;
+  for (; offset + kMaxQuiet_bytes <= packets_.size_bytes(); ++count) {
+    const std::size_t length = kQuietLengths[bytes[offset]];
+    if (length == 0) break;
+    offset += length;
+  }
+  packets_.seek(offset);
+  return count;
 }
 
 bool StretchRecords::PacketTimes::step() {
@@ -99,52 +127,80 @@ std::size_t StretchRecords::take(std::span<BranchRecord> to) {
   const BranchRecord* full = to.data() + (to.size() - kSlack);
   BranchRecord* end =
       stretch_.end.timed ? expand_all<true>(to.data(), full) : expand_all<false>(to.data(), full);
-  *returned_to_ = at().value;
-  returned_to_ = &nowhere_;
+  *open_.returned_to = at().value;
+  open_.returned_to = &nowhere_;
   return static_cast<std::size_t>(end - to.data());
 }
 
 template <bool kTimed>
 BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* full) {
-  for (; !done() && to <= full && (kTimed || !is_steady()); ++next_) {
+  while (!done() && to <= full) {
+    if (is_quiet()) to = expand_quiet<kTimed>(to, full);
+    if (done() || to > full) break;
     if ((words_[next_] & kPathFirst) != 0) next_packet<kTimed>();
-    to = expand<false>(effect_at(next_), Stamp(now_), to);
+    to = expand_told(effect_at(next_++), to);
   }
-  if (kTimed) return to;
-  // From the second packet on nothing tells another time. Effects and records lie anywhere in
-  // memory, and are known long before.
-  constexpr std::size_t kAhead = 16;
-  const Stamp stamp(now_);
-  for (; next_ + 2 * kAhead < words_.size() && to <= full; ++next_) {
-    __builtin_prefetch(&effect_at(next_ + 2 * kAhead));
-    __builtin_prefetch(records_ + effect_at(next_ + kAhead).first_record);
-    to = expand<true>(effect_at(next_), stamp, to);
-  }
-  for (; !done() && to <= full; ++next_) to = expand<true>(effect_at(next_), stamp, to);
   return to;
 }
 
-// Most effects have two records at most. Two are always copied: asking how many costs more.
-template <bool kSteady>
+// Branches before the first that the packet told have the time of the packet before.
+BranchRecord* StretchRecords::expand_told(const Effect& effect, BranchRecord* to) {
+  BranchRecord* behind = expand(effect, Stamp(now_), to, open_);
+  const std::uint32_t lead = untold_ ? effect.lead_count : 0;
+  const bool exact = before_.exact && before_.ticks != 0;
+  for (std::uint32_t i = 0; i < lead; ++i) {
+    const std::uint8_t flags = records_[effect.first_record + i].flags;
+    to[i].time = before_.ticks;
+    to[i].flags = static_cast<std::uint8_t>(exact ? flags : flags & ~kFlagTimeExact);
+  }
+  untold_ = untold_ && !effect.decides;
+  return behind;
+}
+
+// As long as nothing tells another time. Effects and records lie anywhere in memory, and are known
+// long before.
+template <bool kTimed>
+BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord* full) {
+  constexpr std::size_t kAhead = 16;
+  const Stamp stamp(now_);
+  const std::size_t last = words_.size() - 1;
+  std::size_t next = next_, quiet = quiet_;
+  Open open = open_;  // what is written below could be any of our members, as far as anybody knows
+  for (; next <= last && to <= full; ++next) {
+    const std::size_t begins = kTimed ? words_[next] >> 31 : 0;
+    if (begins > quiet) [[unlikely]]
+      if ((quiet = times_.skip_quiet()) == 0) break;
+    quiet -= begins;
+    __builtin_prefetch(&effect_at(std::min(next + 2 * kAhead, last)));
+    __builtin_prefetch(records_ + effect_at(std::min(next + kAhead, last)).first_record);
+    to = expand(effect_at(next), stamp, to, open);
+  }
+  next_ = next;
+  quiet_ = quiet;
+  open_ = open;
+  return to;
+}
+
+// Most effects have two records at most. Pairs are copied: asking how many there are costs more.
 [[gnu::always_inline]] inline BranchRecord* StretchRecords::expand(const Effect& effect,
                                                                    const Stamp& stamp,
-                                                                   BranchRecord* to) {
-  constexpr std::uint32_t kAlways = 2;
+                                                                   BranchRecord* to, Open& open) {
+  constexpr std::uint32_t kPair = 2;
   const BranchRecord* from = records_ + effect.first_record;
   const std::uint32_t count = effect.record_count;
-  *returned_to_ = effect.start;
-  bool at_book_end = effect.first_record + kAlways > record_count_;
-  if (!at_book_end) [[likely]]
-    for (std::uint32_t i = 0; i < kAlways; ++i) stamp.copy(from[i], to[i]);
-  for (std::uint32_t i = at_book_end ? 0 : kAlways; i < count; ++i) stamp.copy(from[i], to[i]);
-  if (!kSteady && untold_) {
-    const Stamp before(before_);
-    for (std::uint32_t i = 0; i < effect.lead_count; ++i) before.copy(from[i], to[i]);
+  *open.returned_to = effect.start;
+  if (effect.first_record + count + kPair > record_count_) [[unlikely]] {
+    for (std::uint32_t i = 0; i < count; ++i) stamp.copy(from[i], to[i]);
+  } else {
+    std::uint32_t i = 0;
+    do {
+      stamp.copy(from[i], to[i]);
+      stamp.copy(from[i + 1], to[i + 1]);
+    } while ((i += kPair) < count);
   }
-  to->insns += open_;
-  open_ = (count == 0 ? open_ : 0) + effect.tail_insns;
-  returned_to_ = effect.returns ? &to[std::size_t{count} - 1].to.value : &nowhere_;
-  if (!kSteady) untold_ = untold_ && !effect.decides;
+  to->insns += open.insns;
+  open.insns = (count == 0 ? open.insns : 0) + effect.tail_insns;
+  open.returned_to = effect.returns ? &to[std::size_t{count} - 1].to.value : &nowhere_;
   return to + count;
 }
 

@@ -37,9 +37,9 @@ class StretchRecords {
 
   // Behind what was taken: where control stands, and what was executed since the last record.
   Address at() const { return done() ? stretch_.end.at : Address{effect_at(next_).start}; }
-  std::uint32_t open_insns() const { return open_; }
+  std::uint32_t open_insns() const { return open_.insns; }
   // They are told elsewhere.
-  void forget_insns() { open_ = 0; }
+  void forget_insns() { open_.insns = 0; }
   // Of the last packet that told anything.
   PacketTime time() const { return untold_ ? before_ : now_; }
 
@@ -50,6 +50,8 @@ class StretchRecords {
     PacketTimes(ByteSpan trace, const PathStart& start, const DecoderConfig& config);
     // Behind the next TNT, TIP, TIP.PGD or TIP.PGE.
     void next();
+    // Behind as many of them as follow with nothing between that could tell a time: how many.
+    std::size_t skip_quiet();
     std::uint64_t time() const { return clock_.known() ? clock_.ticks() : 0; }
     bool exact() const { return exact_; }
 
@@ -64,15 +66,22 @@ class StretchRecords {
 
   // What a packet's time makes of the second half of a record.
   struct Stamp;
+  // What the effects behind have to complete.
+  struct Open {
+    std::uint32_t insns;         // executed since the last record
+    std::uint64_t* returned_to;  // of a return: where the next effect starts
+  };
 
   const Effect& effect_at(std::size_t i) const { return effects_[words_[i] & kPathEffect]; }
   template <bool kTimed>
   BranchRecord* expand_all(BranchRecord* to, const BranchRecord* full);
-  template <bool kSteady>
-  BranchRecord* expand(const Effect& effect, const Stamp& stamp, BranchRecord* to);
+  template <bool kTimed>
+  BranchRecord* expand_quiet(BranchRecord* to, const BranchRecord* full);
+  BranchRecord* expand_told(const Effect& effect, BranchRecord* to);
+  BranchRecord* expand(const Effect& effect, const Stamp& stamp, BranchRecord* to, Open& open);
   template <bool kTimed>
   void next_packet();
-  bool is_steady() const { return packet_count_ > 1 && !untold_; }
+  bool is_quiet() const { return packet_count_ > 1 && !untold_ && !now_.exact; }
 
   const Stretch& stretch_;
   const std::span<const std::uint32_t> words_;
@@ -81,12 +90,12 @@ class StretchRecords {
   const std::size_t record_count_;
   PacketTimes times_;
   std::size_t next_ = 0;
-  std::uint32_t open_ = 0;
   PacketTime before_, now_;  // of the packet before, and of the one that makes words
   std::size_t packet_count_ = 0;
-  bool untold_ = false;  // the packet has not told a branch yet
+  std::size_t quiet_ = 0;  // packets that tell no other time than the one before
+  bool untold_ = false;    // the packet has not told a branch yet
   std::uint64_t nowhere_ = 0;
-  std::uint64_t* returned_to_ = &nowhere_;  // of a return: where the next effect starts
+  Open open_{0, &nowhere_};
 };
 
 }  // namespace tailtrace::pt
