@@ -49,6 +49,12 @@ class Engine {
   // bytes of a trace.
   virtual bool counts_branches() const { return true; }
 
+  // Whether the engine itself has a process tell of threads beyond a number, by a stop that says
+  // `create`: it would not be known in time that they were made.
+  virtual bool tells_of_threads() const { return false; }
+  // How many more threads a process, which stands still, may make untold; nothing: any number.
+  virtual void set_thread_room(std::int32_t, std::optional<std::uint64_t>) {}
+
   // Where a thread stands while it is stopped.
   struct Stop {
     Address pc;            // the instruction to be executed next

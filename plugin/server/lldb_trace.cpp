@@ -95,7 +95,7 @@ void LldbTrace::forget_gone(const std::vector<ThreadId>& threads) {
     return std::ranges::find(threads, entry.first) == threads.end();
   };
   std::erase_if(traced_, is_gone);
-  if (process_ && (threads.empty() || threads.front().pid != process_->pid)) process_.reset();
+  if (process_ && (threads.empty() || threads.front().pid != process_->pid)) end_process_trace();
 }
 
 bool LldbTrace::is_traced(ThreadId thread) {
@@ -226,15 +226,29 @@ Result<void> LldbTrace::stop_left_out() {
   for (ThreadId thread : rest)
     if (auto stopped = recorder_.stop(thread); !stopped) return stopped;
   for (ThreadId thread : process_->left_out) traced_.erase(thread);
-  process_.reset();
+  end_process_trace();
   return {};
 }
 
-// Whether the process's trace may become larger by a thread.
-bool LldbTrace::has_room() const {
-  std::uint64_t held_bytes = process_->settings.trace_size_bytes;
+void LldbTrace::end_process_trace() {
+  recorder_.engine().set_thread_room(process_->pid, std::nullopt);
+  process_.reset();
+}
+
+// By how many threads the process's trace may become larger.
+std::uint64_t LldbTrace::thread_room() const {
+  std::uint64_t held_bytes = 0;
   for (const auto& [id, traced] : traced_) held_bytes += traced.settings.trace_size_bytes;
-  return held_bytes <= process_->limit_bytes;
+  std::uint64_t free_bytes = process_->limit_bytes - std::min(process_->limit_bytes, held_bytes);
+  return free_bytes / process_->settings.trace_size_bytes;
+}
+
+// An engine that can is to tell of threads beyond the limit.
+Result<void> LldbTrace::limit_threads() {
+  if (!process_ || !recorder_.engine().tells_of_threads()) return {};
+  if (auto met = meet_threads(); !met) return met;
+  if (process_) recorder_.engine().set_thread_room(process_->pid, thread_room());
+  return {};
 }
 
 // Threads that were made since the process is traced.
@@ -255,8 +269,34 @@ Result<void> LldbTrace::meet_new_threads(const std::vector<ThreadId>& threads,
   return {};
 }
 
-Result<std::optional<std::string>> LldbTrace::untraceable_thread() {
-  if (!process_ || process_->looked_at == recorder_.met()) return std::optional<std::string>();
+std::string LldbTrace::tell_of_no_room(ThreadId thread) {
+  process_->left_out.insert(thread);
+  return fmt::format("T00thread:{};reason:processor trace;description:{};",
+                     rsp::format_thread(thread), to_hex(as_bytes(thread_error(thread, kNoRoom))));
+}
+
+// A thread that the engine tells of. Others that it has not told of come before it.
+Result<std::optional<std::string>> LldbTrace::meet_told_thread(ThreadId thread) {
+  auto others = threads();
+  if (!others) return fail(std::move(others.error()));
+  std::erase(*others, thread);
+  std::vector<std::string> warnings;
+  if (auto met = meet_new_threads(*others, warnings); !met) return fail(std::move(met.error()));
+  bool is_met = !process_ || is_traced(thread) || process_->left_out.contains(thread);
+  if (!is_met && !has_room()) return std::optional(tell_of_no_room(thread));
+  // Others have ended: it has room after all.
+  if (auto met = meet_new_threads({thread}, warnings); !met) return fail(std::move(met.error()));
+  if (process_) recorder_.engine().set_thread_room(process_->pid, thread_room());
+  return std::optional<std::string>();
+}
+
+Result<std::optional<std::string>> LldbTrace::untraceable_thread(const rsp::StopReply& stop) {
+  if (!process_) return std::optional<std::string>();
+  bool is_told = (stop.reasons & rsp::StopReply::kThreadCreated) != 0 && stop.thread &&
+                 stop.thread->is_thread() && stop.thread->pid == process_->pid;
+  if (is_told && recorder_.engine().tells_of_threads())
+    return meet_told_thread(stop.thread->thread());
+  if (process_->looked_at == recorder_.met()) return std::optional<std::string>();
   std::vector<ThreadId> fresh;
   recorder_.for_each([&](RecordedThread& thread) {
     if (thread.id.pid == process_->pid && !thread.enabled &&
@@ -264,12 +304,7 @@ Result<std::optional<std::string>> LldbTrace::untraceable_thread() {
       fresh.push_back(thread.id);
   });
   for (ThreadId thread : fresh) {
-    if (!has_room()) {
-      process_->left_out.insert(thread);
-      return std::optional(fmt::format("T00thread:{};reason:processor trace;description:{};",
-                                       rsp::format_thread(thread),
-                                       to_hex(as_bytes(thread_error(thread, kNoRoom)))));
-    }
+    if (!has_room()) return std::optional(tell_of_no_room(thread));
     if (auto started = start_thread(thread, process_->settings);
         !started && started.error().code == ErrorCode::kGone)
       return fail(std::move(started.error()));
@@ -292,6 +327,7 @@ Result<void> LldbTrace::meet_threads() {
 }
 
 Result<void> LldbTrace::runs() {
+  if (auto limited = limit_threads(); !limited) return limited;
   if (!recorder_.engine().can_mark_stops()) return {};
   for (auto& [id, traced] : traced_) {
     RecordedThread* thread = recorder_.find(id);

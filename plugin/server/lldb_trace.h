@@ -46,10 +46,10 @@ class LldbTrace {
   // LLDB lets the program run. REQUIRES: the server below owes no answer. Errors: kGone.
   Result<void> runs();
 
-  // A stop reply for a thread that the program has made, and that cannot be traced within the
-  // limit of the process; each is told once. Only where an engine needs steps is it known in time.
-  // REQUIRES: as runs(). Errors: kGone.
-  Result<std::optional<std::string>> untraceable_thread();
+  // At a stop: the stop reply for a thread that the program has made, and that cannot be traced
+  // within the limit of the process; each is told once. Where an engine neither needs steps nor
+  // tells of threads it is not known in time. REQUIRES: as runs(). Errors: kGone.
+  Result<std::optional<std::string>> untraceable_thread(const rsp::StopReply& stop);
 
  private:
   struct Settings {
@@ -98,7 +98,12 @@ class LldbTrace {
   Result<void> stop_left_out();
   Result<void> meet_new_threads(const std::vector<ThreadId>& threads,
                                 std::vector<std::string>& warnings);
-  bool has_room() const;
+  Result<std::optional<std::string>> meet_told_thread(ThreadId thread);
+  std::string tell_of_no_room(ThreadId thread);
+  std::uint64_t thread_room() const;
+  bool has_room() const { return thread_room() != 0; }
+  Result<void> limit_threads();
+  void end_process_trace();
   Result<const Made*> make(RecordedThread& thread, Traced& traced);
   std::string made_of(const ThreadSnapshot& snapshot, const Settings& settings, bool times) const;
 

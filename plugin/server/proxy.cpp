@@ -391,7 +391,7 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     if (lldb_server_.is_step(*stop)) stop->reasons = 0;
     lldb_server_.note_others(*stop);
     told = lldb_server_.stop_for_debugger(told, *stop, judge_.interrupted());
-    auto untraceable = lldb_trace_.untraceable_thread();
+    auto untraceable = lldb_trace_.untraceable_thread(*stop);
     if (!untraceable) return fail(std::move(untraceable.error()));
     if (*untraceable) judge_.set_interrupted(true);
     auto verdict = stepper_.stopped(*stop);

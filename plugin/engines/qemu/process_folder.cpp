@@ -1,6 +1,8 @@
 #include "plugin/engines/qemu/process_folder.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -117,6 +119,16 @@ std::string ProcessFolder::perf_map() const {
 
 RecordingLosses ProcessFolder::losses() const {
   return {blocks_->lost_blocks.load(), blocks_->lost_threads.load(), blocks_->lost_rings.load()};
+}
+
+Result<void> ProcessFolder::set_thread_room(std::uint64_t threads) {
+  const std::string path = path_ + "/" + kBlocksName;
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  ssize_t written =
+      file ? ::pwrite(file.get(), &threads, sizeof threads, offsetof(BlocksHeader, thread_room))
+           : -1;
+  if (written == sizeof threads) return {};
+  return fail(system_error("cannot write to the recording file " + path));
 }
 
 Result<void> ProcessFolder::find_rings() {

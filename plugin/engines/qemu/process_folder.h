@@ -38,6 +38,9 @@ class ProcessFolder {
   // Whether the recorded process is still there (it may have executed another program meanwhile).
   bool is_alive() const;
   RecordingLosses losses() const;
+  // Lets the process, which stands still in its stub, make this many more threads before one stops
+  // with a reply that says `create`. Errors: kSystem.
+  Result<void> set_thread_room(std::uint64_t threads);
   // The path of its perf map (decoder/symbols/JIT.md): the kept one, else that of a process which
   // is alive; empty: there is none.
   std::string perf_map() const;

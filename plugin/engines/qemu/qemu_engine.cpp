@@ -145,6 +145,11 @@ Result<Position> QemuEngine::head(ThreadId thread) const {
   return (*ring)->head();
 }
 
+// One that has gone meanwhile makes no threads.
+void QemuEngine::set_thread_room(std::int32_t, std::optional<std::uint64_t> threads) {
+  (void)folder_.set_thread_room(threads.value_or(kNoThreadLimit)).has_value();
+}
+
 Address QemuEngine::held_at(ThreadId thread) const {
   Result<const Ring*> ring = folder_.ring_of(thread.tid);
   return {ring ? (*ring)->header().held_at.load(std::memory_order_relaxed) : 0};

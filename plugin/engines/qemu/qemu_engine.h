@@ -44,6 +44,8 @@ class QemuEngine : public Engine {
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 
+  void set_thread_room(std::int32_t, std::optional<std::uint64_t> threads) override;
+
   // Where a thread waits before its next block while another one is stopped; qemu's stub does not
   // know. Null: it does not.
   Address held_at(ThreadId thread) const;

@@ -29,6 +29,9 @@ class QemuLiveEngine final : public Engine {
   Result<void> stop(ThreadId thread) override;
   bool is_recording(ThreadId thread) const override { return started_.contains(thread.tid); }
   bool was_born_recorded(ThreadId thread) const override { return !elders_.contains(thread.tid); }
+  void set_thread_room(std::int32_t pid, std::optional<std::uint64_t> threads) override {
+    if (engine_) engine_->set_thread_room(pid, threads);
+  }
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 

@@ -28,6 +28,7 @@ constexpr std::size_t kLogHeaderSize_bytes = 4096;
 
 constexpr char kBlocksMagic[8] = {'T', 'T', 'B', 'L', 'O', 'C', 'K', '\n'};
 constexpr std::uint32_t kBlocksVersion = 1;
+constexpr std::uint64_t kNoThreadLimit = ~0ull;  // of BlocksHeader::thread_room
 
 // `blocks`: the header, then `capacity` RingBlocks. RingHeader::open_block points among them.
 struct BlocksHeader {
@@ -41,10 +42,14 @@ struct BlocksHeader {
   std::atomic<std::uint64_t> lost_blocks;   // translations that found no room here or in `code`
   std::atomic<std::uint64_t> lost_threads;  // threads that got no ring
   std::atomic<std::uint64_t> lost_rings;    // rings of threads long gone that were deleted
+  // How many more threads the process may make before one stops to be told of, as a debug server
+  // set it while the process stood still.
+  std::atomic<std::uint64_t> thread_room;
 };
 static_assert(sizeof(BlocksHeader) <= kLogHeaderSize_bytes);
 static_assert(offsetof(BlocksHeader, address) == 16);
 static_assert(offsetof(BlocksHeader, lost_blocks) == 40);
+static_assert(offsetof(BlocksHeader, thread_room) == 64);
 
 // A block whose `begin` has this bit (and not the one below: no user address has just one of them)
 // is one that the recorder looks at twice; readers take the bit off.

@@ -55,6 +55,7 @@ bool BlockTable::create(const std::string& path, std::size_t capacity) {
   header().block_size_bytes = sizeof(RingBlock);
   header().address = reinterpret_cast<std::uint64_t>(blocks_);
   header().capacity = capacity;
+  header().thread_room.store(kNoThreadLimit);
   return true;
 }
 

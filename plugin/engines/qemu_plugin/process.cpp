@@ -188,6 +188,7 @@ void continue_in_child() {
     remove_folder(r.folder);
     note_missing(r.options.session);
   }
+  r.blocks.header().thread_room.store(kNoThreadLimit);  // nobody would keep the trap from it
   Flow flow(cpu);
   flow.take_time();
   std::uint64_t next = flow.open_info().end();

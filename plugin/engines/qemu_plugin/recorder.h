@@ -13,6 +13,7 @@
 #include "plugin/engines/qemu_plugin/block_table.h"
 #include "plugin/engines/qemu_plugin/code_log.h"
 #include "plugin/engines/qemu_plugin/rings.h"
+#include "plugin/engines/qemu_plugin/thread_room.h"
 
 namespace tailtrace {
 
@@ -22,6 +23,7 @@ struct Vcpu {
   std::uint64_t* registers;      // qemu's copy of the guest's registers; null until known
   std::atomic<bool> is_running;  // between creation and end
   std::atomic<bool> executes;    // not in a system call, and not stopped
+  ThreadRoom room;               // in the debugger's trace
 };
 
 struct RecorderOptions {

@@ -88,6 +88,7 @@ extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
                                         std::uint64_t* registers) {
   enter_slow_block(cpu, block, registers);
   pass_stub_gate(cpu, g_recorder.blocks.info(block).begin);
+  tell_of_lacking_room(cpu);
 }
 
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {
@@ -96,4 +97,5 @@ extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {
   bool lost = static_cast<RecordKind>(flow.open().tail >> 32 & 0xff) == RecordKind::kGap;
   if (!lost) flow.lose(reinterpret_cast<std::uint64_t>(pc));
   pass_stub_gate(cpu, reinterpret_cast<std::uint64_t>(pc));
+  tell_of_lacking_room(cpu);
 }

@@ -21,6 +21,7 @@ constinit std::atomic<int> g_still{0};   // 1: nobody else may execute
 
 // How the stub begins the reply that tells of a stop.
 constexpr std::string_view kStopFormat = "T%02xthread:";
+constexpr char kNewThreadFormat[] = "T%02xcreate:;thread:";
 // A thread comes to the end of its block in no time, unless it has no processor.
 constexpr int kMaxLooks = 1000;
 constexpr timespec kBetweenLooks = {0, 100'000};
@@ -70,9 +71,15 @@ bool ends_standing(std::string_view request) {
 void print_string(void* string, const char* format, ...) {
   using Print = void (*)(void*, const char*, std::va_list);
   static const auto print = reinterpret_cast<Print>(::dlsym(RTLD_DEFAULT, "g_string_vprintf"));
-  if (format == kStopFormat) enter();
   std::va_list arguments;
   va_start(arguments, format);
+  if (format == kStopFormat) {
+    enter();
+    std::va_list first;
+    va_copy(first, arguments);
+    if (is_told_of_room(va_arg(first, int))) format = kNewThreadFormat;
+    va_end(first);
+  }
   print(string, format, arguments);
   va_end(arguments);
 }

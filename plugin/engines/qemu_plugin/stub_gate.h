@@ -7,7 +7,8 @@
 // call, until the one inside is told to run; those that have stopped go in one after the other.
 //
 // How it is known: qemu formats a stop reply with g_string_printf and reads requests with read, and
-// both calls are made to come here first.
+// both calls are made to come here first. A stop for lack of room (thread_room.h) is told as such
+// there.
 //
 // Threading: on the thread that it is about.
 #pragma once

@@ -7,6 +7,7 @@
 #include "plugin/engines/qemu_plugin/maps_log.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/stub_gate.h"
+#include "plugin/engines/qemu_plugin/thread_room.h"
 #include "plugin/engines/qemu_plugin/threads.h"
 
 namespace tailtrace {
@@ -19,6 +20,9 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
   switch (number) {
     case SYS_rt_sigaction:
       learn_handler(arguments[1]);
+      break;
+    case SYS_rt_sigprocmask:
+      before_signal_mask(cpu, arguments);
       break;
     case SYS_rt_sigreturn:
       flow.rename_open(RecordKind::kSystemReturn);
@@ -37,7 +41,9 @@ void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) 
   bool makes_threads = number == SYS_clone || number == SYS_clone3;
   if (number == SYS_execve || number == SYS_execveat) exec_failed();
   if (makes_threads && result > 0) name_made_thread(static_cast<std::int32_t>(result));
+  if (number == SYS_rt_sigprocmask) after_signal_mask(result == 0);
   pass_stub_gate(cpu, 0);
+  tell_of_lacking_room(cpu);
 }
 
 }  // namespace tailtrace

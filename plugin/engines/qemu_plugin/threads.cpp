@@ -36,6 +36,7 @@ void make_thread(std::uint32_t cpu) {
   vcpu.registers = nullptr;
   vcpu.own_info = {};
   vcpu.executes = false;
+  vcpu.room = take_thread_room();
   vcpu.is_running = true;
   g_recorder.vcpu_count =
       std::max(g_recorder.vcpu_count, std::min(cpu, g_recorder.rings.limit() - 1) + 1);

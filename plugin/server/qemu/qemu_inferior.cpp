@@ -321,7 +321,8 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
     if (!interrupt_wanted_) return go_on(), std::optional<Event>();
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
-  if (stop->signal != kProtocolSigTrap) return std::optional(std::move(event));
+  bool is_new = (stop->reasons & rsp::StopReply::kThreadCreated) != 0;
+  if (stop->signal != kProtocolSigTrap || is_new) return std::optional(std::move(event));
   if (!was_to_step && breakpoints_.empty() && doomed_.empty() && removed_.empty())
     return std::optional(std::move(event));
   auto pc = pc_of_stopped();
@@ -384,6 +385,7 @@ Result<QemuInferior::Event> QemuInferior::connection_ended() {
 }
 
 void QemuInferior::detach() {
+  engine_.set_thread_room(pid(), std::nullopt);
   if (stub_ && !running_) (void)exchange(fmt::format("D;{:x}", kStubPid)).has_value();
   process_.let_go();
   was_let_go_ = true;

@@ -106,6 +106,10 @@ bool QemuPrograms::was_born_recorded(ThreadId thread) const {
   return engine && (*engine)->was_born_recorded(thread);
 }
 
+void QemuPrograms::set_thread_room(std::int32_t pid, std::optional<std::uint64_t> threads) {
+  if (QemuInferior* inferior = find(pid)) inferior->engine().set_thread_room(pid, threads);
+}
+
 Result<Position> QemuPrograms::head(ThreadId thread) const {
   auto engine = engine_of(thread);
   return engine ? (*engine)->head(thread) : fail(std::move(engine.error()));

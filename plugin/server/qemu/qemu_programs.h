@@ -48,6 +48,8 @@ class QemuPrograms final : public Engine {
   bool is_recording(ThreadId thread) const override;
   bool was_born_recorded(ThreadId thread) const override;
   bool can_mark_stops() const override { return true; }
+  bool tells_of_threads() const override { return true; }
+  void set_thread_room(std::int32_t pid, std::optional<std::uint64_t> threads) override;
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 
