@@ -147,6 +147,8 @@ Result<Answer> run_tailtrace(lldb::SBDebugger& debugger, const std::vector<std::
     more = *heard;
   }
   answer.status = child->wait();
+  // A terminal's Ctrl-C is told to both of us, and may have ended it first.
+  if (answer.status == 128 + SIGINT) return interrupted();
   return answer;
 }
 

@@ -148,6 +148,14 @@ class WhileItTakesLong(cases.CommandCase):
             self.assertRegex(said, r"PROGRESS .*'tailtrace: info'")
         self.assertRegex(said, r"(?m)^42$")
 
+    def test_ctrl_c_that_ends_the_command_line_first_is_said_to_be_that(self):
+        (self.folder / "tailtrace").write_text("#!/bin/sh\nkill -s INT $$\n")
+        commands = [f"plugin load {self.plugin}", f"tailtrace open {self.folder}"]
+        said = subprocess.run(lldb_stock.command(), input=lldb_stock.script([], commands),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=cases.HANG_S, check=False, env=dict(os.environ)).stdout
+        self.assertIn("error: tailtrace was interrupted", said)
+
     def test_ctrl_c_at_a_terminal_ends_a_question_and_nothing_else(self):
         for script in self.beside.glob("*.py"):  # without them LLDB has the commands in C++
             shutil.copy(script, self.folder / "lldb")
