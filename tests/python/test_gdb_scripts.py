@@ -320,6 +320,15 @@ def test_a_long_history_counts_back_from_the_newest(tmp_path):
     assert numbers(again) == [-1]
 
 
+def talk_behind_a_long_history(*commands):
+    """The same behind `tailtrace serve`, of a program with more than a million branches."""
+    program = BUILD / "tests/programs/rounds"
+    return talk_without_program(
+        "set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve --engine=qemu "
+        f"--ring=64M - {program} 15000", "tbreak rounds.c:26", "record btrace pt", "continue",
+        *commands, program=[str(program)])
+
+
 # What a script asks behind a question that it does not wait for is answered, not that one.
 QUESTIONS = """
 import gdb, json
@@ -339,25 +348,27 @@ print(gdb.selected_inferior().connection.send_packet(b"qTailtrace"))
 
 def test_the_server_answers_the_newest_question(tmp_path):
     (tmp_path / "questions.py").write_text(QUESTIONS)
-    program = BUILD / "tests/programs/rounds"
-    said = talk_without_program(
-        "set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve --engine=qemu "
-        f"--ring=64M - {program} 15000", "tbreak rounds.c:26", "record btrace pt", "continue",
-        "set remotetimeout 100", f"source {tmp_path}/questions.py", program=[str(program)])
+    said = talk_behind_a_long_history("set remotetimeout 100", f"source {tmp_path}/questions.py")
     assert said[-1].splitlines() == [
         "['tailtrace.items/1', None]",
         "b'aerror: nothing was asked for\\n' b'aerror: there is no command'", "None"]
 
 
-# First the newest, before the whole was looked at; then more than one answer holds.
+# First the newest, before the whole was looked at; then more than one answer holds. GDB itself says
+# what the branches are, and where the program stands.
 RECORDS = """
 import gdb, struct, tailtrace_gdb
 for name, asked in (("newest", (-1000,)), ("some", (-70000, 40000)), ("oldest", (1, 70000)),
                     ("older", (-(1 << 40), (1 << 40) - 1200000)), ("none", (1 << 40,))):
     with open(f"{gdb.parameter('cwd')}/{name}", "wb") as file:
         file.write(tailtrace_gdb.records(*asked))
-print(len(list(struct.iter_unpack(tailtrace_gdb.RECORD_STRUCT, tailtrace_gdb.records(-3)))),
-      tailtrace_gdb.RECORD_DTYPE)
+newest = list(struct.iter_unpack(tailtrace_gdb.RECORD_STRUCT, tailtrace_gdb.records()))
+print(len(newest), tailtrace_gdb.RECORD_DTYPE)
+print(newest[-1][0] == int(gdb.parse_and_eval("$pc")))
+code = gdb.selected_inferior().architecture()
+branches = [(one[0], one[4]) for one in newest if one[4] in (1, 3, 4, 6)]
+asm = {at: code.disassemble(at)[0]["asm"] for at, _ in branches}
+print(sorted({(kind, asm[at].split()[0][0]) for at, kind in branches}))
 try:
     tailtrace_gdb.records(0)
 except gdb.GdbError as error:
@@ -368,18 +379,15 @@ except gdb.GdbError as error:
 @pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
 def test_records_are_fetched_by_number(tmp_path):
     (tmp_path / "ask.py").write_text(RECORDS)
-    program = BUILD / "tests/programs/rounds"
-    said = talk_without_program(
-        "set sysroot /", f"target remote | {BUILD}/plugin/tailtrace serve --engine=qemu "
-        f"--ring=64M - {program} 15000", "tbreak rounds.c:26", "record btrace pt", "continue",
+    said = talk_behind_a_long_history(
         f"set cwd {tmp_path}", f"source {tmp_path}/ask.py", f"tailtrace save {tmp_path}/saved",
-        "monitor tailtrace records -1 1",
-        f"tailtrace load {tmp_path}/saved",
+        "monitor tailtrace records -1 1", f"tailtrace load {tmp_path}/saved",
         "python print(tailtrace_gdb.records(-9, 4).hex())",
         "python print(tailtrace_gdb.records(1, 2).hex())",
-        "python print(len(tailtrace_gdb.records()) // 32)", program=[str(program)])
+        "python print(len(tailtrace_gdb.records()) // 32)")
     monitor, _, some, oldest, page = said[-5:]
-    told, *refused = said[6].splitlines()
+    told, stands, kinds, *refused = said[6].splitlines()
+    assert stands == "True" and kinds == "[(1, 'j'), (3, 'c'), (4, 'r'), (6, 'c')]"
     assert refused == [
         "cannot fetch records", "  why:  no record is number 0",
         "  fix:  count from 1, the oldest, or back from -1, the newest"]
@@ -387,7 +395,7 @@ def test_records_are_fetched_by_number(tmp_path):
         records = trace.threads[0].records
         assert len(records) > 1200000
         fields = [(name, form.replace("|", "")) for name, form in records.dtype.descr]
-        assert told == f"3 {fields}"
+        assert told == f"1000 {fields}"
         for name, wanted in (("newest", records[-1000:]), ("some", records[-70000:-30000]),
                              ("oldest", records[:70000]), ("older", records[:-1200000]),
                              ("none", records[:0])):
