@@ -64,7 +64,7 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
     counted_ = Counted{extent, decoder_.decode({extent.begin, extent.end}, false)};
     const pt::SegmentPath& path = counted_->path;
     if (path.started_at() != first->next || path.stopped_at() != next->next ||
-        !path.gaps().empty() || !path.is_of_near_branches(near_))
+        !path.gaps().empty() || !path.is_of_near_branches())
       return std::nullopt;
     const SegmentCount count{path.totals().insns, path.totals().records, path.open_insns() != 0};
     counted_.reset();
@@ -217,7 +217,6 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
 
   const PtSegments& source_;
   pt::SegmentDecoder decoder_;
-  pt::NearEffects near_;
   std::optional<Counted> counted_;
 };
 

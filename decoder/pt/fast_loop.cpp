@@ -287,7 +287,7 @@ struct FastFlow::Loop {
       cyc_end = at;
       clock.take_cyc(cycles);
     } else if (head == 0x59) {
-      clock.take({PacketKind::kMtc, 2, 0, false, at[1]}, false);
+      clock.take_mtc(at[1]);
       if (cyc_end == at) cyc_end = at + 2;
       at += 2;
     } else {

@@ -105,19 +105,19 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
 RowFiller::Run RowFiller::begin(StateKey state) {
   Run run;
   run.ip = run.effect_start = rows_.state(state).ip;
-  run.first_record = rows_.book().records.size();
+  records_.clear();
   return run;
 }
 
 // The packet tells what comes next; what came before did not need it.
 void RowFiller::decide(Run& run) {
-  if (!run.decided) run.lead_count = rows_.book().records.size() - run.first_record;
+  if (!run.decided) run.lead_count = records_.size();
   run.decided = true;
 }
 
 void RowFiller::record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind,
                        std::uint8_t flags) {
-  rows_.book().records.push_back({{from}, {to}, 0, run.tail, kind, flags, 0});
+  records_.push_back({{from}, {to}, 0, run.tail, kind, flags, 0});
   run.tail = 0;
 }
 
@@ -165,21 +165,18 @@ bool RowFiller::too_large(const Run& run) const {
   return run.insns > Counts::kMaxInsns || run.branches > Counts::kMaxBranches || rows_.full();
 }
 
-std::uint64_t RowFiller::abandon(const Run& run) {
-  rows_.book().records.resize(run.first_record);
-  return 0;
-}
-
 std::uint32_t RowFiller::close(const Run& run, CodeMode mode, bool returns) {
-  std::size_t records = rows_.book().records.size() - run.first_record;
   Pushes pushes;
   for (std::size_t i = 0; i < run.call_count; ++i)
     pushes.keys[i] = rows_.key_of(run.calls[i], mode);
-  std::size_t lead = run.decided ? run.lead_count : records;
-  return rows_.add_effect({run.effect_start, static_cast<std::uint32_t>(run.first_record),
-                           static_cast<std::uint32_t>(records), run.insns, run.tail, run.branches,
-                           static_cast<std::uint16_t>(lead), run.decided, returns},
-                          pushes);
+  Effect effect;
+  effect.start = run.effect_start;
+  effect.insns = static_cast<std::uint16_t>(run.insns);
+  effect.tail_insns = static_cast<std::uint16_t>(run.tail);
+  effect.lead_count = (run.decided ? run.lead_count : records_.size()) & Effect::kMaxRecords;
+  effect.decides = run.decided;
+  effect.returns = returns;
+  return rows_.add_effect(effect, records_, run.branches, pushes);
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
@@ -195,14 +192,14 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
     Step step = run_node(run, node, kMaxPush);
     // A run that needs more room goes on in another row.
     if (step == Step::kStopped && run.ip != run.effect_start) break;
-    if (step != Step::kEnd || too_large(run)) return abandon(run);
+    if (step != Step::kEnd || too_large(run)) return 0;
     if (node.end.kind == InstructionClass::kConditional) {
       // One that goes where it would have fallen through to leaves no record.
       bool taken = (bits >> count & 1) != 0 && node.end.target != node.end.next();
       --count;
       taken ? branch(run, node, node.end.target.value) : fall_through(run, node);
     } else if (node.end.kind == InstructionClass::kReturn) {
-      if ((bits >> count & 1) == 0) return abandon(run);
+      if ((bits >> count & 1) == 0) return 0;
       --count;
       pops = run.call_count == 0;
       branch(run, node, pops ? 0 : run.calls[--run.call_count]);
@@ -211,7 +208,7 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
       t.deferred = true;
     }
   }
-  if (count == all && run.insns == 0 && !t.deferred) return abandon(run);
+  if (count == all && run.insns == 0 && !t.deferred) return 0;
   // The rest of the outcomes is a TNT byte of its own.
   unsigned low = (1u << count) - 1;
   t.left = static_cast<std::uint8_t>(count == 0 ? 0 : ((bits >> 1 & low) | (low + 1)) << 1);
@@ -250,17 +247,17 @@ std::uint64_t RowFiller::fill_tip(StateKey state) {
   Run run = begin(state);
   const Node& node = node_at(run.ip, mode);
   Step step = run_node(run, node, kMaxPush - 1);
-  if (step == Step::kNone || too_large(run)) return abandon(run);
+  if (step == Step::kNone || too_large(run)) return 0;
   Transition t;
   if (step == Step::kStopped) {
     // More calls than one row can push: the TIP is for the next one.
-    if (run.ip == run.effect_start) return abandon(run);
+    if (run.ip == run.effect_start) return 0;
     t.deferred = true;
     t.growth = static_cast<int>(run.call_count);
     t.next = rows_.key_of(run.ip, mode);
   } else {
     bool returns = node.end.kind == InstructionClass::kReturn;
-    if (!returns && !needs_target(node.end.kind)) return abandon(run);
+    if (!returns && !needs_target(node.end.kind)) return 0;
     bool drops_entry = returns && run.call_count == 0;
     if (returns && run.call_count != 0) --run.call_count;
     if (node.end.kind == InstructionClass::kIndirectCall)
@@ -327,7 +324,7 @@ std::uint64_t RowFiller::fill_off(StateKey state, std::uint64_t to, IpKind kind)
   Run run = begin(state);
   Rows::State off;
   Step step = run_off(run, node_at(run.ip, mode), to, kind, off);
-  if (step == Step::kNone || too_large(run)) return abandon(run);
+  if (step == Step::kNone || too_large(run)) return 0;
   Transition t;
   t.growth = static_cast<int>(run.call_count);
   if (step == Step::kStopped) {
@@ -353,16 +350,15 @@ std::uint64_t RowFiller::fill_on(StateKey state, std::uint64_t ip) {
   bool led_somewhere = to != 0 && leaves(to);
   if (led_somewhere) record(run, off.ip, to, off.off_kind, kFlagTimeExact);
   if (!came_back) {
-    auto& records = rows_.book().records;
     auto filter = static_cast<std::uint16_t>(EdgeCause::kFilter);
     std::uint8_t flags = led_somewhere ? kFlagAsync | kFlagTimeExact : kFlagTimeExact;
-    records.push_back(
+    records_.push_back(
         {{led_somewhere ? to : off.ip}, {}, 0, 0, RecordKind::kDisable, flags, filter});
-    records.push_back({{}, {ip}, 0, 0, RecordKind::kEnable, kFlagTimeExact, filter});
+    records_.push_back({{}, {ip}, 0, 0, RecordKind::kEnable, kFlagTimeExact, filter});
   }
   run.ip = ip;
   // The first record is the TIP.PGD's.
-  run.lead_count = std::min<std::size_t>(1, rows_.book().records.size() - run.first_record);
+  run.lead_count = std::min<std::size_t>(1, records_.size());
   run.decided = true;
   return put_target(state, ip, IpKind::kOn, {}, run);
 }

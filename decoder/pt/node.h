@@ -69,7 +69,6 @@ class RowFiller {
     std::uint32_t insns = 0, branches = 0, tail = 0;
     std::array<std::uint64_t, 16> calls{};
     std::size_t call_count = 0;
-    std::size_t first_record = 0;
     std::size_t lead_count = 0;
     bool decided = false;
   };
@@ -89,7 +88,6 @@ class RowFiller {
   void record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind,
               std::uint8_t flags = 0);
   bool too_large(const Run& run) const;
-  std::uint64_t abandon(const Run& run);
   std::uint64_t fill_landing(StateKey mode, std::uint64_t target);
   std::uint64_t fill_tip(StateKey state);
   std::uint64_t fill_off(StateKey state, std::uint64_t to, IpKind kind);
@@ -107,6 +105,7 @@ class RowFiller {
   AddressTable node_numbers_[3];  // by CodeMode
   std::vector<Node> nodes_;
   std::vector<Node::Direct> directs_;
+  std::vector<BranchRecord> records_;  // of the run
 };
 
 }  // namespace tailtrace::pt

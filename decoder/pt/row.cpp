@@ -53,8 +53,7 @@ bool Rows::full() const {
   return states_.size() + kMargin >= kMaxStates || symbols_.size() + kMargin >= kMaxOutcomes ||
          target_count_ + kMargin >= kMaxTargets ||
          next_window_ + kNewWindow * kMargin + kWindow_slots >= kMaxSlots ||
-         book_->effects.size() + kMargin >= RowBits::kMaxEffects ||
-         book_->records.size() >= kMaxRecords;
+         book_->size() + kMargin >= RowBits::kMaxEffects || book_->size_bytes() >= kMaxBook_bytes;
 }
 
 void Rows::drop() { *this = Rows(); }
@@ -77,11 +76,11 @@ StateKey Rows::add_state(const State& state) {
   return keys_.back();
 }
 
-std::uint32_t Rows::add_effect(const Effect& effect, const Pushes& pushes) {
-  book_->effects.push_back(effect);
-  auto number = static_cast<std::uint32_t>(book_->effects.size() - 1);
+std::uint32_t Rows::add_effect(const Effect& effect, std::span<const BranchRecord> records,
+                               std::uint32_t branches, const Pushes& pushes) {
+  std::uint32_t number = book_->add(effect, records);
   pushes_[number] = pushes;
-  counts_[number] = Counts::pack(effect.insns, effect.branches, effect.record_count);
+  counts_[number] = Counts::pack(effect.insns, branches, records.size());
   return number;
 }
 
@@ -122,7 +121,7 @@ void Rows::make_room(std::span<StateKey> kept) {
   // Keys become numbers, from 1 on, and keys again when the windows are known.
   auto number = [this](StateKey& key) { key = key == 0 ? 0 : owners_[key] + 1; };
   auto name = [this](StateKey& key) { key = key == 0 ? 0 : keys_[key - 1]; };
-  std::span<Pushes> pushed(pushes_.data(), book_->effects.size());
+  std::span<Pushes> pushed(pushes_.data(), book_->size());
   std::vector<MovingTarget> targets = take_targets();
   for (StateKey& key : kept) number(key);
   for (Pushes& pushes : pushed) std::ranges::for_each(pushes.keys, number);
@@ -136,7 +135,7 @@ void Rows::make_room(std::span<StateKey> kept) {
     put(from, target.ip, target.kind, renamed(target.row, target.next));
   }
   // So many cost about as much as this did.
-  tolerated_detours_ = std::max(kFirstDetours, 2 * book_->effects.size());
+  tolerated_detours_ = std::max(kFirstDetours, 2 * book_->size());
   detours_ = 0;
 }
 

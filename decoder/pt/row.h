@@ -18,6 +18,7 @@
 
 #include "decoder/code/instruction.h"
 #include "decoder/pt/address_table.h"
+#include "decoder/pt/effect_book.h"
 #include "decoder/pt/window_layout.h"
 #include "decoder/record/branch_record.h"
 
@@ -130,31 +131,6 @@ struct Pushes {
   StateKey keys[2] = {};
 };
 
-// What a row did. Expands to its records.
-struct Effect {
-  std::uint64_t start = 0;         // address of its first instruction
-  std::uint32_t first_record = 0;  // in the book
-  std::uint32_t record_count = 0;
-  std::uint32_t insns = 0;
-  std::uint32_t tail_insns = 0;  // since its last record, or all
-  std::uint32_t branches = 0;
-  std::uint16_t lead_count = 0;  // records of branches before the first that the packet told
-  bool decides = false;          // the packet told any
-  bool returns = false;          // its last record leads to where the next effect starts
-};
-static_assert(sizeof(Effect) == 32);
-
-// The effects that paths refer to; lives as long as any of them. A record whose time may be exact
-// is marked as such.
-struct EffectBook {
-  std::vector<Effect> effects;
-  std::vector<BranchRecord> records;
-};
-
-// A word of a path: an effect, and whether it is the first of its packet.
-constexpr std::uint32_t kPathFirst = 1u << 31;
-constexpr std::uint32_t kPathEffect = kPathFirst - 1;
-
 // Zeroed memory, of which only what is touched takes any. Large pages, where the system has them,
 // are for what the fast path looks at: clearing them costs.
 enum class PageSize : std::uint8_t { kSmall, kLarge };
@@ -194,7 +170,7 @@ class Rows {
   static constexpr std::size_t kMaxStates = 1u << 19;
   static constexpr std::size_t kMaxOutcomes = 1u << 19;
   static constexpr std::size_t kMaxTargets = 1u << 17;
-  static constexpr std::size_t kMaxRecords = 1u << 22;
+  static constexpr std::size_t kMaxBook_bytes = 1u << 27;
   bool full() const;
   void drop();
 
@@ -240,14 +216,15 @@ class Rows {
   // REQUIRES: not full(); the row is not there.
   void put(StateKey state, std::uint8_t bits, std::uint64_t row);
   void put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row);
-  std::uint32_t add_effect(const Effect& effect, const Pushes& pushes);
+  // `branches` of the effect, whether they have records or not.
+  std::uint32_t add_effect(const Effect& effect, std::span<const BranchRecord> records,
+                           std::uint32_t branches, const Pushes& pushes);
 
   // Whether too many rows have been looked for in vain where they should lie.
   bool is_crowded() const { return detours_ > tolerated_detours_; }
   // Gives each state a window in which its rows have room. All keys change: those in `kept` too.
   void make_room(std::span<StateKey> kept);
 
-  EffectBook& book() { return *book_; }
   std::shared_ptr<const EffectBook> shared_book() const { return book_; }
   std::size_t state_count() const { return states_.size(); }
   std::size_t outcome_count() const { return symbols_.size(); }

@@ -156,7 +156,7 @@ class PathRecorder final : public PathSink {
     std::uint64_t insns = 0;
     std::span<const std::uint32_t> words = path_.words_of(chunk);
     for (std::size_t i = words.size(); i-- != 0;) {
-      const Effect& effect = chunk.stretch.book->effects[words[i] & kPathEffect];
+      const Effect effect = chunk.stretch.book->effect(words[i] & kPathEffect);
       if (effect.record_count != 0) return static_cast<std::uint32_t>(insns + effect.tail_insns);
       insns += effect.insns;
     }
@@ -230,52 +230,16 @@ std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment
   return paths;
 }
 
-// --- Near branches ---------------------------------------------------------------------------
+// --- Records ---------------------------------------------------------------------------------
 
-namespace {
-
-bool is_near_branch(const BranchRecord& record) {
-  return record.kind >= RecordKind::kConditional && record.kind <= RecordKind::kIndirectCall &&
-         !record.is_async() && record.insns != 0;
-}
-
-}  // namespace
-
-bool NearEffects::all_near(const std::shared_ptr<const EffectBook>& book,
-                           std::span<const std::uint32_t> words) {
-  if (book_ != book) {
-    book_ = book;
-    known_.clear();
-  }
-  known_.resize(book->effects.size());
-  for (const std::uint32_t word : words) {
-    const std::uint32_t effect = word & kPathEffect;
-    std::int8_t& known = known_[effect];
-    if (known == 0) known = look_at(book->effects[effect]) ? 1 : -1;
-    if (known < 0) return false;
-  }
-  return true;
-}
-
-bool NearEffects::look_at(const Effect& effect) const {
-  for (std::uint32_t i = 0; i < effect.record_count; ++i) {
-    const BranchRecord& record = book_->records[std::size_t{effect.first_record} + i];
-    // Where a return leads is put in later.
-    const bool is_return = effect.returns && i + 1 == effect.record_count;
-    if (!is_near_branch(record) || (record.to.is_null() && !is_return)) return false;
-  }
-  return true;
-}
-
-bool SegmentPath::is_of_near_branches(NearEffects& near) const {
+bool SegmentPath::is_of_near_branches() const {
   for (const BranchRecord& record : records_)
     if (!is_near_branch(record) || record.to.is_null()) return false;
   for (const Chunk& chunk : chunks_)
-    if (chunk.word_count != 0 && !near.all_near(chunk.stretch.book, words_of(chunk))) return false;
+    for (const std::uint32_t word : words_of(chunk))
+      if (!chunk.stretch.book->is_near(word & kPathEffect)) return false;
   return true;
 }
-
-// --- Records ---------------------------------------------------------------------------------
 
 std::size_t SegmentPath::size_bytes() const {
   return sizeof *this + words_.size() * sizeof(std::uint32_t) + chunks_.size() * sizeof(Chunk) +

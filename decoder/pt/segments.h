@@ -37,21 +37,6 @@ std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from);
 // The instruction that is next there, as the PSB says. REQUIRES: find_seam found the PSB.
 Address seam_address(ByteSpan trace, std::size_t psb);
 
-// Which effects of a book have records of near branches only, as far as somebody asked.
-//
-// Threading: one thread at a time.
-class NearEffects {
- public:
-  bool all_near(const std::shared_ptr<const EffectBook>& book,
-                std::span<const std::uint32_t> words);
-
- private:
-  bool look_at(const Effect& effect) const;
-
-  std::shared_ptr<const EffectBook> book_;
-  std::vector<std::int8_t> known_;  // 0: not asked for yet; 1: it has; -1: it has others, too
-};
-
 // What was decoded of a segment. Storage is the words, four bytes for a TNT byte or a TIP, and full
 // records for the little that the fast path does not take.
 class SegmentPath {
@@ -70,7 +55,7 @@ class SegmentPath {
 
   // Whether all its records are of near branches and led somewhere: then they tell of no more than
   // the instructions that totals() counts.
-  bool is_of_near_branches(NearEffects& near) const;
+  bool is_of_near_branches() const;
 
   const std::vector<Gap>& gaps() const { return gaps_; }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 
 namespace tailtrace::pt {
@@ -25,6 +26,10 @@ void StretchRecords::PacketTimes::next() {
 
 namespace {
 
+// Records that are copied in one go.
+constexpr std::uint32_t kAtOnce = 4;
+
+constexpr std::uint8_t kMtcHead = 0x59;
 constexpr std::size_t kMaxQuiet_bytes = 9;
 
 // How long packets are that make words, by their first byte: short TNTs, TIPs that have an address,
@@ -41,15 +46,35 @@ constexpr auto kQuietLengths = [] {
   return lengths;
 }();
 
+constexpr std::size_t kTntRun_bytes = 16;
+
+// How many short TNTs begin here: bytes that are even and above 2.
+std::size_t tnt_run(const std::uint8_t* at) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  const __m128i odd = _mm_slli_epi16(bytes, 7);
+  const __m128i small = _mm_cmpeq_epi8(_mm_and_si128(bytes, _mm_set1_epi8(static_cast<char>(0xfc))),
+                                       _mm_setzero_si128());
+  const int others = _mm_movemask_epi8(_mm_or_si128(odd, small));
+  return static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(others) | 1u << 16));
+}
+
 }  // namespace
 
-// The most frequent packets, without taking them apart, and CYCs before them.
+// The most frequent packets, without taking them apart, and what most often tells a time before
+// them.
 bool StretchRecords::PacketTimes::skip_common() {
   const std::uint8_t* bytes = packets_.bytes().data();
   std::size_t offset = packets_.offset(), size = packets_.size_bytes();
-  while (offset < size && (bytes[offset] & 7) == 3) {  // CYC of one byte
-    clock_.take_cyc(bytes[offset++] >> 3);
-    fresh_ = true;
+  for (; offset + 1 < size; ++offset) {
+    const std::uint8_t head = bytes[offset];
+    if ((head & 7) == 3) {  // CYC of one byte
+      clock_.take_cyc(head >> 3);
+      fresh_ = true;
+    } else if (head == kMtcHead) {
+      clock_.take_mtc(bytes[++offset]);
+    } else {
+      break;
+    }
   }
   const std::size_t length = offset < size ? kQuietLengths[bytes[offset]] : 0;
   bool whole = length != 0 && offset + length <= size;
@@ -60,10 +85,15 @@ bool StretchRecords::PacketTimes::skip_common() {
 std::size_t StretchRecords::PacketTimes::skip_quiet() {
   const std::uint8_t* bytes = packets_.bytes().data();
   std::size_t offset = packets_.offset(), count = 0;
-  for (; offset + kMaxQuiet_bytes <= packets_.size_bytes(); ++count) {
+  while (offset + kTntRun_bytes <= packets_.size_bytes()) {
+    const std::size_t tnts = tnt_run(bytes + offset);
+    offset += tnts;
+    count += tnts;
+    if (tnts == kTntRun_bytes) continue;
     const std::size_t length = kQuietLengths[bytes[offset]];
-    if (length == 0) break;
+    if (length == 0 || offset + length > packets_.size_bytes()) break;
     offset += length;
+    ++count;
   }
   packets_.seek(offset);
   return count;
@@ -81,45 +111,44 @@ bool StretchRecords::PacketTimes::step() {
 
 // --- Records ---------------------------------------------------------------------------------
 
-namespace {
-
-constexpr std::size_t kLast = offsetof(BranchRecord, insns);
-constexpr std::uint64_t kExactInLast = std::uint64_t{kFlagTimeExact}
-                                       << (8 * (offsetof(BranchRecord, flags) - kLast));
-
-}  // namespace
-
-// The time is put in, and stays exact only where the record in the book says that it may be.
-struct StretchRecords::Stamp {
-  __m128i keep, put;
-
+// What a packet's time makes of a record: the time is put in, and stays exact only where the record
+// says that it may be.
+class StretchRecords::Stamp {
+ public:
   explicit Stamp(const PacketTime& time) {
-    bool exact = time.exact && time.ticks != 0;
-    std::uint64_t mask = exact ? ~std::uint64_t{0} : ~kExactInLast;
-    keep = _mm_set_epi64x(static_cast<long long>(mask), 0);
-    put = _mm_set_epi64x(0, static_cast<long long>(time.ticks));
+    if (!time.exact || time.ticks == 0) keep_flags_ = static_cast<std::uint8_t>(~kFlagTimeExact);
+    const std::uint64_t keep = ~(std::uint64_t{static_cast<std::uint8_t>(~keep_flags_)}
+                                 << (8 * (offsetof(TimelessRecord, flags) - kLast)));
+    time_ = _mm_cvtsi64_si128(static_cast<long long>(time.ticks));
+    keep_ = _mm_cvtsi64_si128(static_cast<long long>(keep));
   }
 
-  void copy(const BranchRecord& from, BranchRecord& to) const {
-    const auto* halves = reinterpret_cast<const __m128i*>(&from);
+  // The record that lies at `from` in the book.
+  [[gnu::always_inline]] void put(const std::uint8_t* from, BranchRecord& to) const {
     auto* out = reinterpret_cast<__m128i*>(&to);
-    __m128i second = _mm_and_si128(_mm_loadu_si128(halves + 1), keep);
-    _mm_storeu_si128(out, _mm_loadu_si128(halves));
-    _mm_storeu_si128(out + 1, _mm_or_si128(second, put));
+    _mm_storeu_si128(out, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    const __m128i last = _mm_and_si128(_mm_loadu_si64(from + kLast), keep_);
+    _mm_storeu_si128(out + 1, _mm_unpacklo_epi64(time_, last));
   }
+
+  std::uint8_t flags(std::uint8_t of_effect) const { return of_effect & keep_flags_; }
+
+ private:
+  static constexpr std::size_t kLast = offsetof(TimelessRecord, insns);
+  std::uint8_t keep_flags_ = 0xff;
+  __m128i time_, keep_;
 };
 
 StretchRecords::StretchRecords(const Stretch& stretch, std::span<const std::uint32_t> words,
                                ByteSpan trace, const DecoderConfig& config)
     : stretch_(stretch),
       words_(words),
-      effects_(stretch.book->effects.data()),
-      records_(stretch.book->records.data()),
-      record_count_(stretch.book->records.size()),
+      bytes_(stretch.book->bytes()),
+      places_(stretch.book->places()),
       times_(trace, stretch.start, config),
       before_(stretch.start.before),
       now_(stretch.start.before) {
-  static_assert(Counts::kMaxBranches + 2 <= kSlack);
+  static_assert(Counts::kMaxBranches + 2 + kAtOnce <= kSlack);
 }
 
 std::size_t StretchRecords::take(std::span<BranchRecord> to) {
@@ -138,42 +167,46 @@ BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* f
     if (is_quiet()) to = expand_quiet<kTimed>(to, full);
     if (done() || to > full) break;
     if ((words_[next_] & kPathFirst) != 0) next_packet<kTimed>();
-    to = expand_told(effect_at(next_++), to);
+    to = expand_told(place_of(next_++), to);
   }
   return to;
 }
 
 // Branches before the first that the packet told have the time of the packet before.
-BranchRecord* StretchRecords::expand_told(const Effect& effect, BranchRecord* to) {
-  BranchRecord* behind = expand(effect, Stamp(now_), to, open_);
+BranchRecord* StretchRecords::expand_told(const std::uint8_t* place, BranchRecord* to) {
+  BranchRecord* behind = expand(place, Stamp(now_), to, open_);
+  const Effect effect = Effect::at(place);
   const std::uint32_t lead = untold_ ? effect.lead_count : 0;
-  const bool exact = before_.exact && before_.ticks != 0;
+  const Stamp stamp(before_);
   for (std::uint32_t i = 0; i < lead; ++i) {
-    const std::uint8_t flags = records_[effect.first_record + i].flags;
     to[i].time = before_.ticks;
-    to[i].flags = static_cast<std::uint8_t>(exact ? flags : flags & ~kFlagTimeExact);
+    to[i].flags = stamp.flags(Effect::flags_of(place, i));
   }
-  untold_ = untold_ && !effect.decides;
+  untold_ = untold_ && effect.decides == 0;
   return behind;
 }
 
-// As long as nothing tells another time. Effects and records lie anywhere in memory, and are known
-// long before.
+// As long as nothing tells another time. Effects lie anywhere in memory, and are known long before.
 template <bool kTimed>
 BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord* full) {
-  constexpr std::size_t kAhead = 16;
+  constexpr std::size_t kAhead = 24, kLine_bytes = 64;
   const Stamp stamp(now_);
+  // What is written below could be any of our members, as far as anybody knows.
+  const std::uint8_t* const bytes = bytes_;
+  const std::uint32_t *const places = places_, *const words = words_.data();
+  const auto place_of = [=](std::size_t i) { return bytes + places[words[i] & kPathEffect]; };
   const std::size_t last = words_.size() - 1;
   std::size_t next = next_, quiet = quiet_;
-  Open open = open_;  // what is written below could be any of our members, as far as anybody knows
+  Open open = open_;
   for (; next <= last && to <= full; ++next) {
-    const std::size_t begins = kTimed ? words_[next] >> 31 : 0;
+    const std::size_t begins = kTimed ? words[next] >> 31 : 0;
     if (begins > quiet) [[unlikely]]
       if ((quiet = times_.skip_quiet()) == 0) break;
     quiet -= begins;
-    __builtin_prefetch(&effect_at(std::min(next + 2 * kAhead, last)));
-    __builtin_prefetch(records_ + effect_at(std::min(next + kAhead, last)).first_record);
-    to = expand(effect_at(next), stamp, to, open);
+    const std::uint8_t* ahead = place_of(std::min(next + kAhead, last));
+    __builtin_prefetch(ahead);
+    __builtin_prefetch(ahead + kLine_bytes);
+    to = expand(place_of(next), stamp, to, open);
   }
   next_ = next;
   quiet_ = quiet;
@@ -181,26 +214,26 @@ BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord*
   return to;
 }
 
-// Most effects have two records at most. Pairs are copied: asking how many there are costs more.
-[[gnu::always_inline]] inline BranchRecord* StretchRecords::expand(const Effect& effect,
+// Several records are copied at once: asking how many there are costs more.
+[[gnu::always_inline]] inline BranchRecord* StretchRecords::expand(const std::uint8_t* place,
                                                                    const Stamp& stamp,
                                                                    BranchRecord* to, Open& open) {
-  constexpr std::uint32_t kPair = 2;
-  const BranchRecord* from = records_ + effect.first_record;
+  const Effect effect = Effect::at(place);
   const std::uint32_t count = effect.record_count;
+  const std::uint8_t* from = place + sizeof effect;
   *open.returned_to = effect.start;
-  if (effect.first_record + count + kPair > record_count_) [[unlikely]] {
-    for (std::uint32_t i = 0; i < count; ++i) stamp.copy(from[i], to[i]);
-  } else {
-    std::uint32_t i = 0;
-    do {
-      stamp.copy(from[i], to[i]);
-      stamp.copy(from[i + 1], to[i + 1]);
-    } while ((i += kPair) < count);
-  }
+  std::uint32_t i = 0;
+  do {
+    stamp.put(from + i * sizeof(TimelessRecord), to[i]);
+    stamp.put(from + (i + 1) * sizeof(TimelessRecord), to[i + 1]);
+    stamp.put(from + (i + 2) * sizeof(TimelessRecord), to[i + 2]);
+    stamp.put(from + (i + 3) * sizeof(TimelessRecord), to[i + 3]);
+  } while ((i += kAtOnce) < count);
   to->insns += open.insns;
-  open.insns = (count == 0 ? open.insns : 0) + effect.tail_insns;
-  open.returned_to = effect.returns ? &to[std::size_t{count} - 1].to.value : &nowhere_;
+  // Both without asking, as what comes cannot be guessed. An effect that does not return has the
+  // next one's start written where that puts its first record.
+  open.insns = (open.insns & (0u - (count == 0))) + effect.tail_insns;
+  open.returned_to = &to[count - effect.returns].to.value;
   return to + count;
 }
 

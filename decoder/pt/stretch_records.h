@@ -36,7 +36,9 @@ class StretchRecords {
   std::size_t take(std::span<BranchRecord> to);
 
   // Behind what was taken: where control stands, and what was executed since the last record.
-  Address at() const { return done() ? stretch_.end.at : Address{effect_at(next_).start}; }
+  Address at() const {
+    return done() ? stretch_.end.at : Address{Effect::at(place_of(next_)).start};
+  }
   std::uint32_t open_insns() const { return open_.insns; }
   // They are told elsewhere.
   void forget_insns() { open_.insns = 0; }
@@ -65,29 +67,31 @@ class StretchRecords {
   };
 
   // What a packet's time makes of the second half of a record.
-  struct Stamp;
+  class Stamp;
   // What the effects behind have to complete.
   struct Open {
     std::uint32_t insns;         // executed since the last record
     std::uint64_t* returned_to;  // of a return: where the next effect starts
   };
 
-  const Effect& effect_at(std::size_t i) const { return effects_[words_[i] & kPathEffect]; }
+  const std::uint8_t* place_of(std::size_t i) const {
+    return bytes_ + places_[words_[i] & kPathEffect];
+  }
   template <bool kTimed>
   BranchRecord* expand_all(BranchRecord* to, const BranchRecord* full);
   template <bool kTimed>
   BranchRecord* expand_quiet(BranchRecord* to, const BranchRecord* full);
-  BranchRecord* expand_told(const Effect& effect, BranchRecord* to);
-  BranchRecord* expand(const Effect& effect, const Stamp& stamp, BranchRecord* to, Open& open);
+  BranchRecord* expand_told(const std::uint8_t* place, BranchRecord* to);
+  static BranchRecord* expand(const std::uint8_t* place, const Stamp& stamp, BranchRecord* to,
+                              Open& open);
   template <bool kTimed>
   void next_packet();
   bool is_quiet() const { return packet_count_ > 1 && !untold_ && !now_.exact; }
 
   const Stretch& stretch_;
   const std::span<const std::uint32_t> words_;
-  const Effect* const effects_;
-  const BranchRecord* const records_;
-  const std::size_t record_count_;
+  const std::uint8_t* const bytes_;  // of the book
+  const std::uint32_t* const places_;
   PacketTimes times_;
   std::size_t next_ = 0;
   PacketTime before_, now_;  // of the packet before, and of the one that makes words

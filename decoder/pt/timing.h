@@ -53,6 +53,8 @@ class Clock {
     tsc_ = base_ + since_base_;
   }
 
+  void take_mtc(std::uint32_t bits);
+
   // A PSB was met: its erratum SKL168 concerns the next MTC.
   void psb() { check_skl168_ = skl168_; }
 
@@ -90,7 +92,6 @@ class Clock {
 
   void take_tsc(std::uint64_t tsc, bool in_psb);
   void take_tma(std::uint32_t crystal, std::uint64_t fast);
-  void take_mtc(std::uint32_t bits);
   void take_first_cyc(std::uint64_t cycles);
   void take_cbr(std::uint64_t ratio, bool in_psb);
   void calibrate_at_mtc(std::uint32_t crystal);

@@ -1,0 +1,91 @@
+// EffectBook: what rows (row.h) did, in a form from which records are made.
+//
+// An effect is sixteen bytes, and twenty-four for each of its records right behind them: expanding
+// a path means waiting for memory, so one place tells all and little of it.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "decoder/record/branch_record.h"
+
+namespace tailtrace::pt {
+
+// A record of an effect: all but the time, which is its effect's. One whose time may be exact is
+// marked as such.
+struct TimelessRecord {
+  Address from, to;
+  std::uint32_t insns = 0;
+  RecordKind kind = RecordKind::kNone;
+  std::uint8_t flags = 0;
+  std::uint16_t extra = 0;
+};
+static_assert(sizeof(TimelessRecord) == 24);
+
+// What a row did.
+struct Effect {
+  std::uint64_t start = 0;  // address of its first instruction
+  std::uint16_t insns = 0;
+  std::uint16_t tail_insns = 0;        // since its last record, or all
+  std::uint32_t record_count : 9 = 0;  // up to kMaxRecords
+  std::uint32_t lead_count : 9 = 0;    // records of branches before the first that the packet told
+  std::uint32_t decides : 1 = 0;       // the packet told any
+  std::uint32_t returns : 1 = 0;       // its last record leads to where the next effect starts
+
+  static constexpr std::size_t kMaxRecords = (1u << 9) - 1;
+
+  static Effect at(const std::uint8_t* place) {
+    Effect effect;
+    std::memcpy(&effect, place, sizeof effect);
+    return effect;
+  }
+  // Of a record of the effect that lies at `place`.
+  static std::uint8_t flags_of(const std::uint8_t* place, std::size_t record) {
+    return place[sizeof(Effect) + record * sizeof(TimelessRecord) +
+                 offsetof(TimelessRecord, flags)];
+  }
+};
+static_assert(sizeof(Effect) == 16);
+
+class EffectBook {
+ public:
+  // What may be read behind an effect's last record.
+  static constexpr std::size_t kReadAhead_bytes = 128;
+
+  // Returns its number. `records` have no time; where the last one of an effect that `returns`
+  // leads to is not looked at. REQUIRES: no more than kMaxRecords of them.
+  std::uint32_t add(Effect effect, std::span<const BranchRecord> records);
+
+  std::size_t size() const { return places_.size(); }
+  std::size_t size_bytes() const { return bytes_.size(); }
+
+  Effect effect(std::uint32_t number) const { return Effect::at(bytes() + places_[number]); }
+  // Whether its records are all of near branches and led somewhere.
+  bool is_near(std::uint32_t number) const { return near_[number] != 0; }
+
+  // An effect lies at the place of its number, its records behind it.
+  const std::uint8_t* bytes() const { return bytes_.data(); }
+  const std::uint32_t* places() const { return places_.data(); }
+
+ private:
+  std::vector<std::uint32_t> places_;  // in bytes_, by number
+  std::vector<std::uint8_t> near_;     // by number
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(kReadAhead_bytes);
+};
+
+// A word of a path: an effect, and whether it is the first of its packet.
+constexpr std::uint32_t kPathFirst = 1u << 31;
+constexpr std::uint32_t kPathEffect = kPathFirst - 1;
+
+// Whether a record tells of no more than the instructions that were executed up to it.
+inline bool is_near_branch(const BranchRecord& record) {
+  return record.kind >= RecordKind::kConditional && record.kind <= RecordKind::kIndirectCall &&
+         !record.is_async() && record.insns != 0;
+}
+
+}  // namespace tailtrace::pt
