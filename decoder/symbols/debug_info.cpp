@@ -4,11 +4,18 @@
 
 #include <algorithm>
 
+#include "decoder/symbols/packed_sections.h"
+
 namespace tailtrace {
 namespace {
 
 constexpr std::size_t kMaxFunctionsOfUnit = 1 << 22;
 constexpr std::size_t kMaxRangesOfDie = 1 << 16;
+// Where variables are, how frames are unwound, and macros: nothing that is asked here. They may be
+// large.
+constexpr std::string_view kUnusedSections[] = {
+    ".debug_loc", ".debug_loclists", ".debug_frame", ".debug_macro", ".debug_macinfo",
+};
 
 // Calls f(begin, end) for the ranges of a unit or function, a limited number of them.
 template <class F>
@@ -104,6 +111,7 @@ bool may_hold_functions(int tag) {
 }  // namespace
 
 std::optional<DebugInfo> DebugInfo::open(const ElfFile& file) {
+  unpack_sections(file.elf(), kUnusedSections);
   Dwarf* dwarf = dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return std::nullopt;
   DebugInfo info(dwarf);
@@ -119,8 +127,11 @@ void DebugInfo::index_units() {
   while (units_.size() < kMaxUnits &&
          dwarf_get_units(dwarf_.get(), unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
-    auto index = static_cast<std::uint32_t>(units_.size());
     units_.push_back({dwarf_dieoffset(&die), false, {}, {}, nullptr});
+  }
+  const std::vector<bool> listed = add_listed_ranges();
+  for (std::uint32_t index = 0; index < units_.size(); ++index) {
+    if (listed[index] || dwarf_offdie(dwarf_.get(), units_[index].die, &die) == nullptr) continue;
     each_range(die, kMaxRangesOfUnit, [&](Dwarf_Addr begin, Dwarf_Addr end) {
       stretches_.push_back({begin, end, index});
     });
@@ -128,11 +139,34 @@ void DebugInfo::index_units() {
   order(stretches_);
 }
 
+// The list of all units' addresses that compilers write beside them spares reading each of these.
+// Some compilers write none: which units are in it is the value.
+std::vector<bool> DebugInfo::add_listed_ranges() {
+  std::vector<bool> listed(units_.size());
+  Dwarf_Aranges* ranges = nullptr;
+  std::size_t count = 0;
+  if (dwarf_getaranges(dwarf_.get(), &ranges, &count) != 0) return listed;
+  for (std::size_t i = 0; i < count; ++i) {
+    Dwarf_Addr begin = 0;
+    Dwarf_Word length = 0;
+    Dwarf_Off die = 0;
+    if (dwarf_getarangeinfo(dwarf_onearange(ranges, i), &begin, &length, &die) != 0) continue;
+    auto unit = std::ranges::lower_bound(units_, die, {}, &Unit::die);
+    // Code that the linker left out ends up at 0.
+    if (unit == units_.end() || unit->die != die || begin == 0 || length > ~begin) continue;
+    auto index = static_cast<std::uint32_t>(unit - units_.begin());
+    if (length != 0) stretches_.push_back({begin, begin + length, index});
+    listed[index] = true;
+  }
+  return listed;
+}
+
 // Ordered and apart: where two overlap, the one that begins first keeps what they share. Of several
 // names for the same stretch, as assemblers give, the last counts, as it does for GDB.
 void DebugInfo::order(std::vector<Stretch>& stretches) {
-  std::stable_sort(stretches.begin(), stretches.end(),
-                   [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  std::stable_sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.index < b.index;
+  });
   std::size_t kept = 0;
   std::uint64_t end = 0;
   for (Stretch& stretch : stretches) {

@@ -76,6 +76,7 @@ class DebugInfo {
 
   explicit DebugInfo(Dwarf* dwarf) : dwarf_(dwarf) {}
   void index_units();
+  std::vector<bool> add_listed_ranges();
   static void order(std::vector<Stretch>& stretches);
   static Cover look_up(const std::vector<Stretch>& stretches, std::uint64_t address,
                        const Stretch** found);

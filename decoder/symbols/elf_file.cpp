@@ -126,8 +126,9 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
       read_table(elf_.get(), s, header, symbols);
   }
   add_plt_symbols(elf_.get(), symbols);
-  std::sort(symbols.begin(), symbols.end(),
-            [](const ElfSymbol& a, const ElfSymbol& b) { return a.name < b.name; });
+  std::sort(symbols.begin(), symbols.end(), [](const ElfSymbol& a, const ElfSymbol& b) {
+    return a.value != b.value ? a.value < b.value : a.name < b.name;
+  });
   return symbols;
 }
 

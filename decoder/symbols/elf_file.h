@@ -48,7 +48,7 @@ class ElfFile {
   Elf* elf() const { return elf_.get(); }
   int fd() const { return fd_.get(); }
 
-  // Functions and labels in executable sections, ordered by name.
+  // Functions and labels in executable sections, ordered by value, then by name.
   std::vector<ElfSymbol> symbols() const;
 
   // The loadable segments.

@@ -16,8 +16,8 @@ bool holds(const ElfSymbol& symbol, std::uint64_t address) {
 }  // namespace
 
 SymbolTable::SymbolTable(std::vector<ElfSymbol> symbols) : symbols_(std::move(symbols)) {
-  std::stable_sort(symbols_.begin(), symbols_.end(),
-                   [](const ElfSymbol& a, const ElfSymbol& b) { return a.value < b.value; });
+  if (!std::ranges::is_sorted(symbols_, {}, &ElfSymbol::value))
+    std::ranges::stable_sort(symbols_, {}, &ElfSymbol::value);
   edges_.reserve(symbols_.size() * 2);
   for (const ElfSymbol& symbol : symbols_) {
     edges_.push_back(symbol.value);

@@ -205,6 +205,44 @@ TEST(ModuleSymbols, OfAStrippedFileComeFromItsDebugFile) {
   EXPECT_EQ(module->function_at(address_of("_ZL6hiddeni")).name, "");
 }
 
+TEST(ModuleSymbols, OfCompressedDebugInformationAreTheSame) {
+  TempFolder folder;
+  const std::string path = folder.file("packed");
+  ASSERT_EQ(std::system(("objcopy --compress-debug-sections=zlib " + kSample + " " + path).c_str()),
+            0);
+  auto plain = open_module(kSample), packed = open_module(path);
+  ASSERT_TRUE(packed->has_debug_info());
+  for (const NamedAddress& f : functions_of(kSample)) {
+    const auto line = plain->line_at(f.address), same = packed->line_at(f.address);
+    ASSERT_EQ(line.has_value(), same.has_value()) << f.name;
+    if (line) {
+      EXPECT_EQ(line->line, same->line) << f.name;
+    }
+    EXPECT_EQ(plain->function_at(f.address).name, packed->function_at(f.address).name);
+  }
+}
+
+// Some compilers write no list of a unit's addresses.
+TEST(ModuleSymbols, OfUnitsThatNoListHasAreFound) {
+  TempFolder folder;
+  const std::string path = folder.file("listed");
+  std::ofstream(folder.file("a.c")) << "int other(int);\nint main(void) { return other(1); }\n";
+  std::ofstream(folder.file("b.c")) << "\n\nint other(int n) {\n  return n - 1;\n}\n";
+  ASSERT_EQ(std::system(("cd " + folder.path() +
+                         " && gcc -g -c a.c b.c && objcopy -R .debug_aranges"
+                         " -R .rela.debug_aranges b.o && gcc -o listed a.o b.o")
+                            .c_str()),
+            0);
+  auto module = open_module(path);
+  for (const NamedAddress& f : functions_of(path)) {
+    if (f.name != "main" && f.name != "other") continue;
+    const auto line = module->line_at(f.address);
+    ASSERT_TRUE(line) << f.name;
+    EXPECT_EQ(line->line, f.name == "main" ? 2u : 3u);
+    EXPECT_EQ(module->function_at(f.address).debug_name, f.name);
+  }
+}
+
 TEST(ModuleSymbols, OfAnotherBuildsDebugFileAreNotUsed) {
   TempFolder folder;
   std::string path = folder.file("sample");
