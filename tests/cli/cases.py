@@ -18,6 +18,7 @@ BINARY_DIR = os.environ["TAILTRACE_BINARY_DIR"]
 
 # Long enough for any machine; only a hang takes longer. Under sanitizers tests/run has more.
 HANG_S = float(os.environ.get("TAILTRACE_HANG_S", 120))
+IS_SANITIZED = bool(os.environ.get("TAILTRACE_TEST_PRELOAD"))
 
 
 def tailtrace(*arguments, **options):

@@ -81,10 +81,11 @@ class Debugger:
         self.acks = False
         return answer
 
-    def greet(self):
-        """What a debugger says first; the features."""
+    def greet(self, *features):
+        """What a debugger says first, with those that it has besides; the server's features."""
         self.stop_acks()
-        return self.ask("qSupported:multiprocess+;swbreak+;hwbreak+;qRelocInsn+;vContSupported+")
+        return self.ask(";".join(("qSupported:multiprocess+;swbreak+;hwbreak+;qRelocInsn+;"
+                                  "vContSupported+", *features)))
 
 
 class Server:

@@ -14,6 +14,8 @@ import rsp
 HERE = os.path.dirname(os.path.abspath(__file__))
 TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
 ROUNDS = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
+RELAY = os.path.join(cases.BINARY_DIR, "tests/programs/relay")
+SPLITS_LOCKS = os.path.join(cases.BINARY_DIR, "tests/programs/splits_locks")
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 THREAD = "p64.64"
 
@@ -179,6 +181,22 @@ class Debuggers(Serving):
         second.greet()
         self.assertRegex(second.ask("?"), "^T")
 
+    def test_one_that_comes_after_lldb_is_told_nothing_of_lldbs_trace(self):
+        server = self.serve("--multi", "127.0.0.1:0", RELAY)
+        lldb = self.connect(server)
+        lldb.greet("xmlRegisters=i386,arm,mips,arc")
+        thread = re.search(r"thread:([^;]+);", lldb.ask("?"))[1]
+        self.assertEqual(lldb.ask("Hg" + thread), "OK")
+        limited = ('jLLDBTraceStart:{"type":"intel-pt","tids":null,"iptTraceSize":4096,'
+                   '"processBufferSizeLimit":4096,"enableTsc":false}]')
+        self.assertEqual(lldb.ask(limited), "OK")
+        lldb.close()
+        debugger = self.connect(server)
+        debugger.greet()
+        debugger.ask("?")
+        # The program makes a thread, for which that trace has no room.
+        self.assertRegex(debugger.ask("vCont;c"), "^W0")
+
     def test_an_interrupt_right_behind_the_request_to_run_stops_the_program(self):
         debugger = self.connect(self.serve("127.0.0.1:0", ROUNDS, "-1"))
         debugger.greet()
@@ -256,6 +274,28 @@ class Debuggers(Serving):
         debugger.send_raw(b"$?#00")
         self.assertEqual(debugger.byte(), b"-")
         self.assertRegex(debugger.ask("?"), "^T")
+
+
+class Steps(cases.CommandCase):
+    def test_each_is_taken_while_another_thread_has_all_stand_still(self):
+        cases.needs_engine(self, "qemu")
+        server = rsp.Server("--once", "--engine=qemu", "127.0.0.1:0", SPLITS_LOCKS)
+        self.addCleanup(server.close)
+        debugger = rsp.Debugger(server.port)
+        self.addCleanup(debugger.close)
+        debugger.greet()
+        stop = debugger.ask("vCont;c")
+        thread = re.search(r"^T05.*thread:([^;]+);", stop)[1]
+
+        def pc():
+            return int.from_bytes(bytes.fromhex(debugger.ask("g")[256:272]), "little")
+
+        begin = pc()  # behind the trap: three of one byte, and a jump back
+        for others in ("", ";c"):  # stand, as far as they can, or run
+            for i in range(1, 101):
+                stop = debugger.ask(f"vCont;s:{thread}{others}")
+                self.assertRegex(stop, f"^T05thread:{thread};$")
+                self.assertEqual(pc() - begin, i % 4, f"step {i}{others}")
 
 
 class ServerBelow(cases.CommandCase):

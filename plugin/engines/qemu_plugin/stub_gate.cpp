@@ -22,6 +22,7 @@ constinit std::atomic<int> g_still{0};   // 1: nobody else may execute
 // How the stub begins the reply that tells of a stop.
 constexpr std::string_view kStopFormat = "T%02xthread:";
 constexpr char kNewThreadFormat[] = "T%02xcreate:;thread:";
+constexpr char kStandsFormat[] = "T%02xstands:;thread:";
 // A thread comes to the end of its block in no time, unless it has no processor.
 constexpr int kMaxLooks = 1000;
 constexpr timespec kBetweenLooks = {0, 100'000};
@@ -57,6 +58,9 @@ void enter() {
     ::nanosleep(&kBetweenLooks, nullptr);
 }
 
+// Whether this thread was told to run and has executed nothing since.
+bool has_not_moved() { return g_inside.load() == ::gettid() && g_still.load() == 0; }
+
 // Whether the stub will let its thread run after this: a request to run, to go away or to end, or
 // the end of the connection.
 bool ends_standing(std::string_view request) {
@@ -74,6 +78,7 @@ void print_string(void* string, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   if (format == kStopFormat) {
+    if (has_not_moved()) format = kStandsFormat;
     enter();
     std::va_list first;
     va_copy(first, arguments);

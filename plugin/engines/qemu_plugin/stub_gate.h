@@ -8,7 +8,9 @@
 //
 // How it is known: qemu formats a stop reply with g_string_printf and reads requests with read, and
 // both calls are made to come here first. A stop for lack of room (thread_room.h) is told as such
-// there.
+// there, and so is one of a thread that was told to run and has executed nothing: qemu takes for a
+// finished step that another thread, which needs all others to stand still (fork, tb_flush, a lock
+// across cache lines), made it leave its block before that began (cpu_tb_exec in cpu-exec.c).
 //
 // Threading: on the thread that it is about.
 #pragma once
