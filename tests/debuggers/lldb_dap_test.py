@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 
+import hosts
 import lldb_stock
 
 SKIPPED = 77
@@ -25,8 +26,8 @@ class Ide:
 
     def __init__(self, command, env):
         # It ends by itself should it ever not answer.
-        self.process = subprocess.Popen(["timeout", str(TIMEOUT_S), command], env=env,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(["timeout", str(TIMEOUT_S), *hosts.BEFORE, command],
+                                        env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.numbers = itertools.count(1)
         self.stops = 0
 
@@ -85,7 +86,8 @@ def check(ide, program, plugin):
     """What is wrong; None: nothing."""
     ide.ask("initialize", adapterID="test", linesStartAt1=True)
     # By the file's name alone: its folder is known where it was compiled.
-    ide.send("launch", program=program, initCommands=[f"plugin load {plugin}"], disableASLR=True,
+    ide.send("launch", program=program, disableASLR=True,
+             initCommands=[*hosts.LLDB_FIRST, f"plugin load {plugin}"],
              preRunCommands=["breakpoint set --file stairs.c --line 9 --one-shot true",
                              "breakpoint set --file stairs.c --line 18"])
     ide.wait_for(lambda message: message.get("event") == "initialized")

@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 
+import hosts
+
 OLDEST = 15  # the first that decodes a trace of a debug server by itself
 NEWEST = 30
 
@@ -52,7 +54,7 @@ def why_not():
 
 
 def command():
-    return [path(), "-x", "--no-use-colors"]
+    return [*hosts.lldb(path()), "-x", "--no-use-colors"]
 
 
 def connecting(engine, program, port):

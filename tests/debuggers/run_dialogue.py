@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import hosts
 import lldb_stock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "gdb-scripts"
@@ -182,7 +183,7 @@ def play_with_gdb(options, dialogue, folder):
     fixed = ["set width 0", "set height 0", "set confirm off", "set debuginfod enabled off",
              "set sysroot /", "set remotetimeout 60"]
     commands = [command.format(**words) for command, _ in dialogue.steps]
-    gdb = ["gdb", "-q", "-nx", "-batch"]
+    gdb = [*hosts.gdb(), "-q", "-nx", "-batch"]
     for command in fixed + connecting:
         gdb += ["-ex", command]
     for number, command in enumerate(commands):

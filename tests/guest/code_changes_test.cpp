@@ -18,7 +18,7 @@
 namespace tailtrace::perf {
 namespace {
 
-constexpr std::uint64_t kPlace = 0x200000000;
+constexpr std::uint64_t kPlace = 0x200000000000;  // outside of what a sanitizer has for itself
 constexpr std::size_t kPage_bytes = 4096;
 
 // Two loops of other lengths, with their branches in other places.

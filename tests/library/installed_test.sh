@@ -16,7 +16,7 @@ for name in $declared; do
 done
 
 export PKG_CONFIG_PATH=$(dirname "$(find "$folder/usr" -name tailtrace.pc)")
-flags=$(pkg-config --cflags --libs tailtrace)
+flags="${CFLAGS:-} $(pkg-config --cflags --libs tailtrace)"
 export LD_LIBRARY_PATH=$(dirname "$library")
 for program in example recordings choices hits; do
   # shellcheck disable=SC2086

@@ -1,4 +1,6 @@
 import os
+import pathlib
+import sys
 
 import pytest
 import rings
@@ -8,6 +10,7 @@ import tailtrace
 # The sanitizer's library is loaded by now. Programs that are recorded must not load it, and Python
 # programs that use the package must: see children.py.
 os.environ["TAILTRACE_TEST_PRELOAD"] = os.environ.pop("LD_PRELOAD", "")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "debuggers"))  # hosts.py
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 
+import hosts
 import pytest
 import rings
 
@@ -15,9 +16,6 @@ h = tailtrace.open({path!r}, code=[(0x1000, bytes.fromhex({code!r}))]).threads[0
 with open({found!r}, "w") as file:
     print(len(h), h.at(-1).text, len(h.records), [hex(i.address) for i in h[:2]], file=file)
 """
-# GDB and LLDB are not built for the sanitizer that this package may be built for.
-pytestmark = pytest.mark.skipif(bool(os.environ.get("TAILTRACE_TEST_PRELOAD")),
-                                reason="the package is built for a sanitizer")
 
 
 def found_by(tmp_path, *command):
@@ -38,10 +36,10 @@ TRUTH = "6 ret 4 ['0x1000', '0x1001']\n"
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="GDB is not installed")
 def test_in_gdb(tmp_path):
-    assert found_by(tmp_path, "gdb", "-nx", "-batch", "-ex", "source {script}") == TRUTH
+    assert found_by(tmp_path, *hosts.gdb(), "-nx", "-batch", "-ex", "source {script}") == TRUTH
 
 
 @pytest.mark.skipif(shutil.which("lldb-22") is None, reason="LLDB is not installed")
 def test_in_lldb(tmp_path):
     load = "command script import {script}"
-    assert found_by(tmp_path, "lldb-22", "-x", "-b", "-o", load) == TRUTH
+    assert found_by(tmp_path, *hosts.lldb("lldb-22"), "-x", "-b", "-o", load) == TRUTH

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 
+import hosts
 import pytest
 import rings
 import tailtrace
@@ -26,14 +27,8 @@ RECORD = CONNECT + ["set tailtrace fold-loops off", "break main", "continue", "r
 pytestmark = pytest.mark.skipif(shutil.which("gdb") is None, reason="GDB is not installed")
 
 
-# GDB is not built for the sanitizer that the package may be built for, and ends when it loads it.
-IS_SANITIZED = bool(os.environ.get("TAILTRACE_TEST_PRELOAD"))
-
-
 def environment():
-    variables = {name: value for name, value in os.environ.items()
-                 if name not in ("LD_PRELOAD", "PYTHONPATH")}
-    return variables if IS_SANITIZED else {**variables, "PYTHONPATH": os.fspath(BUILD / "python")}
+    return {**os.environ, "PYTHONPATH": os.fspath(BUILD / "python")}
 
 
 def talk(*commands):
@@ -42,7 +37,7 @@ def talk(*commands):
 
 def talk_without_program(*commands, program=()):
     """What GDB says to each of the commands, all of them in one session."""
-    words = ["gdb", "-nx", "-batch", "-ex", "set confirm off", "-ex", f"source {SCRIPT}"]
+    words = [*hosts.gdb(), "-nx", "-batch", "-ex", "set confirm off", "-ex", f"source {SCRIPT}"]
     for number, command in enumerate(commands):
         words += ["-ex", f"echo @@{number}@@\\n", "-ex", command]
     words += ["-ex", "echo @@end@@\\n", "-ex", "kill", *program]
@@ -58,7 +53,7 @@ class Session:
     """A GDB that has recorded a stretch of the program, for questions that change nothing."""
 
     def __init__(self):
-        self.gdb = subprocess.Popen(["gdb", "-nx", "-q", str(PROGRAM)], env=environment(),
+        self.gdb = subprocess.Popen([*hosts.gdb(), "-nx", "-q", str(PROGRAM)], env=environment(),
                                     text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT)
         self.asked = 0
@@ -294,7 +289,6 @@ def test_stands_before_a_program_that_ended():
         assert "  why:" in text or "no thread" in text
 
 
-@pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
 def test_a_long_history_counts_back_from_the_newest(tmp_path):
     rounds = (1 << 20) + 10
     ring = rings.write_ring(tmp_path / "long.ring", rings.loop_records(rounds), capacity=1 << 21,
@@ -376,7 +370,6 @@ except gdb.GdbError as error:
 """
 
 
-@pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
 def test_records_are_fetched_by_number(tmp_path):
     (tmp_path / "ask.py").write_text(RECORDS)
     said = talk_behind_a_long_history(

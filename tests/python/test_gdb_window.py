@@ -12,10 +12,10 @@ import struct
 import termios
 import time
 
+import hosts
 import pytest
 import rings
 import tailtrace
-from test_gdb_scripts import IS_SANITIZED
 
 pyte = pytest.importorskip("pyte", reason="python3-pyte is not installed")
 
@@ -37,8 +37,8 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
-            environment.pop("LD_PRELOAD", None)
-            os.execvpe("gdb", ["gdb", "-nx", "-q", *words], environment)
+            command = [*hosts.gdb(), "-nx", "-q", *words]
+            os.execvpe(command[0], command, environment)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
     def screen(self):
@@ -191,7 +191,6 @@ def interrupt_an_export(opened, path):
     assert not path.exists()
 
 
-@pytest.mark.skipif(IS_SANITIZED, reason="the package is built for a sanitizer")
 def test_ctrl_c_ends_a_long_command_and_leaves_no_half_file(tmp_path):
     ring = rings.write_ring(tmp_path / "long.ring", rings.loop_records(1 << 20), capacity=1 << 21,
                             stands_at=rings.LOOP_AT)

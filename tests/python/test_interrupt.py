@@ -59,7 +59,7 @@ def test_threads_that_work_are_given_no_signals(open_loop):
     def look(what, done, total):
         for task in os.listdir("/proc/self/task"):
             if int(task) != main:
-                with contextlib.suppress(FileNotFoundError):  # it has ended
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended
                     masks.append(blocked_signals(task))
 
     before = tailtrace.set_progress(look)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 
+import hosts
 import pytest
 import tailtrace
 from tailtrace import _core
@@ -19,9 +20,9 @@ def line_of(text):
 
 def gdb(program, *commands):
     words = [word for command in commands for word in ("-ex", command)]
-    return subprocess.run(["gdb", "-nx", "-batch", *words, program], check=True, text=True,
-                          env={**os.environ, "LD_PRELOAD": ""}, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    return subprocess.run([*hosts.gdb(), "-nx", "-batch", *words, program], check=True, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT).stdout
 
 
 @pytest.fixture
@@ -213,8 +214,7 @@ def test_names_command_no_terminal(tmp_path):
         listings.append(subprocess.run([tool, verb, tmp_path / "run.tt", "all"], check=True,
                                        text=True, stdout=subprocess.PIPE).stdout)
     scripts = os.path.join(os.path.dirname(__file__), "../../gdb-scripts/tailtrace.py")
-    if not os.environ["TAILTRACE_TEST_PRELOAD"]:  # GDB cannot load a package with sanitizers
-        listings.append(gdb(program, f"source {scripts}", f"tailtrace load {tmp_path}/run.tt",
-                            f"tailtrace function-call-history {call.number},+1"))
+    listings.append(gdb(program, f"source {scripts}", f"tailtrace load {tmp_path}/run.tt",
+                        f"tailtrace function-call-history {call.number},+1"))
     for text in listings:
         assert "evil?[2J" in text and "\033" not in text
