@@ -1,4 +1,4 @@
-// Steps back that LLDB's plugin asks for.
+// Steps in the past that LLDB's plugin asks for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,7 +85,9 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   // In the present it stands on no item.
   bool in_present = !at.valid();
   std::uint64_t from = in_present ? past_->history->size() + 1 : at.item().number;
-  std::uint64_t target = name == "goto" ? number_in(text) : target_of(step, from);
+  std::uint64_t target = name == "goto"    ? number_in(text)
+                         : name == "leave" ? left_at(number_in(text), from)
+                                           : target_of(step, from);
   std::string answer = target == from ? std::string(kBegin) : plan(target);
   if (in_present)
     past_.reset();
@@ -136,10 +138,29 @@ std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
   return reached;
 }
 
+// The number of the item behind the return of the outermost of `frames` functions, of which the one
+// at hand is the first. Nobody knows which function is behind a gap: it ends there.
+std::uint64_t LldbReplay::left_at(std::uint64_t frames, std::uint64_t from) {
+  HistoryCursor& at = *past_->at;
+  const std::uint64_t end = past_->history->size() + 1;
+  for (std::uint64_t number = from; number < end; ++number) {
+    at.seek(number);
+    if (at.item().is_gap || (number != from && stops_here())) return number;
+    if (is_call(at.item().instruction)) ++frames;
+    if (at.item().instruction.kind != InstructionClass::kReturn) continue;
+    if (frames <= 1) return number + 1;
+    --frames;
+  }
+  return end;
+}
+
 // As if the thread had run there. It gives a reason of its own: LLDB would take a finished step
 // that left the program counter as it was for none.
-std::string LldbReplay::take_planned() {
+std::string LldbReplay::take_planned(std::string_view packet) {
   const Plan plan = *std::exchange(planned_, std::nullopt);
+  auto actions = rsp::parse_resume(packet, {});
+  const rsp::ResumeAction* action = actions ? rsp::action_for(*actions, plan.thread) : nullptr;
+  if (action != nullptr && action->signal) withheld_[plan.thread] = *action->signal;
   auto entered = enter(plan.thread);
   if (!entered || !*entered) return std::string(kBad);
   HistoryCursor& at = *past_->at;

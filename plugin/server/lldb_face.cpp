@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kTriple = "x86_64-pc-linux-gnu";
 // LLDB's own patience with a packet is a second, and less than a program may take that is stepped.
 constexpr int kPacketTimeout_s = 60;
+constexpr std::string_view kExec = "T05exec:";
 
 struct Region {
   std::uint64_t begin = 0, end = 0;
@@ -45,6 +46,17 @@ Region region_at(std::int32_t pid, std::uint64_t address) {
   return hole;
 }
 
+// `T05exec:FILE;thread:ID;`. Told of it in its own words, LLDB would look for the new program in
+// /proc, where it finds qemu, and forget all that it knows.
+std::string exec_stop(std::string_view payload) {
+  const std::size_t end = std::min(payload.find(';'), payload.size());
+  auto file = from_hex(payload.substr(kExec.size(), end - kExec.size()));
+  const std::string told = fmt::format("exec of {}, LLDB still shows the program before",
+                                       file ? as_text(*file) : "another program");
+  return fmt::format("T05{}reason:exception;description:{};",
+                     payload.substr(std::min(end + 1, payload.size())), to_hex(as_bytes(told)));
+}
+
 }  // namespace
 
 void LldbFace::meet_debugger(std::string_view packet) {
@@ -69,6 +81,7 @@ Result<std::string> LldbFace::request_for_server(std::string packet) {
 }
 
 std::string LldbFace::stop_for_debugger(std::string_view payload) const {
+  if (is_lldb_ && !is_spoken_below_ && payload.starts_with(kExec)) return exec_stop(payload);
   std::string result(payload);
   bool is_end = payload.starts_with('W') || payload.starts_with('X');
   if (is_lldb_ && is_end && std::min(payload.find(';'), payload.size()) == 2) result.insert(1, "0");

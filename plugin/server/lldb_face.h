@@ -34,6 +34,8 @@ class LldbFace {
 
   // qSupported.
   void meet_debugger(std::string_view packet);
+  // The next one may be another.
+  void forget_debugger() { is_lldb_ = killing_ = false; }
   bool is_lldb() const { return is_lldb_; }
   void change_features(rsp::FeatureList& features) const;
 

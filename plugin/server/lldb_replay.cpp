@@ -10,6 +10,7 @@ namespace tailtrace {
 namespace {
 
 constexpr std::string_view kRefused = "E01";
+constexpr std::string_view kBack = "QTailtraceBack:", kWhere = "qTailtraceWhere";
 constexpr std::uint64_t kRip = 16;
 constexpr std::size_t kMaxRegisters = 1024;
 constexpr std::size_t kMaxBreakpoints = 1 << 16;
@@ -37,6 +38,10 @@ bool writes_state(std::string_view packet) {
 
 }  // namespace
 
+bool LldbReplay::goes_back(std::string_view packet) {
+  return packet == "bc" || packet == "bs" || packet.starts_with(kBack);
+}
+
 void LldbReplay::announce(rsp::FeatureList& features) {
   features.set("ReverseContinue", "+");
   features.set("ReverseStep", "+");
@@ -46,6 +51,9 @@ void LldbReplay::forget_debugger() {
   past_.reset();
   planned_.reset();
   breakpoints_.clear();
+  hits_.clear();
+  withheld_.clear();
+  step_off_.reset();
 }
 
 // Whether the debugger's thread is the one that is in the past.
@@ -61,13 +69,12 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
   auto in_past = means_past();
   if (!in_past) return fail(std::move(in_past.error()));
   Result<std::string> answer;
-  static constexpr std::string_view kBack = "QTailtraceBack:", kWhere = "qTailtraceWhere";
   if (packet.starts_with(kBack)) {
     answer = plan_back(packet.substr(kBack.size()));
   } else if (packet.starts_with(kWhere)) {
     answer = where(packet.substr(kWhere.size()));
   } else if (planned_ && packet.starts_with("vCont;")) {
-    answer = take_planned();
+    answer = take_planned(packet);
   } else if (packet == "bc") {
     answer = back(Until::kBreakpoint);
   } else if (packet == "bs") {

@@ -14,18 +14,22 @@
 //   into;BEGIN;END     the same, but to the end of the first function that was called on the way
 //   out                to the call of this function
 //   breakpoint         to the breakpoint before, else to where the history begins
+//   leave;FRAMES       forward, to where so many functions have returned, the innermost first
 //   goto;NUMBER        to the item with that number; one more than there are is the present
 //
-// A breakpoint on the way ends a step, but for `goto`.
+// A breakpoint on the way ends a step, but for `goto`; a step forward ends in the present at last.
 //
 // `qTailtraceWhere[:pPID.TID]` is answered with the position of the debugger's thread or that one,
 // -1 for the newest item and so on; 0 in the present.
 //
-// Past the newest point the program is where it really stands, and runs with the next request.
+// Past the newest point the program is where it really stands, and runs with the next request. LLDB
+// takes a thread that comes there from the past for one that has not hit the breakpoint it stands
+// at, and leaves that in place: such a thread is stepped off it first, which LLDB is not told.
 //
 // Threading: one thread at a time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -38,6 +42,7 @@
 #include "plugin/server/recorder.h"
 #include "plugin/server/rsp/feature_list.h"
 #include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
 
@@ -48,6 +53,9 @@ class LldbReplay {
       : below_(below), recorder_(recorder), single_registers_(single_registers) {}
 
   static void announce(rsp::FeatureList& features);
+
+  // Whether a packet may lead into the past of a thread that was not there before.
+  static bool goes_back(std::string_view packet);
 
   // Another debugger, which has inserted no breakpoints yet and sees the present.
   void forget_debugger();
@@ -62,6 +70,16 @@ class LldbReplay {
   // others. Sees every packet: breakpoints are noted. REQUIRES: the server below owes no answer.
   // Errors: kGone.
   Result<std::optional<std::string>> answer(std::string_view packet);
+
+  // The debugger is told of a stop of the program itself.
+  void note_stop(const rsp::StopReply& stop);
+  // What a request to run the program begins with: itself, with the signals that are still to be
+  // delivered, or the step of a thread off the breakpoint that it has hit. REQUIRES: the server
+  // below owes no answer. Errors: kGone.
+  Result<std::string> first_of(const std::string& packet);
+  // The program stopped behind that: what is to follow, nothing when the debugger is to be told.
+  // REQUIRES: as first_of(). Errors: kGone.
+  Result<std::optional<std::string>> rest_of(const rsp::StopReply& stop, bool interrupted);
 
  private:
   struct Past {
@@ -83,7 +101,9 @@ class LldbReplay {
   Result<std::string> plan_of(ThreadId thread, std::string_view step);
   std::string plan(std::uint64_t number);
   std::uint64_t target_of(const BackStep& step, std::uint64_t from);
-  std::string take_planned();
+  std::uint64_t left_at(std::uint64_t frames, std::uint64_t from);
+  std::string take_planned(std::string_view packet);
+  std::string with_signals(const std::string& packet, rsp::ResumeActions actions);
   std::uint64_t items_back() const;
   Result<std::optional<std::string>> forward(std::string_view packet);
   Result<bool> enter(ThreadId thread);
@@ -110,6 +130,15 @@ class LldbReplay {
   };
   std::optional<Plan> planned_;  // where the next request to run leads
   std::multiset<Address> breakpoints_;
+  std::set<ThreadId> hits_;  // stopped at a breakpoint, and have not run since
+  // Were to be delivered by the request that led a thread from the present to the past.
+  std::map<ThreadId, std::uint8_t> withheld_;
+  struct StepOff {
+    ThreadId thread;
+    std::string breakpoint;  // as in Z0 and z0
+    std::string rest;        // the debugger's request; none when that was the step
+  };
+  std::optional<StepOff> step_off_;
   std::vector<RegisterPlace> registers_;  // by number
 };
 

@@ -150,6 +150,7 @@ void Proxy::debugger_is_gone() {
   waiting_packets_.clear();
   non_stop_.forget_debugger();
   lldb_replay_.forget_debugger();
+  lldb_.forget_debugger();
   if (listener_.is_stdio() || options_.once || (!extended_ && !has_program())) {
     stop_serving(0);
     return;
@@ -301,8 +302,10 @@ Result<void> Proxy::on_packet(std::string packet) {
   if (is_resume(packet)) {
     if (auto noted = note_resume(); !noted) return noted;
     if (auto noted = lldb_trace_.runs(); !noted) return noted;
+    auto first = lldb_.is_lldb() ? lldb_replay_.first_of(packet) : Result<std::string>(packet);
+    if (!first) return fail(std::move(first.error()));
     owed_ = Owed::kStop;
-    return stepper_.resume(packet, run_choice_);
+    return stepper_.resume(*first, run_choice_);
   }
   if (packet == "?" || packet.starts_with("vRun;") || packet.starts_with("vAttach"))
     return pass_on(packet, Owed::kStatus);
@@ -346,8 +349,10 @@ Result<void> Proxy::note_request(std::string_view packet) {
 }
 
 Result<void> Proxy::on_answer(std::string_view payload) {
-  bool is_output = payload.size() > 1 && payload.front() == 'O' && payload != "OK";
-  if (is_output && owed_ != Owed::kNothing) {
+  // Memory that LLDB reads may begin with the same letter.
+  bool may_be_output =
+      owed_ != Owed::kNothing && (owed_ != Owed::kAnswer || owed_for_.starts_with("qRcmd,"));
+  if (may_be_output && payload.size() > 1 && payload.front() == 'O' && payload != "OK") {
     reply(payload);
     return {};
   }
@@ -393,15 +398,21 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     told = lldb_server_.stop_for_debugger(told, *stop, judge_.interrupted());
     auto untraceable = lldb_trace_.untraceable_thread(*stop);
     if (!untraceable) return fail(std::move(untraceable.error()));
+    // Another debugger may be here now, which has not asked for that trace.
+    if (!lldb_.is_lldb()) untraceable->reset();
     if (*untraceable) judge_.set_interrupted(true);
     auto verdict = stepper_.stopped(*stop);
     if (!verdict) return fail(std::move(verdict.error()));
     if (*verdict == Stepper::Verdict::kGoesOn) return {};
+    auto rest = lldb_replay_.rest_of(*stop, judge_.interrupted());
+    if (!rest) return fail(std::move(rest.error()));
+    if (*rest) return stepper_.resume(**rest, run_choice_);
     if (*untraceable && judge_.was_interruption()) {
       told = std::move(**untraceable);
       stop = rsp::parse_stop_reply(told);
     }
     note_stop(*stop);
+    lldb_replay_.note_stop(*stop);
     judge_.set_interrupted(false);
     lldb_trace_.stopped();
     lldb_server_.told(told);

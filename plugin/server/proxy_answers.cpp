@@ -38,6 +38,8 @@ Result<bool> Proxy::answer_trace(std::string_view packet) {
   if (packet == "QEnableErrorStrings") lldb_trace_.enable_error_texts();
   auto answered = lldb_.answer(packet);
   if (answered && !*answered && lldb_.is_lldb()) {
+    if (LldbReplay::goes_back(packet))
+      if (auto met = lldb_trace_.meet_threads(); !met) return fail(std::move(met.error()));
     answered = lldb_replay_.answer(packet);
     if (answered && *answered) lldb_server_.told(**answered);
   }
