@@ -99,6 +99,10 @@ Result<void> back_out(Session& session) { return move_and_show(session, "out"); 
 
 Result<void> back_to_breakpoint(Session& session) { return move_and_show(session, "breakpoint"); }
 
+Result<void> leave(Session& session, std::uint64_t functions) {
+  return move_and_show(session, fmt::format("leave;{}", functions));
+}
+
 Result<void> go_to(Session& session, std::uint64_t number) {
   return move_and_show(session, fmt::format("goto;{}", number));
 }

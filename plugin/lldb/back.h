@@ -1,4 +1,5 @@
-// Stepping backwards in the history: by instruction, by line, over and out of calls, to a position.
+// Stepping in the history: backwards by instruction, by line, over and out of calls; to a position;
+// forward out of functions.
 // The server finds the way; LLDB believes that it lets the program run, and so sees where it is.
 //
 // Threading: on LLDB's thread, for the time of one command.
@@ -17,6 +18,8 @@ Result<void> back_line(Session& session, bool into);
 Result<void> back_out(Session& session);
 // To the breakpoint before, else to where the history begins.
 Result<void> back_to_breakpoint(Session& session);
+// Forward, to where so many functions have returned, the innermost first.
+Result<void> leave(Session& session, std::uint64_t functions);
 // `number` counts from 1, the oldest; one more than there are is the present.
 Result<void> go_to(Session& session, std::uint64_t number);
 

@@ -40,8 +40,6 @@ Result<Native> record(std::int32_t pid) {
 
 Result<void> start_native(Session& session) {
   lldb::SBProcess process = session.target().GetProcess();
-  if (!process.IsValid() || process.GetProcessID() == LLDB_INVALID_PROCESS_ID)
-    return fail(ErrorCode::kNegative, "cannot record", "there is no process", "run");
   stop_native(session);
   auto native = record(static_cast<std::int32_t>(process.GetProcessID()));
   if (!native) return fail(std::move(native.error()));

@@ -12,7 +12,7 @@
 namespace tailtrace::lldb_plugin {
 
 // Records the process from here on, with the first hardware that works. Prints what is otherwise
-// than asked. Errors: why none does.
+// than asked. Errors: why none does. REQUIRES: there is a process.
 Result<void> start_native(Session& session);
 // Whether the process is, or was until it ended.
 bool has_native(Session& session);

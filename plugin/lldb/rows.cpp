@@ -139,9 +139,18 @@ tl::unexpected<Error> needs_our_server(Error refused) {
   return fail(std::move(refused));
 }
 
+// LLDB keeps processes that have ended, and those that it has let go.
+bool has_process(Session& session) {
+  const lldb::StateType state = session.target().GetProcess().GetState();
+  return state != lldb::eStateInvalid && state != lldb::eStateUnloaded &&
+         state != lldb::eStateDetached && state != lldb::eStateExited;
+}
+
 // The debug server, where it is ours, says how much will be kept. Another one may be able to
 // record, too, by LLDB's own commands.
 Result<void> start(Session& session, const Words&) {
+  if (!has_process(session))
+    return fail(ErrorCode::kNegative, "cannot record", "there is no process", "run");
   auto refused = session.monitor("info");
   bool is_other = !refused && refused.error().code == ErrorCode::kNoEngine;
   Result<void> native = is_other ? start_native(session) : Result<void>();

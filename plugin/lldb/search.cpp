@@ -103,7 +103,7 @@ Result<void> show_hits(Session& session, const std::string& location, std::uint6
   if (!lines) return fail(std::move(lines.error()));
   if (lines->size() == 1)
     return fail(ErrorCode::kNegative, fmt::format("{} was not executed", location),
-                "it is nowhere in the history of this thread");
+                "its first instruction is nowhere in the history of this thread");
   std::string text;
   for (auto line = lines->rbegin(); line != lines->rend() - 1; ++line)
     text += fmt::format("  [{}]  {}  {}\n", line->value("position", 0), line->value("address", ""),

@@ -17,7 +17,8 @@ tl::unexpected<Error> no_process(ErrorCode code) {
 }
 
 tl::unexpected<Error> not_our_server(lldb::SBProcess process) {
-  if (process.GetState() == lldb::eStateExited) return no_process(ErrorCode::kNoEngine);
+  if (!process.IsValid() || process.GetState() == lldb::eStateExited)
+    return no_process(ErrorCode::kNoEngine);
   return fail(ErrorCode::kNoEngine, "cannot ask for the history",
               "the debug server of this process is not tailtrace's",
               "export LLDB_DEBUGSERVER_PATH=$(command -v tailtrace-lldb-server), then start LLDB");
