@@ -151,9 +151,32 @@ struct fk_gen {
 
 static DEFINE_PER_CPU(struct fk_cpu, pt_cpu);
 static DEFINE_PER_CPU(struct fk_cpu, bts_cpu);
-static DEFINE_PER_CPU(u64, cur_ip);	/* address of current's next user instruction */
+static DEFINE_PER_CPU(u64, cur_ip);	/* address of current's next user instruction, see user_ip() */
+static DEFINE_PER_CPU(u64, came_ip);	/* the same of a thread that came, until it is in cur_ip; 0: it is */
 static DEFINE_PER_CPU(bool, bts_return);	/* the kernel's return to user code is not recorded yet */
 static struct pmu pt_pmu, bts_pmu;
+
+static void set_user_ip(u64 ip)
+{
+	this_cpu_write(cur_ip, ip);
+	this_cpu_write(came_ip, 0);
+}
+/*
+ * Threads whose events were inherited change places without any event being stopped and started: where the second
+ * one goes on is known from the switch alone.
+ */
+static u64 user_ip(void)
+{
+	u64 came = this_cpu_read(came_ip);
+
+	return came ? came : this_cpu_read(cur_ip);
+}
+static void on_switch(void *d, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
+{
+	set_user_ip(user_ip());		/* prev's events are stopped behind this */
+	if (next->mm)
+		this_cpu_write(came_ip, task_pt_regs(next)->ip);
+}
 
 static inline struct fk_gen *gen_of(struct perf_event *e)
 {
@@ -873,7 +896,7 @@ static int on_ptwrite(struct pt_regs *regs)
 	regs->ip += len;
 	if (!any_mine())
 		return NOTIFY_STOP;
-	this_cpu_write(cur_ip, regs->ip);
+	set_user_ip(regs->ip);
 	n_steps++;
 	truth_put(old);
 	if (mine(pc)) {
@@ -924,8 +947,8 @@ static int on_die(struct notifier_block *nb, unsigned long val, void *data)
 	p = mine(pc);
 	b = mine(bc);
 	new = regs->ip;
-	old = this_cpu_read(cur_ip);
-	this_cpu_write(cur_ip, new);
+	old = user_ip();
+	set_user_ip(new);
 	n_steps++;
 	truth_put(old);
 	if (copy_from_user_nofault(insn, (void __user *)old, n)) {
@@ -977,7 +1000,7 @@ static void on_sys_enter(void *d, struct pt_regs *regs, long id)
 	pc = this_cpu_ptr(&pt_cpu);
 	if (any_mine()) {
 		truth_put(regs->ip - 2);
-		this_cpu_write(cur_ip, regs->ip);
+		set_user_ip(regs->ip);
 	}
 	if (mine(this_cpu_ptr(&bts_cpu)))
 		bts_put_return(this_cpu_ptr(&bts_cpu), regs->ip - 2);
@@ -1003,7 +1026,7 @@ static void on_sys_exit(void *d, struct pt_regs *regs, long ret)
 	local_irq_save(fl);
 	bc = this_cpu_ptr(&bts_cpu);
 	if (any_mine()) {
-		this_cpu_write(cur_ip, regs->ip);
+		set_user_ip(regs->ip);
 		arm(regs);
 	}
 	if (mine(bc))
@@ -1033,13 +1056,13 @@ static int on_signal_ret(struct kretprobe_instance *ri, struct pt_regs *r)
 	if (mine(pc)) {
 		struct fk_gen *g = gen_of(pc->handle.event);
 
-		if (this_cpu_read(cur_ip) != u->ip && !g->paused)
+		if (user_ip() != u->ip && !g->paused)
 			pt_async_off(pc, g);
 	}
 	if (any_mine()) {
-		if (this_cpu_read(cur_ip) != u->ip)
+		if (user_ip() != u->ip)
 			this_cpu_write(bts_return, true);
-		this_cpu_write(cur_ip, u->ip);
+		set_user_ip(u->ip);
 		arm(u);
 	}
 	local_irq_restore(fl);
@@ -1146,7 +1169,7 @@ static void do_start(struct perf_event *e, struct fk_cpu *c, bool bts)
 	if (mine(c)) {
 		struct pt_regs *regs = task_pt_regs(current);
 
-		this_cpu_write(cur_ip, regs->ip);
+		set_user_ip(regs->ip);
 		if (bts)
 			this_cpu_write(bts_return, true);
 		g->pge = false;
@@ -1333,7 +1356,7 @@ static void hw_start(struct perf_event *e, int flags)
 {
 	e->hw.state = 0;
 	if (hw_mine(hw_of(e))) {
-		this_cpu_write(cur_ip, task_pt_regs(current)->ip);
+		set_user_ip(task_pt_regs(current)->ip);
 		arm(task_pt_regs(current));
 	}
 }
@@ -1523,13 +1546,15 @@ static struct pmu hw_pmu = {
 };
 
 /* ---- init --------------------------------------------------------------------------- */
-static struct tracepoint *tp_enter, *tp_exit;
+static struct tracepoint *tp_enter, *tp_exit, *tp_switch;
 static void find_tp(struct tracepoint *tp, void *unused)
 {
 	if (!strcmp(tp->name, "sys_enter"))
 		tp_enter = tp;
 	else if (!strcmp(tp->name, "sys_exit"))
 		tp_exit = tp;
+	else if (!strcmp(tp->name, "sched_switch"))
+		tp_switch = tp;
 }
 static int blob_init(struct blob *b, const char *name)
 {
@@ -1566,7 +1591,7 @@ static bool hw_syms(void)
 #endif
 	return fk_overflow && fk_prepare_sample && fk_output_begin && fk_output_sample && fk_output_end;
 }
-static bool hw_reg, pt_reg, bts_reg, die_reg, sig_reg, ent_reg, ext_reg;
+static bool hw_reg, pt_reg, bts_reg, die_reg, sig_reg, ent_reg, ext_reg, switch_reg;
 static void undo(void)
 {
 	if (hw_reg)
@@ -1579,7 +1604,9 @@ static void undo(void)
 		tracepoint_probe_unregister(tp_exit, on_sys_exit, NULL);
 	if (ent_reg)
 		tracepoint_probe_unregister(tp_enter, on_sys_enter, NULL);
-	if (ent_reg || ext_reg)
+	if (switch_reg)
+		tracepoint_probe_unregister(tp_switch, on_switch, NULL);
+	if (ent_reg || ext_reg || switch_reg)
 		tracepoint_synchronize_unregister();
 	if (sig_reg)
 		unregister_kretprobe(&sig_probe);
@@ -1604,7 +1631,7 @@ static int __init fk_init(void)
 	debugfs_create_file("truth", 0600, dbg, NULL, &truth_ops);
 	err = -ENOENT;
 	for_each_kernel_tracepoint(find_tp, NULL);
-	if (!tp_enter || !tp_exit)
+	if (!tp_enter || !tp_exit || !tp_switch)
 		goto fail;
 	err = register_die_notifier(&die_nb);
 	if (err)
@@ -1622,6 +1649,10 @@ static int __init fk_init(void)
 	if (err)
 		goto fail;
 	ext_reg = true;
+	err = tracepoint_probe_register(tp_switch, on_switch, NULL);
+	if (err)
+		goto fail;
+	switch_reg = true;
 	err = perf_pmu_register(&pt_pmu, "intel_pt", -1);
 	if (err)
 		goto fail;
