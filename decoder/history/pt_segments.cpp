@@ -92,7 +92,7 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
       segment.made.push_back(
           {{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, kFlagSynthetic, 0});
     }
-    path.records(source_.trace_, source_.config_, segment.made);
+    path.records(segment.made);
     if (seam && seam->is_paused) resume(segment);
     if (!is_joined && extent.end != source_.trace_.size()) close(path, extent.end, segment);
     use_clock(segment);

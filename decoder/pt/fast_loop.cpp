@@ -10,6 +10,7 @@ namespace {
 
 constexpr unsigned kTntBits = 6;
 constexpr std::size_t kLongTnt_bytes = 8;
+constexpr std::uint32_t kNoWord = ~0u, kMaxWord = kNoWord >> 1;
 
 struct IpCode {
   std::uint64_t mask = 0;       // which bits the packet has
@@ -42,7 +43,6 @@ struct FastFlow::Loop {
   const std::uint8_t* at;
   const std::uint8_t* const end;
   std::uint64_t last_ip, rest;
-  bool timed;
   const std::uint8_t *time_end, *cyc_end;
   PacketTime used;
   StateKey state;
@@ -52,6 +52,11 @@ struct FastFlow::Loop {
   StateKey* const stack;
   std::size_t top;
   std::uint32_t* out;
+  std::uint32_t* const block;
+  const std::uint32_t block_word;
+  std::uint32_t marked_word = kNoWord;
+  TimeMark* mark;
+  const std::uint64_t start_ticks;
   std::uint32_t* on_at = nullptr;
   const Pushes* const pushed;
   const std::uint64_t* const outcomes;
@@ -67,7 +72,6 @@ struct FastFlow::Loop {
         end(r.end),
         last_ip(r.last_ip),
         rest(r.rest),
-        timed(r.timed),
         time_end(r.time_end),
         cyc_end(r.cyc_end),
         used(r.used),
@@ -77,6 +81,10 @@ struct FastFlow::Loop {
         stack(r.stack),
         top(r.top),
         out(r.out),
+        block(r.block),
+        block_word(r.block_word),
+        mark(r.mark),
+        start_ticks(r.start_ticks),
         pushed(flow.rows_.pushes()),
         outcomes(flow.rows_.outcomes()),
         targets(flow.rows_.targets()),
@@ -96,8 +104,8 @@ struct FastFlow::Loop {
     r.rest_count = rest_count;
     r.top = top;
     r.out = out;
+    r.mark = mark;
     r.on_at = on_at;
-    r.timed = timed;
     r.time_end = time_end;
     r.cyc_end = cyc_end;
     r.used = used;
@@ -295,8 +303,20 @@ struct FastFlow::Loop {
     }
     if (time_end != begin) used.ticks = not_before(used.ticks, before);
     time_end = at;
-    timed = true;
-    return clock.ticks() < stop_time;
+    return note_time() && clock.ticks() < stop_time;
+  }
+
+  // What comes behind has the time that is now. False: that is too far from the stretch's start.
+  [[gnu::always_inline]] bool note_time() {
+    const std::uint32_t word = block_word + static_cast<std::uint32_t>(out - block);
+    if (word != marked_word) ++mark;
+    marked_word = word;
+    const auto since_start =
+        static_cast<std::int64_t>((clock.known() ? clock.ticks() : 0) - start_ticks);
+    mark[-1].word = word & kMaxWord;
+    mark[-1].exact = cyc_end == at;
+    mark[-1].since_start = static_cast<std::int32_t>(since_start);
+    return mark[-1].since_start == since_start;
   }
 
   // True: the block is full; false: the next packet is not for us.

@@ -14,6 +14,10 @@ constexpr std::size_t kBlockWords = 1024;
 constexpr std::size_t kPacketWords = 47 * 32;
 static_assert(kBlockWords + kPacketWords <= Counts::kMaxSum);
 static_assert(4 * (kBlockWords + kPacketWords) <= KeyStack::kCapacity - 64);
+// One before each word, and one behind the last.
+constexpr std::size_t kBlockMarks = kBlockWords + kPacketWords + 1;
+// Of a stretch: what a mark can number.
+constexpr std::size_t kMaxStretchWords = 1u << 30;
 
 // What the loop keeps in registers.
 struct FastFlow::Registers {
@@ -28,8 +32,11 @@ struct FastFlow::Registers {
   StateKey* stack;
   std::size_t top;
   std::uint32_t* out;
+  std::uint32_t* block;                    // `out` at the begin of the block
+  std::uint32_t block_word;                // how many words of the stretch come before
+  TimeMark* mark;                          // behind the newest one
+  std::uint64_t start_ticks;               // what marks count from
   std::uint32_t* on_at = nullptr;          // `out` when tracing was switched on last
-  bool timed = false;                      // any timing packet was taken
   const std::uint8_t* time_end = nullptr;  // of the last timing packets, and padding
   const std::uint8_t* cyc_end = nullptr;   // the same with a CYC among them
   PacketTime used;                         // of the last packet before `time_end`, and its time

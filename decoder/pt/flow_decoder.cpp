@@ -11,8 +11,7 @@ namespace {
 
 class Unfolder final : public PathSink {
  public:
-  Unfolder(ByteSpan trace, const DecoderConfig& config, FastFlow& fast, Sink& sink)
-      : trace_(trace), config_(config), fast_(fast), sink_(sink), detail_(sink.detail()) {}
+  Unfolder(FastFlow& fast, Sink& sink) : fast_(fast), sink_(sink), detail_(sink.detail()) {}
 
   Detail detail() const override { return detail_; }
   void instructions(std::span<const Instruction> run, const RunState& state) override {
@@ -23,18 +22,18 @@ class Unfolder final : public PathSink {
 
   bool takes_pauses() const override { return detail_ == Detail::kBranches; }
 
-  PathWords& begin_path(const PathStart& start,
-                        const std::shared_ptr<const EffectBook>& book) override {
+  CompactPath& begin_path(const PathStart& start,
+                          const std::shared_ptr<const EffectBook>& book) override {
     stretch_.book = book;
     stretch_.start = start;
-    words_.clear();
-    return words_;
+    path_.clear();
+    return path_;
   }
 
   void end_path(const PathEnd& end) override {
-    if (detail_ == Detail::kEvents || words_.size() == 0) return;
+    if (detail_ == Detail::kEvents || path_.words.size() == 0) return;
     stretch_.end = end;
-    StretchRecords stretch(stretch_, words_.span(), trace_, config_);
+    StretchRecords stretch(stretch_, path_.words.span(), path_.marks.span());
     PacketTime time = stretch_.start.before;
     while (!stretch.done()) {
       BranchRun run;
@@ -93,13 +92,11 @@ class Unfolder final : public PathSink {
     run_.clear();
   }
 
-  ByteSpan trace_;
-  const DecoderConfig& config_;
   FastFlow& fast_;
   Sink& sink_;
   const Detail detail_;
   Stretch stretch_;
-  PathWords words_;
+  CompactPath path_;
   // A few thousand at a time stay in the processor's caches.
   std::vector<BranchRecord> records_ = std::vector<BranchRecord>(4096);
   CodeReader* reader_ = nullptr;
@@ -120,7 +117,7 @@ class FlowDecoder final : public Decoder {
       return;
     }
     if (!fast_) fast_.emplace(code_, config_);
-    Unfolder unfolder(trace, config_, *fast_, sink);
+    Unfolder unfolder(*fast_, sink);
     FlowWalker(trace, code_, config_, unfolder, *fast_).run(0, trace.size());
   }
 

@@ -11,6 +11,8 @@ namespace {
 // The longest packet of the fast path is a TIP of 9 bytes, read as 1 + 8.
 constexpr std::size_t kReadAhead_bytes = 16;
 
+std::uint64_t ticks_of(const Clock& clock) { return clock.known() ? clock.ticks() : 0; }
+
 }  // namespace
 
 void KeyStack::settle() {
@@ -101,8 +103,9 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     if (rests()) return false;
   }
 
-  PathWords& words = sink.begin_path(
-      {{place.ip}, place.offset, clock, place.fresh_time, place.time}, rows_.shared_book());
+  const PathStart start{{place.ip}, {ticks_of(clock), place.fresh_time}, place.time};
+  CompactPath& path = sink.begin_path(start, rows_.shared_book());
+  const std::size_t first_word = path.words.size();
   Registers r{};
   r.at = trace.data() + place.offset;
   r.end = trace.data() + end - kReadAhead_bytes;
@@ -110,6 +113,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   r.state = rows_.key_of(place.ip, place.mode);
   r.stack = stack_.data();
   r.clock = &clock;
+  r.start_ticks = start.first.ticks;
   r.stop_time = place.stop_time;
   r.mode = mode_key(place.mode);
   r.skd007 = config_.errata.skd007;
@@ -121,22 +125,23 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   r.rest_count = place.outcome_count;
   PathEnd path_end;
   PathTotals& totals = path_end.totals;
-  for (bool more = true; more;) {
+  for (bool more = true; more && path.words.size() - first_word < kMaxStretchWords;) {
     make_room(r.state);
-    std::uint32_t* room = words.room(kBlockWords + kPacketWords);
     r.top = stack_.top();
-    r.out = room;
+    r.out = r.block = path.words.room(kBlockWords + kPacketWords);
+    r.block_word = static_cast<std::uint32_t>(path.words.size() - first_word);
+    TimeMark* const marks = r.mark = path.marks.room(kBlockMarks);
     more = run_block(r);
     stack_.set_top(r.top);
-    words.grow(static_cast<std::size_t>(r.out - room));
-    uses_ += static_cast<std::uint64_t>(r.out - room);
-    add_up({room, r.out}, r.on_at, totals, place);
+    path.words.grow(static_cast<std::size_t>(r.out - r.block));
+    path.marks.grow(static_cast<std::size_t>(r.mark - marks));
+    uses_ += static_cast<std::uint64_t>(r.out - r.block);
+    add_up({r.block, r.out}, r.on_at, totals, place);
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());
   place.fresh_time = r.cyc_end == r.at;
   // Timing packets at the end are of no packet that was used.
-  std::uint64_t ticks = clock.known() ? clock.ticks() : 0;
-  if (r.time_end != r.at) r.used.ticks = not_before(r.used.ticks, ticks);
+  if (r.time_end != r.at) r.used.ticks = not_before(r.used.ticks, ticks_of(clock));
   place.time = r.used;
   place.last_ip = r.last_ip;
   place.ip = rows_.state(r.state).ip;
@@ -148,7 +153,6 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   path_end.at = {place.ip};
   path_end.time = place.time;
   path_end.mode = place.mode;
-  path_end.timed = r.timed;
   sink.end_path(path_end);
   return true;
 }

@@ -2,7 +2,7 @@
 // TIP.PGD with the TIP.PGE right behind it, through memoised rows (row.h), and stops in front of
 // anything else, or where the code does not fit; the complete decoder (flow.h) goes on from there.
 //
-// What it writes is the compact path: one word per TNT byte or TIP (row.h, Effect).
+// What it writes is the compact path (compact_path.h): one word per TNT byte or TIP.
 //
 // Threading: one thread at a time. Its memory is bounded by the limits of Rows.
 #pragma once
@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
+#include "decoder/pt/compact_path.h"
 #include "decoder/pt/flow.h"
 #include "decoder/pt/node.h"
-#include "decoder/pt/path_words.h"
 #include "decoder/pt/row.h"
 
 namespace tailtrace::pt {
@@ -52,11 +52,9 @@ struct PathTotals {
 
 // Where a stretch of the fast path begins.
 struct PathStart {
-  Address at;                    // control
-  std::size_t offset_bytes = 0;  // of its first packet
-  Clock clock;                   // as it is there
-  bool fresh_time = false;       // a time of its own stands right before the first packet
-  PacketTime before;             // of the last packet that was used
+  Address at;         // control
+  PacketTime first;   // of its first packet, unless timing packets come before that
+  PacketTime before;  // of the last packet that was used
 };
 
 // Where it ends.
@@ -65,7 +63,6 @@ struct PathEnd {
   PathTotals totals;
   PacketTime time;  // of the last packet that was used
   CodeMode mode = CodeMode::k64;
-  bool timed = false;  // there were timing packets on the way
 
   RunState state() const { return {mode, false, time.exact, time.ticks}; }
 };
@@ -75,9 +72,9 @@ class PathSink : public Sink {
  public:
   // Whether a TIP.PGD and the TIP.PGE behind it may be of a path, and not events.
   virtual bool takes_pauses() const { return true; }
-  // Words are appended to the result; they refer to `book`.
-  virtual PathWords& begin_path(const PathStart& start,
-                                const std::shared_ptr<const EffectBook>& book) = 0;
+  // Words and marks are appended to the result; words refer to `book`.
+  virtual CompactPath& begin_path(const PathStart& start,
+                                  const std::shared_ptr<const EffectBook>& book) = 0;
   virtual void end_path(const PathEnd& end) = 0;
 };
 

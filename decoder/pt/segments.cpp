@@ -113,16 +113,18 @@ class PathRecorder final : public PathSink {
     path_.gaps_.push_back(gap);
   }
 
-  PathWords& begin_path(const PathStart& start,
-                        const std::shared_ptr<const EffectBook>& book) override {
+  CompactPath& begin_path(const PathStart& start,
+                          const std::shared_ptr<const EffectBook>& book) override {
     next_ = {};
     next_.stretch = {book, start, {}};
-    next_.first_word = path_.words_.size();
-    return path_.words_;
+    next_.first_word = path_.path_.words.size();
+    next_.first_mark = path_.path_.marks.size();
+    return path_.path_;
   }
 
   void end_path(const PathEnd& end) override {
-    next_.word_count = path_.words_.size() - next_.first_word;
+    next_.word_count = path_.path_.words.size() - next_.first_word;
+    next_.mark_count = path_.path_.marks.size() - next_.first_mark;
     if (next_.word_count == 0) return;
     Stretch& stretch = next_.stretch;
     stretch.end = end;
@@ -192,14 +194,14 @@ SegmentPath SegmentDecoder::decode(const Segment& segment, bool ends_trace) {
   SegmentPath path;
   path.segment_ = segment;
   // Memory that is used again has no page faults.
-  path.words_ = std::move(words_);
-  path.words_.clear();
+  path.path_ = std::move(path_);
+  path.path_.clear();
   PathRecorder recorder(path);
   const ByteSpan trace = ends_trace ? trace_.first(segment.end) : trace_;
   FlowWalker walker(trace, code_, config_, recorder, fast_);
   walker.run(segment.begin, segment.end);
   recorder.finish(walker);
-  words_ = std::exchange(path.words_, path.words_.copy());
+  path_ = std::exchange(path.path_, path.path_.copy());
   return path;
 }
 
@@ -242,23 +244,21 @@ bool SegmentPath::is_of_near_branches() const {
 }
 
 std::size_t SegmentPath::size_bytes() const {
-  return sizeof *this + words_.size() * sizeof(std::uint32_t) + chunks_.size() * sizeof(Chunk) +
+  return sizeof *this + path_.size_bytes() + chunks_.size() * sizeof(Chunk) +
          records_.size() * sizeof(BranchRecord) + gaps_.size() * sizeof(Gap);
 }
 
-void SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
-                          std::vector<BranchRecord>& out) const {
+void SegmentPath::records(std::vector<BranchRecord>& out) const {
   std::size_t before = out.size();
   out.resize(before + room());
-  out.resize(before + records(trace, config, std::span(out).subspan(before)));
+  out.resize(before + records(std::span(out).subspan(before)));
 }
 
-std::size_t SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
-                                 std::span<BranchRecord> room) const {
+std::size_t SegmentPath::records(std::span<BranchRecord> room) const {
   BranchRecord* to = room.data();
   for (const Chunk& chunk : chunks_) {
     if (chunk.word_count != 0) {
-      StretchRecords stretch(chunk.stretch, words_of(chunk), trace, config);
+      StretchRecords stretch(chunk.stretch, words_of(chunk), marks_of(chunk));
       std::size_t count = stretch.take({to, room.data() + room.size()});
       if (count != 0) to->insns += chunk.open_insns;
       to += count;
@@ -268,8 +268,7 @@ std::size_t SegmentPath::records(ByteSpan trace, const DecoderConfig& config,
   return static_cast<std::size_t>(to - room.data());
 }
 
-std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths, ByteSpan trace,
-                                       const DecoderConfig& config) {
+std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths) {
   std::vector<BranchRecord> out;
   std::optional<Address> stopped;
   std::uint32_t open = 0;
@@ -289,7 +288,7 @@ std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths, ByteS
       first = out.size();
       open = 0;
     }
-    path.records(trace, config, out);
+    path.records(out);
     bool goes_on = path.started_at() && first < out.size();
     if (goes_on) out[first].insns += open;
     stopped = path.stopped_at();

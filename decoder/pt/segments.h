@@ -37,20 +37,20 @@ std::optional<std::size_t> find_seam(ByteSpan trace, std::size_t from);
 // The instruction that is next there, as the PSB says. REQUIRES: find_seam found the PSB.
 Address seam_address(ByteSpan trace, std::size_t psb);
 
-// What was decoded of a segment. Storage is the words, four bytes for a TNT byte or a TIP, and full
-// records for the little that the fast path does not take.
+// What was decoded of a segment. Storage is the words, four bytes for a TNT byte or a TIP, eight
+// for each time that was told between them, and full records for the little that the fast path does
+// not take.
 class SegmentPath {
  public:
   const Segment& segment() const { return segment_; }
   const PathTotals& totals() const { return totals_; }
   std::size_t size_bytes() const;
 
-  // Appends its records in order. `trace` is the one that was decoded: times are read from it.
-  // Where the segment begins inside the flow, started_at(), there is no record of that.
-  void records(ByteSpan trace, const DecoderConfig& config, std::vector<BranchRecord>& out) const;
+  // Appends its records in order. Where the segment begins inside the flow, started_at(), there is
+  // no record of that.
+  void records(std::vector<BranchRecord>& out) const;
   // The same into memory of room() records, whose end is scratch; how many.
-  std::size_t records(ByteSpan trace, const DecoderConfig& config,
-                      std::span<BranchRecord> room) const;
+  std::size_t records(std::span<BranchRecord> room) const;
   std::size_t room() const { return totals_.records + StretchRecords::kSlack; }
 
   // Whether all its records are of near branches and led somewhere: then they tell of no more than
@@ -75,16 +75,20 @@ class SegmentPath {
   struct Chunk {
     Stretch stretch;
     std::size_t first_word = 0, word_count = 0;
+    std::size_t first_mark = 0, mark_count = 0;
     std::size_t first_record = 0, record_count = 0;
     std::uint32_t open_insns = 0;  // executed since the last record before it
   };
   std::span<const std::uint32_t> words_of(const Chunk& chunk) const {
-    return words_.span().subspan(chunk.first_word, chunk.word_count);
+    return path_.words.span().subspan(chunk.first_word, chunk.word_count);
+  }
+  std::span<const TimeMark> marks_of(const Chunk& chunk) const {
+    return path_.marks.span().subspan(chunk.first_mark, chunk.mark_count);
   }
 
   Segment segment_;
   PathTotals totals_;
-  PathWords words_;
+  CompactPath path_;
   std::vector<Chunk> chunks_;  // the first one has no words
   std::vector<BranchRecord> records_;
   std::vector<Gap> gaps_;
@@ -106,12 +110,11 @@ class SegmentDecoder {
   const CodeImage& code_;
   const DecoderConfig& config_;
   FastFlow fast_;
-  PathWords words_;  // of the segment that is being decoded
+  CompactPath path_;  // of the segment that is being decoded
 };
 
 // The records of neighbouring segments, as one decoder over all of them would make them.
-std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths, ByteSpan trace,
-                                       const DecoderConfig& config);
+std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths);
 
 // Decodes them on `threads` threads; the result is in the order of the segments.
 std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment> segments,

@@ -3,113 +3,18 @@
 #include <emmintrin.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstddef>
+#include <optional>
+#include <utility>
 
 namespace tailtrace::pt {
-
-// --- Times of packets ------------------------------------------------------------------------
-
-StretchRecords::PacketTimes::PacketTimes(ByteSpan trace, const PathStart& start,
-                                         const DecoderConfig& config)
-    : packets_(trace, config.errata.skz84), clock_(start.clock), fresh_(start.fresh_time) {
-  packets_.seek(start.offset_bytes);
-}
-
-void StretchRecords::PacketTimes::next() {
-  while (!skip_common() && step() && !at_branch_) {
-  }
-  exact_ = fresh_;
-  fresh_ = false;
-}
 
 namespace {
 
 // Records that are copied in one go.
 constexpr std::uint32_t kAtOnce = 4;
 
-constexpr std::uint8_t kMtcHead = 0x59;
-constexpr std::size_t kMaxQuiet_bytes = 9;
-
-// How long packets are that make words, by their first byte: short TNTs, TIPs that have an address,
-// and those that pause. 0 for others.
-constexpr auto kQuietLengths = [] {
-  constexpr std::uint8_t kTipSizes[8] = {0, 3, 5, 7, 7, 0, kMaxQuiet_bytes, 0};
-  std::array<std::uint8_t, 256> lengths{};
-  for (std::size_t head = 0; head < lengths.size(); ++head) {
-    const std::size_t opcode = head & 0x1f;
-    if ((head & 1) == 0 && head > 2) lengths[head] = 1;
-    if (opcode == 0x0d || opcode == 0x11 || opcode == 0x01) lengths[head] = kTipSizes[head >> 5];
-  }
-  lengths[0x01] = 1;  // TIP.PGD without an address
-  return lengths;
-}();
-
-constexpr std::size_t kTntRun_bytes = 16;
-
-// How many short TNTs begin here: bytes that are even and above 2.
-std::size_t tnt_run(const std::uint8_t* at) {
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-  const __m128i odd = _mm_slli_epi16(bytes, 7);
-  const __m128i small = _mm_cmpeq_epi8(_mm_and_si128(bytes, _mm_set1_epi8(static_cast<char>(0xfc))),
-                                       _mm_setzero_si128());
-  const int others = _mm_movemask_epi8(_mm_or_si128(odd, small));
-  return static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(others) | 1u << 16));
-}
-
 }  // namespace
-
-// The most frequent packets, without taking them apart, and what most often tells a time before
-// them.
-bool StretchRecords::PacketTimes::skip_common() {
-  const std::uint8_t* bytes = packets_.bytes().data();
-  std::size_t offset = packets_.offset(), size = packets_.size_bytes();
-  for (; offset + 1 < size; ++offset) {
-    const std::uint8_t head = bytes[offset];
-    if ((head & 7) == 3) {  // CYC of one byte
-      clock_.take_cyc(head >> 3);
-      fresh_ = true;
-    } else if (head == kMtcHead) {
-      clock_.take_mtc(bytes[++offset]);
-    } else {
-      break;
-    }
-  }
-  const std::size_t length = offset < size ? kQuietLengths[bytes[offset]] : 0;
-  bool whole = length != 0 && offset + length <= size;
-  packets_.seek(whole ? offset + length : offset);
-  return whole;
-}
-
-std::size_t StretchRecords::PacketTimes::skip_quiet() {
-  const std::uint8_t* bytes = packets_.bytes().data();
-  std::size_t offset = packets_.offset(), count = 0;
-  while (offset + kTntRun_bytes <= packets_.size_bytes()) {
-    const std::size_t tnts = tnt_run(bytes + offset);
-    offset += tnts;
-    count += tnts;
-    if (tnts == kTntRun_bytes) continue;
-    const std::size_t length = kQuietLengths[bytes[offset]];
-    if (length == 0 || offset + length > packets_.size_bytes()) break;
-    offset += length;
-    ++count;
-  }
-  packets_.seek(offset);
-  return count;
-}
-
-bool StretchRecords::PacketTimes::step() {
-  Packet packet;
-  if (packets_.next(packet) != ReadStatus::kOk) return false;
-  at_branch_ = packet.kind == PacketKind::kTnt || packet.kind == PacketKind::kTip ||
-               packet.kind == PacketKind::kTipPgd || packet.kind == PacketKind::kTipPge;
-  fresh_ |= packet.kind == PacketKind::kCyc;
-  if (!at_branch_) clock_.take(packet, false);
-  return true;
-}
-
-// --- Records ---------------------------------------------------------------------------------
 
 // What a packet's time makes of a record: the time is put in, and stays exact only where the record
 // says that it may be.
@@ -140,12 +45,12 @@ class StretchRecords::Stamp {
 };
 
 StretchRecords::StretchRecords(const Stretch& stretch, std::span<const std::uint32_t> words,
-                               ByteSpan trace, const DecoderConfig& config)
+                               std::span<const TimeMark> marks)
     : stretch_(stretch),
       words_(words),
       bytes_(stretch.book->bytes()),
       places_(stretch.book->places()),
-      times_(trace, stretch.start, config),
+      marks_(marks),
       before_(stretch.start.before),
       now_(stretch.start.before) {
   static_assert(Counts::kMaxBranches + 2 + kAtOnce <= kSlack);
@@ -153,20 +58,17 @@ StretchRecords::StretchRecords(const Stretch& stretch, std::span<const std::uint
 
 std::size_t StretchRecords::take(std::span<BranchRecord> to) {
   if (to.size() < kSlack) return 0;
-  const BranchRecord* full = to.data() + (to.size() - kSlack);
-  BranchRecord* end =
-      stretch_.end.timed ? expand_all<true>(to.data(), full) : expand_all<false>(to.data(), full);
+  BranchRecord* end = expand_all(to.data(), to.data() + (to.size() - kSlack));
   *open_.returned_to = at().value;
   open_.returned_to = &nowhere_;
   return static_cast<std::size_t>(end - to.data());
 }
 
-template <bool kTimed>
 BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* full) {
   while (!done() && to <= full) {
-    if (is_quiet()) to = expand_quiet<kTimed>(to, full);
+    if (is_quiet()) to = expand_quiet(to, full);
     if (done() || to > full) break;
-    if ((words_[next_] & kPathFirst) != 0) next_packet<kTimed>();
+    if ((words_[next_] & kPathFirst) != 0) next_packet();
     to = expand_told(place_of(next_++), to);
   }
   return to;
@@ -187,7 +89,6 @@ BranchRecord* StretchRecords::expand_told(const std::uint8_t* place, BranchRecor
 }
 
 // As long as nothing tells another time. Effects lie anywhere in memory, and are known long before.
-template <bool kTimed>
 BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord* full) {
   constexpr std::size_t kAhead = 24, kLine_bytes = 64;
   const Stamp stamp(now_);
@@ -195,21 +96,16 @@ BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord*
   const std::uint8_t* const bytes = bytes_;
   const std::uint32_t *const places = places_, *const words = words_.data();
   const auto place_of = [=](std::size_t i) { return bytes + places[words[i] & kPathEffect]; };
-  const std::size_t last = words_.size() - 1;
-  std::size_t next = next_, quiet = quiet_;
+  const std::size_t last = words_.size() - 1, end = next_mark();
+  std::size_t next = next_;
   Open open = open_;
-  for (; next <= last && to <= full; ++next) {
-    const std::size_t begins = kTimed ? words[next] >> 31 : 0;
-    if (begins > quiet) [[unlikely]]
-      if ((quiet = times_.skip_quiet()) == 0) break;
-    quiet -= begins;
+  for (; next < end && to <= full; ++next) {
     const std::uint8_t* ahead = place_of(std::min(next + kAhead, last));
     __builtin_prefetch(ahead);
     __builtin_prefetch(ahead + kLine_bytes);
     to = expand(place_of(next), stamp, to, open);
   }
   next_ = next;
-  quiet_ = quiet;
   open_ = open;
   return to;
 }
@@ -237,21 +133,19 @@ BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord*
   return to + count;
 }
 
-template <bool kTimed>
+// Of several marks before a packet the newest holds.
 void StretchRecords::next_packet() {
-  bool first = packet_count_++ == 0;
-  if (kTimed) {
-    before_ = now_;
-    times_.next();
-    now_ = {not_before(now_.ticks, times_.time()), times_.exact()};
-    untold_ = true;
-  } else {
-    // Nothing tells another time behind the first packet.
-    const PathStart& start = stretch_.start;
-    std::uint64_t ticks = start.clock.known() ? start.clock.ticks() : 0;
-    now_ = {not_before(start.before.ticks, ticks), first && start.fresh_time};
-    untold_ = first;
+  const PacketTime& first = stretch_.start.first;
+  std::optional<PacketTime> told;
+  if (!std::exchange(begun_, true)) told = first;
+  for (; !marks_.empty() && marks_[0].word <= next_; marks_ = marks_.subspan(1)) {
+    const auto since = static_cast<std::uint64_t>(std::int64_t{marks_[0].since_start});
+    told = PacketTime{first.ticks + since, marks_[0].exact != 0};
   }
+  before_ = now_;
+  now_.exact = false;
+  if (told) now_ = {not_before(now_.ticks, told->ticks), told->exact};
+  untold_ = true;
 }
 
 }  // namespace tailtrace::pt

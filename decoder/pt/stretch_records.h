@@ -2,12 +2,12 @@
 // pieces of any length.
 //
 // A record has the time of the packet that told its branch; a direct jump or call has that of the
-// packet before, and never an exact one. Times are read from the packets again, where there are
-// timing packets at all: a path does not hold them.
+// packet before, and never an exact one.
 //
-// Threading: one thread at a time; trace, words and effects must outlive it.
+// Threading: one thread at a time; words, marks and effects must outlive it.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -24,8 +24,8 @@ struct Stretch {
 
 class StretchRecords {
  public:
-  StretchRecords(const Stretch& stretch, std::span<const std::uint32_t> words, ByteSpan trace,
-                 const DecoderConfig& config);
+  StretchRecords(const Stretch& stretch, std::span<const std::uint32_t> words,
+                 std::span<const TimeMark> marks);
 
   bool done() const { return next_ == words_.size(); }
 
@@ -46,26 +46,6 @@ class StretchRecords {
   PacketTime time() const { return untold_ ? before_ : now_; }
 
  private:
-  // The time of each packet that makes words of the stretch, in order.
-  class PacketTimes {
-   public:
-    PacketTimes(ByteSpan trace, const PathStart& start, const DecoderConfig& config);
-    // Behind the next TNT, TIP, TIP.PGD or TIP.PGE.
-    void next();
-    // Behind as many of them as follow with nothing between that could tell a time: how many.
-    std::size_t skip_quiet();
-    std::uint64_t time() const { return clock_.known() ? clock_.ticks() : 0; }
-    bool exact() const { return exact_; }
-
-   private:
-    bool skip_common();
-    bool step();
-
-    PacketReader packets_;
-    Clock clock_;
-    bool at_branch_ = false, fresh_ = false, exact_ = false;
-  };
-
   // What a packet's time makes of the second half of a record.
   class Stamp;
   // What the effects behind have to complete.
@@ -77,27 +57,27 @@ class StretchRecords {
   const std::uint8_t* place_of(std::size_t i) const {
     return bytes_ + places_[words_[i] & kPathEffect];
   }
-  template <bool kTimed>
   BranchRecord* expand_all(BranchRecord* to, const BranchRecord* full);
-  template <bool kTimed>
   BranchRecord* expand_quiet(BranchRecord* to, const BranchRecord* full);
   BranchRecord* expand_told(const std::uint8_t* place, BranchRecord* to);
   static BranchRecord* expand(const std::uint8_t* place, const Stamp& stamp, BranchRecord* to,
                               Open& open);
-  template <bool kTimed>
   void next_packet();
-  bool is_quiet() const { return packet_count_ > 1 && !untold_ && !now_.exact; }
+  // Where the next time is told, at or behind next_.
+  std::size_t next_mark() const {
+    return marks_.empty() ? words_.size() : std::min<std::size_t>(marks_[0].word, words_.size());
+  }
+  bool is_quiet() const { return begun_ && !untold_ && !now_.exact; }
 
   const Stretch& stretch_;
   const std::span<const std::uint32_t> words_;
   const std::uint8_t* const bytes_;  // of the book
   const std::uint32_t* const places_;
-  PacketTimes times_;
+  std::span<const TimeMark> marks_;  // of words from next_ on
   std::size_t next_ = 0;
   PacketTime before_, now_;  // of the packet before, and of the one that makes words
-  std::size_t packet_count_ = 0;
-  std::size_t quiet_ = 0;  // packets that tell no other time than the one before
-  bool untold_ = false;    // the packet has not told a branch yet
+  bool begun_ = false;       // the first packet was met
+  bool untold_ = false;      // the packet has not told a branch yet
   std::uint64_t nowhere_ = 0;
   Open open_{0, &nowhere_};
 };

@@ -210,7 +210,7 @@ void decode_all(const Buffer& buffer, unsigned threads) {
     std::vector<BranchRecord> records;
     for (std::size_t i; (i = next++) < segments.size();) {
       records.clear();
-      decoder.decode(segments[i]).records(buffer.trace, config, records);
+      decoder.decode(segments[i]).records(records);
     }
   };
   std::vector<std::thread> others;

@@ -160,11 +160,11 @@ class CountingSink final : public PathSink {
   }
   void event(const Event&) override {}
   void gap(const Gap&) override {}
-  PathWords& begin_path(const PathStart&, const std::shared_ptr<const EffectBook>&) override {
+  CompactPath& begin_path(const PathStart&, const std::shared_ptr<const EffectBook>&) override {
     // A history keeps the words of a segment and goes on with the next.
     constexpr std::size_t kSegmentWords = 1u << 16;
-    if (words_.size() > kSegmentWords) words_.clear();
-    return words_;
+    if (path_.words.size() > kSegmentWords) path_.clear();
+    return path_;
   }
   void end_path(const PathEnd& end) override {
     const PathTotals& totals = end.totals;
@@ -173,7 +173,7 @@ class CountingSink final : public PathSink {
   }
 
  private:
-  PathWords words_;
+  CompactPath path_;
 };
 
 Work run_flow(const PtInput& input, ByteSpan trace, FastFlow& fast) {
@@ -189,13 +189,12 @@ Work run_reference(const PtInput& input, ByteSpan trace) {
 }
 
 // Records of whole segments, one after the other, into the same memory.
-Work run_expansion(const PtInput& input, std::span<const SegmentPath> paths,
-                   std::vector<BranchRecord>& out) {
+Work run_expansion(std::span<const SegmentPath> paths, std::vector<BranchRecord>& out) {
   Work work;
   for (const SegmentPath& path : paths) {
     if (out.size() < path.room()) out.resize(path.room());
     work.insns += path.totals().insns;
-    work.branches += path.records(input.trace, input.config, std::span(out));
+    work.branches += path.records(std::span(out));
   }
   return work;
 }
@@ -318,7 +317,7 @@ void bench_segments(const PtInput& input, const Options& options) {
       }
       return work;
     });
-    expansion.take([&] { return run_expansion(input, paths, records); });
+    expansion.take([&] { return run_expansion(paths, records); });
   }
   for (const SegmentPath& path : paths) size_bytes += path.size_bytes();
   print(input, "segments to paths", decoding, decoding.work.branches, {}, {});
@@ -336,7 +335,7 @@ void bench_synthesis(const PtInput& input, const Options& options) {
   segments.resize(std::min<std::size_t>(segments.size(), 1));
   std::vector<SegmentPath> paths =
       decode_segments(input.trace, segments, *input.code, input.config, 1);
-  std::vector<BranchRecord> records = join_records(paths, input.trace, input.config);
+  std::vector<BranchRecord> records = join_records(paths);
   Series series;
   std::size_t size_bytes = 0;
   for (int round = 0; round < options.rounds; ++round)

@@ -344,8 +344,8 @@ void compare_paths(const CodeImage& code, const DecoderConfig& config, ByteSpan 
                records_of([&](Sink& sink) { decoder->decode(trace, sink); }), expected);
   Segment segment{*psb, trace.size()};
   std::vector<SegmentPath> paths = decode_segments(trace, {&segment, 1}, code, config, 1);
-  expect_equal("records of a segment and of the complete path",
-               texts(join_records(paths, trace, config)), expected);
+  expect_equal("records of a segment and of the complete path", texts(join_records(paths)),
+               expected);
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ std::string follow(const PtInput& input, Truth& truth) {
     if (path.started_at() && stopped != path.started_at())
       records.push_back({{}, *path.started_at(), 0, 0, RecordKind::kEnable, 0, 0});
     std::size_t first = records.size();
-    path.records(input.trace, input.config, records);
+    path.records(records);
     if (stopped && stopped == path.started_at() && first < records.size())
       records[first].insns += open;
     open = path.open_insns() + (first == records.size() ? open : 0);

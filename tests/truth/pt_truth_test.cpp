@@ -111,7 +111,7 @@ void expect_flow(const Bytes& trace, const Run& run, const DecoderConfig& config
   records.finish();
   expect_records(records.drain(), run);
   auto paths = decode_segments(trace, find_segments(trace, 1000), code, config, 2);
-  expect_records(join_records(paths, trace, config), run);
+  expect_records(join_records(paths), run);
 }
 
 void expect_libipt(const Bytes& trace, const Run& run) {

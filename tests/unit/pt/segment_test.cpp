@@ -34,7 +34,7 @@ std::vector<BranchRecord> segment_records(const PtInput& input, std::size_t leas
   std::vector<Segment> segments = find_segments(input.trace, least_bytes);
   std::vector<SegmentPath> paths =
       decode_segments(input.trace, segments, *input.code, input.config, threads);
-  return join_records(paths, input.trace, input.config);
+  return join_records(paths);
 }
 
 std::string text(const BranchRecord& r) {

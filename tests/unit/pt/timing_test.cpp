@@ -246,7 +246,7 @@ TEST_F(TimedJumps, HaveTheTimeOfTheModelOnTheFastPath) {
   for (std::size_t least_bytes : {std::size_t{0}, model_.trace.size()}) {
     auto segments = find_segments(model_.trace, least_bytes);
     auto paths = decode_segments(model_.trace, segments, code_, config_, 1);
-    expect_times(join_records(paths, model_.trace, config_));
+    expect_times(join_records(paths));
   }
 }
 
