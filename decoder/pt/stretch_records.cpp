@@ -12,7 +12,7 @@ namespace tailtrace::pt {
 namespace {
 
 // Records that are copied in one go.
-constexpr std::uint32_t kAtOnce = 4;
+constexpr std::uint32_t kAtOnce = 3;
 
 }  // namespace
 
@@ -123,7 +123,6 @@ BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord*
     stamp.put(from + i * sizeof(TimelessRecord), to[i]);
     stamp.put(from + (i + 1) * sizeof(TimelessRecord), to[i + 1]);
     stamp.put(from + (i + 2) * sizeof(TimelessRecord), to[i + 2]);
-    stamp.put(from + (i + 3) * sizeof(TimelessRecord), to[i + 3]);
   } while ((i += kAtOnce) < count);
   to->insns += open.insns;
   // Both without asking, as what comes cannot be guessed. An effect that does not return has the
