@@ -228,6 +228,36 @@ TEST_F(TimedJumps, ATimeIsExactForOnePacketOnly) {
   }
 }
 
+// Further from the begin of a stretch than its marks can tell.
+TEST_F(TimedJumps, HaveTimesThatLieFarApart) {
+  constexpr std::uint64_t kStep = 1u << 30;  // of an MTC
+  config_.timing = {1, kStep / 8, 3, 30};
+  PacketWriter out;
+  out.psb();
+  out.tsc(1000);
+  out.tma(0x100, 0);
+  out.fup({0x1000});
+  out.psbend();
+  std::vector<std::uint64_t> expected;
+  for (std::uint64_t step = 1; step <= 40; ++step) {
+    out.mtc(static_cast<std::uint8_t>(0x20 + step));
+    for (int jump = 0; jump < 3; ++jump) {
+      out.tip({0x1000});
+      expected.push_back(1000 + step * kStep);
+    }
+  }
+  RecordSink complete, fast;
+  FlowWalker(out.bytes(), code_, config_, complete).run(0, out.size_bytes());
+  make_flow_decoder(code_, config_)->decode(out.bytes(), fast);
+  for (RecordSink* sink : {&complete, &fast}) {
+    sink->finish();
+    std::vector<std::uint64_t> times;
+    for (const BranchRecord& record : sink->drain())
+      if (record.kind == RecordKind::kIndirectJump) times.push_back(record.time);
+    EXPECT_EQ(times, expected);
+  }
+}
+
 // Which gives an instruction the time of the packet before.
 TEST_F(TimedJumps, AreABranchLateInIntelsDecoder) {
   std::size_t jump = 0;
