@@ -313,10 +313,9 @@ struct FastFlow::Loop {
     marked_word = word;
     const auto since_start =
         static_cast<std::int64_t>((clock.known() ? clock.ticks() : 0) - start_ticks);
-    mark[-1].word = word & kMaxWord;
-    mark[-1].exact = cyc_end == at;
-    mark[-1].since_start = static_cast<std::int32_t>(since_start);
-    return mark[-1].since_start == since_start;
+    const auto told = static_cast<std::int32_t>(since_start);
+    mark[-1] = {word & kMaxWord, cyc_end == at, told};
+    return told == since_start;
   }
 
   // True: the block is full; false: the next packet is not for us.
