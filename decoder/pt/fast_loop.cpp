@@ -284,7 +284,7 @@ struct FastFlow::Loop {
 
   [[gnu::always_inline]] bool take_time(std::uint8_t head) {
     const std::uint8_t* begin = at;
-    std::uint64_t before = clock.known() ? clock.ticks() : 0;
+    std::uint64_t before = clock.known_ticks();
     if ((head & 3) == 3) {
       std::uint64_t cycles = head >> 3;
       bool longer = (head & 4) != 0;
@@ -311,8 +311,7 @@ struct FastFlow::Loop {
     const std::uint32_t word = block_word + static_cast<std::uint32_t>(out - block);
     if (word != marked_word) ++mark;
     marked_word = word;
-    const auto since_start =
-        static_cast<std::int64_t>((clock.known() ? clock.ticks() : 0) - start_ticks);
+    const auto since_start = static_cast<std::int64_t>(clock.known_ticks() - start_ticks);
     const auto told = static_cast<std::int32_t>(since_start);
     mark[-1] = {word & kMaxWord, cyc_end == at, told};
     return told == since_start;

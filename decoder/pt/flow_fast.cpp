@@ -11,8 +11,6 @@ namespace {
 // The longest packet of the fast path is a TIP of 9 bytes, read as 1 + 8.
 constexpr std::size_t kReadAhead_bytes = 16;
 
-std::uint64_t ticks_of(const Clock& clock) { return clock.known() ? clock.ticks() : 0; }
-
 }  // namespace
 
 void KeyStack::settle() {
@@ -103,7 +101,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     if (rests()) return false;
   }
 
-  const PathStart start{{place.ip}, {ticks_of(clock), place.fresh_time}, place.time};
+  const PathStart start{{place.ip}, {clock.known_ticks(), place.fresh_time}, place.time};
   CompactPath& path = sink.begin_path(start, rows_.shared_book());
   const std::size_t first_word = path.words.size();
   Registers r{};
@@ -141,7 +139,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   place.offset = static_cast<std::size_t>(r.at - trace.data());
   place.fresh_time = r.cyc_end == r.at;
   // Timing packets at the end are of no packet that was used.
-  if (r.time_end != r.at) r.used.ticks = not_before(r.used.ticks, ticks_of(clock));
+  if (r.time_end != r.at) r.used.ticks = not_before(r.used.ticks, clock.known_ticks());
   place.time = r.used;
   place.last_ip = r.last_ip;
   place.ip = rows_.state(r.state).ip;

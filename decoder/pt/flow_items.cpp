@@ -302,7 +302,7 @@ Event ItemReader::make(EventKind kind) const {
 
 void ItemReader::stamp(Item& item) {
   item.offset_bytes = packet_offset_;
-  item.time = clock_.known() ? clock_.ticks() : 0;
+  item.time = clock_.known_ticks();
   item.time_exact = fresh_time_;
   fresh_time_ = false;
 }

@@ -67,6 +67,8 @@ class Clock {
   // TSC ticks. Before the first TSC packet: ticks since the first timing packet.
   std::uint64_t ticks() const { return tsc_; }
   bool known() const { return have_tsc_; }
+  // 0 while they are not.
+  std::uint64_t known_ticks() const { return known() ? ticks() : 0; }
 
   // Packets that could not be used since the last TSC: how far `ticks` may lag.
   std::uint32_t lost_mtc() const { return lost_mtc_; }
