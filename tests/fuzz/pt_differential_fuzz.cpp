@@ -285,6 +285,18 @@ void print_hex(const char* name, ByteSpan bytes) {
   std::abort();
 }
 
+std::string gap_text(DecodeError error) { return fmt::format("({})", error_text(error)); }
+
+// A mode that no processor has is an error to us; libipt goes on to the next instruction, which it
+// cannot decode in that mode.
+bool is_impossible_mode(const Story& ours, const Story& theirs) {
+  return ours.clean < ours.items.size() && theirs.clean < theirs.items.size() &&
+         theirs.clean != 0 && ours.items[ours.clean] == gap_text(DecodeError::kBadPacket) &&
+         theirs.items[theirs.clean] == gap_text(DecodeError::kBadInstruction) &&
+         theirs.items[theirs.clean - 1].starts_with(
+             fmt::format("[{} ", static_cast<int>(EventKind::kExecMode)));
+}
+
 void compare_with_libipt(const CodeImage& code, const Starts& starts, const DecoderConfig& config,
                          ByteSpan trace) {
   Story ours, theirs;
@@ -294,15 +306,15 @@ void compare_with_libipt(const CodeImage& code, const Starts& starts, const Deco
   if (watch.uncertain) return;
   // Endless loops are for us to find: libipt would not come back.
   for (const std::string& item : ours.items)
-    if (item == fmt::format("({})", error_text(DecodeError::kEndlessLoop))) return;
+    if (item == gap_text(DecodeError::kEndlessLoop)) return;
   make_libipt_decoder(code, config)->decode(trace, theirs);
   std::size_t sure = std::min({ours.clean, theirs.clean, ours.items.size(), theirs.items.size()});
   for (std::size_t i = 0; i < sure; ++i)
     if (ours.items[i] != theirs.items[i]) report("flow and libipt", ours.items, theirs.items, i);
-  bool no_instruction =
-      ours.clean < ours.items.size() &&
-      ours.items[ours.clean] == fmt::format("({})", error_text(DecodeError::kBadInstruction));
-  if (!no_instruction && ours.clean < theirs.clean && ours.clean < theirs.items.size())
+  bool no_instruction = ours.clean < ours.items.size() &&
+                        ours.items[ours.clean] == gap_text(DecodeError::kBadInstruction);
+  if (no_instruction || is_impossible_mode(ours, theirs)) return;
+  if (ours.clean < theirs.clean && ours.clean < theirs.items.size())
     report("flow (which finds a gap) and libipt", ours.items, theirs.items, ours.clean);
 }
 
