@@ -17,12 +17,12 @@ void CodeReader::set_epoch(Epoch epoch) {
 std::optional<Instruction> CodeReader::at(Address address) {
   Instruction& slot = slots_[slot_of(address)];
   if (slot.size_bytes != 0 && slot.address == address) return slot;
-  std::optional<Instruction> insn = decode(address);
+  std::optional<Instruction> insn = read(address);
   if (insn) slot = *insn;
   return insn;
 }
 
-std::optional<Instruction> CodeReader::decode(Address address) {
+std::optional<Instruction> CodeReader::read(Address address) {
   constexpr std::uint64_t kPage_bytes = 1u << kPageBits;
   Page& page = pages_[address.value >> kPageBits & (kPages - 1)];
   Address begin{address.value & ~(kPage_bytes - 1)};

@@ -28,6 +28,8 @@ class CodeReader {
   // The instruction at an address; nothing when its bytes are not known or are no instruction
   // (known() tells which).
   std::optional<Instruction> at(Address address);
+  // The same for those who remember themselves what they asked for.
+  std::optional<Instruction> read(Address address);
 
   // Whether any byte at the address is known.
   bool known(Address address) const { return !image_.at(address, 1, epoch_).empty(); }
@@ -49,8 +51,6 @@ class CodeReader {
     Address begin;
     ByteSpan bytes;
   };
-
-  std::optional<Instruction> decode(Address address);
 
   const CodeImage& image_;
   InstructionForms forms_;

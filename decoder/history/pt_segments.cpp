@@ -37,7 +37,7 @@ std::optional<Seam> find_seam(ByteSpan trace, std::size_t from) {
 class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
  public:
   explicit Reader(const PtSegments& source)
-      : source_(source), decoder_(source.trace_, *source.code_, source.config_) {}
+      : source_(source), decoder_(source.trace_, *source.code_, source.config_, source.pool_) {}
 
   std::optional<Extent> cut(std::uint64_t end) override {
     const PtJoint* joint = joint_before(end);
@@ -233,6 +233,8 @@ PtSegments::PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,
 }
 
 std::unique_ptr<SegmentReader> PtSegments::reader() const {
+  std::call_once(pool_made_,
+                 [this] { pool_ = std::make_shared<pt::RowPool>(config_.first_epoch); });
   return std::make_unique<Reader>(*this);
 }
 

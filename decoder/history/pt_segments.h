@@ -1,17 +1,18 @@
 // PtSegments: an Intel PT trace as segments, each from one PSB to another.
 //
 // Where two of them meet, the newer one's PSB says which instruction is next, or what is around it
-// (pause_seam.h). The older one is
-// closed by what makes of both the same history as of one linear decode: nothing if its last branch
-// led there, a seam (segment_source.h) if a straight run did, and an end and a begin where the flow
-// is known to have stood elsewhere.
+// (pause_seam.h). The older one is closed by what makes of both the same history as of one linear
+// decode: nothing if its last branch led there, a seam (segment_source.h) if a straight run did,
+// and an end and a begin where the flow is known to have stood elsewhere.
 //
 // A trace may be put together from stretches of others, as those of the processors that a thread
 // ran on: at a joint nothing is believed of what came before.
 //
-// Threading: immutable.
+// Threading: immutable, but for what its readers learn and share.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -55,6 +56,9 @@ class PtSegments final : public SegmentSource {
   std::shared_ptr<const CodeImage> code_;
   pt::DecoderConfig config_;
   PtSegmentsOptions options_;
+  // What readers learn of the code; made with the first of them.
+  mutable std::once_flag pool_made_;
+  mutable std::shared_ptr<pt::RowPool> pool_;
 };
 
 }  // namespace tailtrace

@@ -5,10 +5,14 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+
+#include "decoder/pt/large_array.h"
 
 namespace tailtrace::pt {
 
@@ -20,39 +24,59 @@ struct TimeMark {
 };
 static_assert(sizeof(TimeMark) == 8);
 
-// A vector that does not clear what it will be filled with.
+// Items one behind the other, of this path and of those before it, in memory that all of them
+// share: what was written stays where it is, and memory that nobody has any more is used again.
 template <class T>
 class PathArray {
  public:
   std::size_t size() const { return size_; }
   std::size_t size_bytes() const { return size_ * sizeof(T); }
-  std::span<const T> span() const { return {items_.get(), size_}; }
+  std::span<const T> span() const { return {items_, size_}; }
   void clear() { size_ = 0; }
 
   // Room for `count` items behind the end, which are counted by grow().
   T* room(std::size_t count) {
-    if (size_ + count > capacity_) reallocate(std::max(size_ + count, capacity_ * 2));
-    return items_.get() + size_;
+    if (size_ + count > capacity_) make_room(count);
+    return items_ + size_;
   }
   void grow(std::size_t count) { size_ += count; }
-  // As large as its content.
-  PathArray copy() const {
-    PathArray all;
-    if (size_ != 0) std::copy_n(items_.get(), size_, all.room(size_));
-    all.grow(size_);
-    return all;
+
+  // What there is, to be read only. This one is empty then and goes on behind it.
+  PathArray take() {
+    PathArray taken = *this;
+    taken.capacity_ = size_;
+    items_ += size_;
+    capacity_ -= size_;
+    size_ = 0;
+    return taken;
+  }
+  // Begins anew if nobody has any of what was taken. REQUIRES: it is empty.
+  void reuse() {
+    if (memory_.use_count() != 1) return;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    items_ = memory_->data();
+    capacity_ = memory_->size();
   }
 
  private:
-  void reallocate(std::size_t capacity) {
-    auto items = std::make_unique_for_overwrite<T[]>(capacity);
-    std::copy_n(items_.get(), size_, items.get());
-    items_ = std::move(items);
+  static constexpr std::size_t kFirst_bytes = 1u << 18, kFurther_bytes = 1u << 24;
+
+  // The first takes no more than is needed; when that was not enough there is much.
+  void make_room(std::size_t count) {
+    const bool is_first = memory_ == nullptr;
+    const std::size_t least = (is_first ? kFirst_bytes : kFurther_bytes) / sizeof(T);
+    const std::size_t capacity = std::max(least, 2 * (size_ + count));
+    auto memory =
+        std::make_shared<LargeArray<T>>(capacity, is_first ? PageSize::kSmall : PageSize::kLarge);
+    std::copy_n(items_, size_, memory->data());
+    memory_ = std::move(memory);
+    items_ = memory_->data();
     capacity_ = capacity;
   }
 
-  std::unique_ptr<T[]> items_;
-  std::size_t size_ = 0, capacity_ = 0;
+  std::shared_ptr<LargeArray<T>> memory_;
+  T* items_ = nullptr;
+  std::size_t size_ = 0, capacity_ = 0;  // from `items_` on
 };
 
 struct CompactPath {
@@ -63,7 +87,11 @@ struct CompactPath {
     words.clear();
     marks.clear();
   }
-  CompactPath copy() const { return {words.copy(), marks.copy()}; }
+  CompactPath take() { return {words.take(), marks.take()}; }
+  void reuse() {
+    words.reuse();
+    marks.reuse();
+  }
   std::size_t size_bytes() const { return words.size_bytes() + marks.size_bytes(); }
 };
 

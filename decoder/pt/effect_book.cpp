@@ -15,8 +15,8 @@ bool all_near(const Effect& effect, std::span<const BranchRecord> records) {
 
 std::uint32_t EffectBook::add(Effect effect, std::span<const BranchRecord> records) {
   effect.record_count = records.size() & Effect::kMaxRecords;
-  const std::size_t place = bytes_.size() - kReadAhead_bytes;
-  bytes_.resize(bytes_.size() + sizeof effect + records.size() * sizeof(TimelessRecord));
+  const std::size_t place = size_bytes_;
+  size_bytes_ += sizeof effect + records.size() * sizeof(TimelessRecord);
   std::uint8_t* to = bytes_.data() + place;
   std::memcpy(to, &effect, sizeof effect);
   to += sizeof effect;

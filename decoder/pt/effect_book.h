@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <vector>
 
+#include "decoder/pt/large_array.h"
 #include "decoder/record/branch_record.h"
 
 namespace tailtrace::pt {
@@ -54,15 +54,17 @@ static_assert(sizeof(Effect) == 16);
 
 class EffectBook {
  public:
+  // So many effects, and begun before so many bytes.
+  static constexpr std::size_t kMaxEffects = 1u << 20, kMax_bytes = 1u << 27;
   // What may be read behind an effect's last record.
   static constexpr std::size_t kReadAhead_bytes = 128;
 
   // Returns its number. `records` have no time; where the last one of an effect that `returns`
-  // leads to is not looked at. REQUIRES: no more than kMaxRecords of them.
+  // leads to is not looked at. REQUIRES: no more than kMaxRecords of them; room for one more.
   std::uint32_t add(Effect effect, std::span<const BranchRecord> records);
 
   std::size_t size() const { return places_.size(); }
-  std::size_t size_bytes() const { return bytes_.size(); }
+  std::size_t size_bytes() const { return size_bytes_; }
 
   Effect effect(std::uint32_t number) const { return Effect::at(bytes() + places_[number]); }
   // Whether its records are all of near branches and led somewhere.
@@ -73,9 +75,13 @@ class EffectBook {
   const std::uint32_t* places() const { return places_.data(); }
 
  private:
-  std::vector<std::uint32_t> places_;  // in bytes_, by number
-  std::vector<std::uint8_t> near_;     // by number
-  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(kReadAhead_bytes);
+  BoundedArray<std::uint32_t> places_{kMaxEffects};  // in bytes_, by number
+  BoundedArray<std::uint8_t> near_{kMaxEffects};     // by number
+  static constexpr std::size_t kMaxEffect_bytes =
+      sizeof(Effect) + Effect::kMaxRecords * sizeof(TimelessRecord);
+  LargeArray<std::uint8_t> bytes_{kMax_bytes + kMaxEffect_bytes + kReadAhead_bytes,
+                                  PageSize::kSmallFirst};
+  std::size_t size_bytes_ = 0;
 };
 
 // A word of a path: an effect, and whether it is the first of its packet.

@@ -30,10 +30,16 @@ constexpr IpCode kIpCodes[8] = {{},
 
 template <class... Symbol>
 std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
-  std::uint64_t row = rows_.find(state, symbol...);
-  if (row != 0 || rows_.full()) return row;
+  const RowPool::Found found = pool_->find(state, symbol...);
+  if (!found.may_be_filled) return found.row;
   if (++fills_ > probe_fills_) judge_rows();
   return rest_branches_ != 0 ? 0 : filler_.fill(state, symbol...);
+}
+
+// One that lies behind another of the same slot is found without a lock.
+std::uint64_t FastFlow::find_or_fill_target(StateKey state, std::uint64_t ip, IpKind kind) {
+  const std::uint64_t row = pool_->rows().find(state, ip, kind);
+  return row != 0 ? row : find_or_fill(state, ip, kind);
 }
 
 // The loop. All of it is inlined into run_block() and its members live in registers: nothing takes
@@ -60,7 +66,7 @@ struct FastFlow::Loop {
   std::uint32_t* on_at = nullptr;
   const Pushes* const pushed;
   const std::uint64_t* const outcomes;
-  Rows::TargetView targets;
+  const Rows::TargetView targets;
   Clock& clock;
   const std::uint64_t stop_time;
   const StateKey mode;
@@ -85,9 +91,9 @@ struct FastFlow::Loop {
         block_word(r.block_word),
         mark(r.mark),
         start_ticks(r.start_ticks),
-        pushed(flow.rows_.pushes()),
-        outcomes(flow.rows_.outcomes()),
-        targets(flow.rows_.targets()),
+        pushed(flow.pool_->rows().pushes()),
+        outcomes(flow.pool_->rows().outcomes()),
+        targets(flow.pool_->rows().targets()),
         clock(*r.clock),
         stop_time(r.stop_time),
         mode(r.mode),
@@ -123,7 +129,7 @@ struct FastFlow::Loop {
   // Uses the outcomes of a TNT byte. False: some could not be used and are in `left`.
   [[gnu::always_inline]] bool use(std::uint8_t bits, std::uint32_t first) {
     for (;;) {
-      std::uint64_t row = outcomes[Rows::slot_of(state, bits)];
+      std::uint64_t row = load_row(outcomes[Rows::slot_of(state, bits)]);
       if (RowBits::is_plain(row, bits)) [[likely]] {
         *out++ = RowBits::effect(row) | first;
         state = RowBits::next(row);
@@ -177,12 +183,10 @@ struct FastFlow::Loop {
     if (!TargetRow::can_hold(ip)) [[unlikely]]
       return 0;
     const TargetRow& target = targets.rows[Rows::hash(from, ip, kind) & targets.mask];
-    std::uint64_t row = target.row;
-    if (target.key != TargetRow::key_of(from, ip) ||
-        (row & RowBits::kTagMask) != TargetRow::tag_of(from, kind)) [[unlikely]] {
-      row = owner.find_or_fill(from, ip, kind);
-      targets = owner.rows_.targets();
-    }
+    const std::uint64_t row = load_row(target.row);
+    if (target.load_key() != TargetRow::key_of(from, ip) ||
+        (row & RowBits::kTagMask) != TargetRow::tag_of(from, kind)) [[unlikely]]
+      return owner.find_or_fill_target(from, ip, kind);
     return row;
   }
 
@@ -200,7 +204,7 @@ struct FastFlow::Loop {
     if (code.size_bytes == 0) return false;
     std::uint64_t ip = ip_of(at, code, last_ip);
     std::uint64_t landing = row_of(mode, ip, IpKind::kTarget);
-    std::uint64_t row = outcomes[Rows::slot_of(state, kTipSymbol)];
+    std::uint64_t row = load_row(outcomes[Rows::slot_of(state, kTipSymbol)]);
     if ((row & RowBits::kTagMask) != kTipSymbol) [[unlikely]]
       row = owner.find_or_fill(state, kTipSymbol);
     if (row == 0 || landing == 0) [[unlikely]]
@@ -313,7 +317,9 @@ struct FastFlow::Loop {
     marked_word = word;
     const auto since_start = static_cast<std::int64_t>(clock.known_ticks() - start_ticks);
     const auto told = static_cast<std::int32_t>(since_start);
-    mark[-1] = {word & kMaxWord, cyc_end == at, told};
+    // In one go: a field alone would be read first, and memory read first is faulted in twice.
+    const TimeMark now{word & kMaxWord, cyc_end == at, told};
+    std::memcpy(mark - 1, &now, sizeof now);
     return told == since_start;
   }
 

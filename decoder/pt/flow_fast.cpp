@@ -13,40 +13,49 @@ constexpr std::size_t kReadAhead_bytes = 16;
 
 }  // namespace
 
-void KeyStack::settle() {
-  std::size_t kept = std::min(top_ - 1, ReturnStack::kCapacity);
-  std::move(entries_.begin() + static_cast<std::ptrdiff_t>(top_ - kept),
-            entries_.begin() + static_cast<std::ptrdiff_t>(top_), entries_.begin() + 1);
-  top_ = kept + 1;
+FastFlow::FastFlow(const CodeImage& code, const DecoderConfig& config,
+                   std::shared_ptr<RowPool> pool)
+    : config_(config), pool_(std::move(pool)), filler_(code) {
+  filler_.expect_skl014(config.errata.skl014);
+  filler_.use(*pool_);
+  pool_->join(member_);
 }
 
-FastFlow::FastFlow(const CodeImage& code, const DecoderConfig& config)
-    : config_(config), filler_(code, rows_) {
-  filler_.expect_skl014(config.errata.skl014);
+void FastFlow::push_return(std::uint64_t ip, CodeMode mode) {
+  std::unique_lock at_work(member_.at_work);
+  StateKey key = enter(ip, mode, at_work);
+  member_.kept.push(key);
 }
 
 bool FastFlow::pop_return(std::uint64_t& ip) {
-  StateKey key = stack_.pop();
-  if (key != 0) ip = rows_.state(key).ip;
+  std::lock_guard at_work(member_.at_work);
+  StateKey key = member_.kept.pop();
+  if (key != 0) ip = pool_->rows().state(key).ip;
   return key != 0;
 }
 
-void FastFlow::set_epoch(Epoch epoch) {
-  if (epoch == epoch_) return;
-  epoch_ = epoch;
-  drop();
-  filler_.set_epoch(epoch);
+void FastFlow::clear_returns() {
+  std::lock_guard at_work(member_.at_work);
+  member_.kept.clear();
 }
 
-// Forgets all rows; the stack goes over into the new ones.
-void FastFlow::drop() {
-  stack_.settle();
-  std::vector<Rows::State> returns;
-  for (std::size_t i = 1; i < stack_.top(); ++i) returns.push_back(rows_.state(stack_.data()[i]));
-  rows_.drop();
-  filler_.drop();
-  stack_.clear();
-  for (const Rows::State& state : returns) stack_.push(rows_.key_of(state.ip, state.mode));
+// Others may stay with the code that was: rows of other code are in another pool.
+void FastFlow::set_epoch(Epoch epoch) {
+  if (epoch == pool_->epoch()) return;
+  const std::vector<Rows::State> returns = pool_->leave(member_);
+  pool_ = std::make_shared<RowPool>(epoch);
+  filler_.use(*pool_);
+  pool_->join(member_, returns);
+}
+
+// The state's key, whatever has to be dropped for it.
+StateKey FastFlow::enter(std::uint64_t ip, CodeMode mode, std::unique_lock<std::mutex>& at_work) {
+  for (;;) {
+    if (StateKey key = pool_->key_of(ip, mode)) return key;
+    at_work.unlock();
+    pool_->drop_if_full();
+    at_work.lock();
+  }
 }
 
 // When the newest rows did not pay, the next ones will not at once either.
@@ -64,28 +73,49 @@ void FastFlow::judge_rows() {
 }
 
 // For what a block pushes, and for rows that have no place of their own. Keys change.
-void FastFlow::make_room(StateKey& state) {
-  if (stack_.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack_.settle();
-  if (!rows_.is_crowded()) return;
-  stack_.push(state);
-  rows_.make_room({stack_.data(), stack_.top()});
-  state = stack_.pop();
+void FastFlow::make_room(StateKey& state, std::unique_lock<std::mutex>& at_work) {
+  KeyStack& stack = member_.kept;
+  if (stack.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack.settle();
+  if (!pool_->wants_room()) return;
+  stack.push(state);
+  at_work.unlock();
+  pool_->make_room();
+  at_work.lock();
+  state = stack.pop();
 }
 
 // What the effects of a block did; `on_at` is its first word since tracing was switched on, if it
 // was.
 void FastFlow::add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at,
                       PathTotals& totals, Place& place) const {
-  std::uint64_t sum = rows_.count(words);
+  std::uint64_t sum = pool_->rows().count(words);
   totals.insns += sum & Counts::kInsnMask;
   totals.branches += sum >> Counts::kBranchShift & Counts::kBranchMask;
   totals.records += sum >> Counts::kRecordShift;
   if (on_at != nullptr) {
     place.enabled = true;
     place.insns = 0;
-    sum = rows_.count({on_at, words.data() + words.size()});
+    sum = pool_->rows().count({on_at, words.data() + words.size()});
   }
   place.insns += sum & Counts::kInsnMask;
+}
+
+// False: rows did not pay.
+bool FastFlow::begin_anew(std::unique_lock<std::mutex>& at_work) {
+  at_work.unlock();
+  pool_->drop_if_full();
+  at_work.lock();
+  judge_rows();
+  return !rests();
+}
+
+// Outcomes that were read and are still to be used.
+void FastFlow::give_back(const Registers& r, Place& place) {
+  const std::uint8_t left = r.left != 0 ? r.left : r.deferred;
+  place.outcome_count = left == 0 ? 0 : static_cast<unsigned>(std::bit_width(left)) - 2;
+  place.outcomes = left >> 1 & ((1u << place.outcome_count) - 1);
+  place.outcomes = place.outcomes << r.rest_count | (r.rest & ((1ull << r.rest_count) - 1));
+  place.outcome_count += r.rest_count;
 }
 
 bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, PathSink& sink) {
@@ -95,21 +125,19 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
                 (first & 0x1f) == 0x0d || (first & 0x1f) == 0x01 || (first & 3) == 3 ||
                 first == 0x59;
   if (!common) return false;
-  if (rows_.full()) {
-    drop();
-    judge_rows();
-    if (rests()) return false;
-  }
-
+  std::unique_lock at_work(member_.at_work);
+  if (pool_->is_full() && !begin_anew(at_work)) return false;
+  const StateKey first_state = enter(place.ip, place.mode, at_work);
+  const std::shared_ptr<const EffectBook> book = pool_->rows().shared_book();
   const PathStart start{{place.ip}, {clock.known_ticks(), place.fresh_time}, place.time};
-  CompactPath& path = sink.begin_path(start, rows_.shared_book());
+  CompactPath& path = sink.begin_path(start, book);
   const std::size_t first_word = path.words.size();
   Registers r{};
   r.at = trace.data() + place.offset;
   r.end = trace.data() + end - kReadAhead_bytes;
   r.last_ip = place.last_ip;
-  r.state = rows_.key_of(place.ip, place.mode);
-  r.stack = stack_.data();
+  r.state = first_state;
+  r.stack = member_.kept.data();
   r.clock = &clock;
   r.start_ticks = start.first.ticks;
   r.stop_time = place.stop_time;
@@ -124,13 +152,15 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   PathEnd path_end;
   PathTotals& totals = path_end.totals;
   for (bool more = true; more && path.words.size() - first_word < kMaxStretchWords;) {
-    make_room(r.state);
-    r.top = stack_.top();
+    make_room(r.state, at_work);
+    // What was dropped meanwhile no word of this stretch can name.
+    if (pool_->rows().shared_book() != book) break;
+    r.top = member_.kept.top();
     r.out = r.block = path.words.room(kBlockWords + kPacketWords);
     r.block_word = static_cast<std::uint32_t>(path.words.size() - first_word);
     TimeMark* const marks = r.mark = path.marks.room(kBlockMarks);
     more = run_block(r);
-    stack_.set_top(r.top);
+    member_.kept.set_top(r.top);
     path.words.grow(static_cast<std::size_t>(r.out - r.block));
     path.marks.grow(static_cast<std::size_t>(r.mark - marks));
     uses_ += static_cast<std::uint64_t>(r.out - r.block);
@@ -142,12 +172,9 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   if (r.time_end != r.at) r.used.ticks = not_before(r.used.ticks, clock.known_ticks());
   place.time = r.used;
   place.last_ip = r.last_ip;
-  place.ip = rows_.state(r.state).ip;
-  std::uint8_t left = r.left != 0 ? r.left : r.deferred;
-  place.outcome_count = left == 0 ? 0 : static_cast<unsigned>(std::bit_width(left)) - 2;
-  place.outcomes = left >> 1 & ((1u << place.outcome_count) - 1);
-  place.outcomes = place.outcomes << r.rest_count | (r.rest & ((1ull << r.rest_count) - 1));
-  place.outcome_count += r.rest_count;
+  place.ip = pool_->rows().state(r.state).ip;
+  at_work.unlock();
+  give_back(r, place);
   path_end.at = {place.ip};
   path_end.time = place.time;
   path_end.mode = place.mode;

@@ -4,47 +4,20 @@
 //
 // What it writes is the compact path (compact_path.h): one word per TNT byte or TIP.
 //
-// Threading: one thread at a time. Its memory is bounded by the limits of Rows.
+// Threading: one thread at a time; several may share rows. Its memory is bounded by the limits of
+// Rows.
 #pragma once
 
 #include <algorithm>
 #include <memory>
-#include <vector>
+#include <mutex>
 
 #include "decoder/pt/compact_path.h"
 #include "decoder/pt/flow.h"
 #include "decoder/pt/node.h"
-#include "decoder/pt/row.h"
+#include "decoder/pt/row_pool.h"
 
 namespace tailtrace::pt {
-
-// The return addresses of return compression, as states. More than the processor's 64 may be held:
-// those below are never returned to by compressed returns.
-class KeyStack {
- public:
-  static constexpr std::size_t kCapacity = 1u << 14;
-  static constexpr std::size_t kRoom = 8192;  // what a block of the fast path may push
-
-  KeyStack() : entries_(kCapacity) {}
-  void clear() { top_ = 1; }
-  std::size_t size() const { return top_ - 1; }
-  void push(StateKey key) {
-    if (top_ + 1 >= kCapacity) settle();
-    entries_[top_++] = key;
-  }
-  StateKey pop() { return top_ == 1 ? 0 : entries_[--top_]; }
-
-  // The fast path works on the array itself: entry 0 is no state and stays.
-  StateKey* data() { return entries_.data(); }
-  std::size_t top() const { return top_; }
-  void set_top(std::size_t top) { top_ = top; }
-  // Makes room again by forgetting what lies deeper than the processor's stack.
-  void settle();
-
- private:
-  std::vector<StateKey> entries_;
-  std::size_t top_ = 1;
-};
 
 struct PathTotals {
   std::uint64_t insns = 0, branches = 0, records = 0;
@@ -80,7 +53,12 @@ class PathSink : public Sink {
 
 class FastFlow {
  public:
-  FastFlow(const CodeImage& code, const DecoderConfig& config);
+  // Its rows are its own as long as nobody else has `pool`, whose code is the same.
+  FastFlow(const CodeImage& code, const DecoderConfig& config, std::shared_ptr<RowPool> pool);
+  FastFlow(const CodeImage& code, const DecoderConfig& config)
+      : FastFlow(code, config, std::make_shared<RowPool>(config.first_epoch)) {}
+  ~FastFlow() { pool_->leave(member_); }
+  FastFlow(const FastFlow&) = delete;
 
   // Where the flow stands between two packets.
   struct Place {
@@ -106,13 +84,9 @@ class FastFlow {
   bool rests() { return rest_branches_ != 0 && rest_branches_-- != 0; }
 
   // What a call on the complete path leaves behind, and a return takes.
-  void push_return(std::uint64_t ip, CodeMode mode) {
-    if (rows_.full()) drop();
-    stack_.push(rows_.key_of(ip, mode));
-  }
+  void push_return(std::uint64_t ip, CodeMode mode);
   bool pop_return(std::uint64_t& ip);
-  void clear_returns() { stack_.clear(); }
-  const Rows& rows() const { return rows_; }
+  void clear_returns();
   // What it reads code with. It remembers much, so a walker for a short segment has none of its
   // own.
   CodeReader& reader(CodeMode mode) { return filler_.reader(mode); }
@@ -126,10 +100,13 @@ class FastFlow {
   bool run_block(Registers& r);
   template <class... Symbol>
   std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
-  void make_room(StateKey& state);
+  std::uint64_t find_or_fill_target(StateKey state, std::uint64_t ip, IpKind kind);
+  void make_room(StateKey& state, std::unique_lock<std::mutex>& at_work);
   void add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at, PathTotals& totals,
               Place& place) const;
-  void drop();
+  bool begin_anew(std::unique_lock<std::mutex>& at_work);
+  static void give_back(const Registers& r, Place& place);
+  StateKey enter(std::uint64_t ip, CodeMode mode, std::unique_lock<std::mutex>& at_work);
   void judge_rows();
 
   // Rows that were used less often than this on average cost more than they saved.
@@ -139,10 +116,9 @@ class FastFlow {
   static constexpr std::uint64_t kLongProbe_fills = 1u << 14, kShortProbe_fills = 1u << 11;
 
   const DecoderConfig& config_;
-  Rows rows_;
+  std::shared_ptr<RowPool> pool_;
+  RowPool::Member member_;
   RowFiller filler_;
-  KeyStack stack_;
-  Epoch epoch_;
   std::uint64_t uses_ = 0, fills_ = 0;  // since the rows were judged
   std::uint64_t probe_fills_ = kLongProbe_fills;
   std::uint64_t rest_branches_ = 0, next_rest_branches_ = kFirstRest_branches;

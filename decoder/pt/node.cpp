@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "decoder/code/branch_kind.h"
 #include "decoder/pt/far.h"
@@ -32,33 +33,45 @@ bool is_far(RecordKind kind) {
 
 }  // namespace
 
-RowFiller::RowFiller(const CodeImage& code, Rows& rows) : code_(code), rows_(rows) {}
-
-void RowFiller::set_epoch(Epoch epoch) {
-  if (epoch == epoch_) return;
-  epoch_ = epoch;
+void RowFiller::use(RowPool& pool) {
+  const bool other_code = pool_ != nullptr && pool_->epoch() != pool.epoch();
+  pool_ = &pool;
+  if (!other_code) return;
   drop();
   for (auto& reader : readers_)
-    if (reader) reader->set_epoch(epoch);
+    if (reader) reader->set_epoch(pool.epoch());
+}
+
+void RowFiller::drop() {
+  for (AddressTable& numbers : node_numbers_) numbers.clear();
+  nodes_.clear();
+  directs_.clear();
 }
 
 // --- Nodes -----------------------------------------------------------------------------------
 
-const Node& RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
+Node& RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
   AddressTable& numbers = node_numbers_[static_cast<std::size_t>(mode)];
   std::uint32_t number = numbers.find(ip);
   if (number != AddressTable::kNone) return nodes_[number];
-  if (nodes_.size() >= kMaxNodes || directs_.size() >= kMaxDirects) drop();
   numbers.put(ip, static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back(walk(ip, mode));
   return nodes_.back();
+}
+
+// Where the node's end leads to, at `ip`.
+Node& RowFiller::node_behind(Node& node, bool taken, std::uint64_t ip, CodeMode mode) {
+  std::uint32_t& number = node.behind[taken];
+  if (number == AddressTable::kNone)
+    number = static_cast<std::uint32_t>(&node_at(ip, mode) - nodes_.data());
+  return nodes_[number];
 }
 
 CodeReader& RowFiller::reader(CodeMode mode) {
   std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
   if (!reader) {
     reader.emplace(code_, mode);
-    reader->set_epoch(epoch_);
+    reader->set_epoch(pool_->epoch());
   }
   return *reader;
 }
@@ -68,7 +81,7 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
   Node node;
   node.first_direct = static_cast<std::uint32_t>(directs_.size());
   for (std::uint32_t steps = 0; steps < kMaxNodeInsns; ++steps) {
-    std::optional<Instruction> insn = code.at({ip});
+    std::optional<Instruction> insn = code.read({ip});
     node.lacks_code = !insn;
     if (!insn) return node;
     ++node.tail_insns;
@@ -103,8 +116,10 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
 // --- Transitions -----------------------------------------------------------------------------
 
 RowFiller::Run RowFiller::begin(StateKey state) {
+  // No run may lose the nodes it goes through.
+  if (nodes_.size() >= kMaxNodes || directs_.size() >= kMaxDirects) drop();
   Run run;
-  run.ip = run.effect_start = rows_.state(state).ip;
+  run.ip = run.effect_start = pool_->rows().state(state).ip;
   records_.clear();
   return run;
 }
@@ -162,13 +177,30 @@ void RowFiller::fall_through(Run& run, const Node& node) {
 }
 
 bool RowFiller::too_large(const Run& run) const {
-  return run.insns > Counts::kMaxInsns || run.branches > Counts::kMaxBranches || rows_.full();
+  return run.insns > Counts::kMaxInsns || run.branches > Counts::kMaxBranches;
+}
+
+// Puts the row, unless another flow has done so meanwhile.
+template <class... Symbol>
+std::uint64_t RowFiller::put(const Run& run, Transition transition, bool returns, StateKey state,
+                             Symbol... symbol) {
+  std::lock_guard hold(pool_->lock());
+  Rows& rows = pool_->rows();
+  if (const std::uint64_t row = rows.find(state, symbol...)) return row;
+  if (!rows.takes_more()) return 0;
+  if (run.next)
+    transition.next =
+        run.next->off ? rows.add_state(*run.next) : rows.key_of(run.next->ip, run.next->mode);
+  transition.effect = close(run, rows.state(state).mode, returns);
+  const std::uint64_t row = transition.pack();
+  rows.put(state, symbol..., row);
+  return row;
 }
 
 std::uint32_t RowFiller::close(const Run& run, CodeMode mode, bool returns) {
   Pushes pushes;
   for (std::size_t i = 0; i < run.call_count; ++i)
-    pushes.keys[i] = rows_.key_of(run.calls[i], mode);
+    pushes.keys[i] = pool_->rows().key_of(run.calls[i], mode);
   Effect effect;
   effect.start = run.effect_start;
   effect.insns = static_cast<std::uint16_t>(run.insns);
@@ -176,19 +208,20 @@ std::uint32_t RowFiller::close(const Run& run, CodeMode mode, bool returns) {
   effect.lead_count = (run.decided ? run.lead_count : records_.size()) & Effect::kMaxRecords;
   effect.decides = run.decided;
   effect.returns = returns;
-  return rows_.add_effect(effect, records_, run.branches, pushes);
+  return pool_->rows().add_effect(effect, records_, run.branches, pushes);
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
   if (bits == kTipSymbol) return fill_tip(state);
-  CodeMode mode = rows_.state(state).mode;
+  CodeMode mode = pool_->rows().state(state).mode;
   Run run = begin(state);
   unsigned count = static_cast<unsigned>(std::bit_width(bits)) - 2;  // stop bit and header apart
   const unsigned all = count;
   Transition t;
   bool pops = false;
+  Node* next = nullptr;
   while (count != 0 && !pops && !t.deferred) {
-    const Node& node = node_at(run.ip, mode);
+    Node& node = next != nullptr ? *std::exchange(next, nullptr) : node_at(run.ip, mode);
     Step step = run_node(run, node, kMaxPush);
     // A run that needs more room goes on in another row.
     if (step == Step::kStopped && run.ip != run.effect_start) break;
@@ -198,6 +231,7 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
       bool taken = (bits >> count & 1) != 0 && node.end.target != node.end.next();
       --count;
       taken ? branch(run, node, node.end.target.value) : fall_through(run, node);
+      if (count != 0) next = &node_behind(node, taken, run.ip, mode);
     } else if (node.end.kind == InstructionClass::kReturn) {
       if ((bits >> count & 1) == 0) return 0;
       --count;
@@ -213,11 +247,8 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {
   unsigned low = (1u << count) - 1;
   t.left = static_cast<std::uint8_t>(count == 0 ? 0 : ((bits >> 1 & low) | (low + 1)) << 1);
   t.growth = pops ? -1 : static_cast<int>(run.call_count);
-  t.next = pops ? 0 : rows_.key_of(run.ip, mode);
-  t.effect = close(run, mode, pops);
-  std::uint64_t row = t.pack();
-  rows_.put(state, bits, row);
-  return row;
+  if (!pops) run.next = {run.ip, mode};
+  return put(run, t, pops, state, bits);
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
@@ -234,16 +265,20 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
 }
 
 std::uint64_t RowFiller::fill_landing(StateKey mode, std::uint64_t target) {
+  std::lock_guard hold(pool_->lock());
+  Rows& rows = pool_->rows();
+  if (const std::uint64_t row = rows.find(mode, target, IpKind::kTarget)) return row;
+  if (!rows.takes_more()) return 0;
   Transition t;
-  t.next = rows_.key_of(target, static_cast<CodeMode>(mode));
-  std::uint64_t row = t.pack();
-  rows_.put(mode, target, IpKind::kTarget, row);
+  t.next = rows.key_of(target, static_cast<CodeMode>(mode));
+  const std::uint64_t row = t.pack();
+  rows.put(mode, target, IpKind::kTarget, row);
   return row;
 }
 
 // Up to the branch that goes where the TIP says, that included.
 std::uint64_t RowFiller::fill_tip(StateKey state) {
-  CodeMode mode = rows_.state(state).mode;
+  CodeMode mode = pool_->rows().state(state).mode;
   Run run = begin(state);
   const Node& node = node_at(run.ip, mode);
   Step step = run_node(run, node, kMaxPush - 1);
@@ -254,7 +289,7 @@ std::uint64_t RowFiller::fill_tip(StateKey state) {
     if (run.ip == run.effect_start) return 0;
     t.deferred = true;
     t.growth = static_cast<int>(run.call_count);
-    t.next = rows_.key_of(run.ip, mode);
+    run.next = {run.ip, mode};
   } else {
     bool returns = node.end.kind == InstructionClass::kReturn;
     if (!returns && !needs_target(node.end.kind)) return 0;
@@ -265,20 +300,7 @@ std::uint64_t RowFiller::fill_tip(StateKey state) {
     branch(run, node, 0);
     t.growth = drops_entry ? -1 : static_cast<int>(run.call_count);
   }
-  t.effect = close(run, mode, !t.deferred);
-  std::uint64_t row = t.pack();
-  rows_.put(state, kTipSymbol, row);
-  return row;
-}
-
-std::uint64_t RowFiller::put_target(StateKey state, std::uint64_t target, IpKind kind,
-                                    Transition transition, const Run& run) {
-  CodeMode mode = rows_.state(state).mode;
-  if (transition.next == 0) transition.next = rows_.key_of(run.ip, mode);
-  transition.effect = close(run, mode, false);
-  std::uint64_t row = transition.pack();
-  rows_.put(state, target, kind, row);
-  return row;
+  return put(run, t, !t.deferred, state, kTipSymbol);
 }
 
 // --- Off and on ------------------------------------------------------------------------------
@@ -320,7 +342,7 @@ RowFiller::Step RowFiller::run_off(Run& run, const Node& node, std::uint64_t to,
 }
 
 std::uint64_t RowFiller::fill_off(StateKey state, std::uint64_t to, IpKind kind) {
-  CodeMode mode = rows_.state(state).mode;
+  CodeMode mode = pool_->rows().state(state).mode;
   Run run = begin(state);
   Rows::State off;
   Step step = run_off(run, node_at(run.ip, mode), to, kind, off);
@@ -330,17 +352,18 @@ std::uint64_t RowFiller::fill_off(StateKey state, std::uint64_t to, IpKind kind)
   if (step == Step::kStopped) {
     // More calls than one row can push: the packet is for the next one.
     t.deferred = true;
-    return put_target(state, to, kind, t, run);
+    run.next = {run.ip, mode};
+  } else {
+    off.mode = mode;
+    decide(run);
+    run.next = off;
   }
-  off.mode = mode;
-  decide(run);
-  t.next = rows_.add_state(off);
-  return put_target(state, to, kind, t, run);
+  return put(run, t, false, state, to, kind);
 }
 
 // As RecordSink does it. Flow that comes back to where the branch led was away for no record.
 std::uint64_t RowFiller::fill_on(StateKey state, std::uint64_t ip) {
-  const Rows::State off = rows_.state(state);
+  const Rows::State off = pool_->rows().state(state);
   Run run = begin(state);
   auto leaves = [&](std::uint64_t to) {
     return off.off_kind != RecordKind::kConditional || to != off.off_next;
@@ -356,11 +379,11 @@ std::uint64_t RowFiller::fill_on(StateKey state, std::uint64_t ip) {
         {{led_somewhere ? to : off.ip}, {}, 0, 0, RecordKind::kDisable, flags, filter});
     records_.push_back({{}, {ip}, 0, 0, RecordKind::kEnable, kFlagTimeExact, filter});
   }
-  run.ip = ip;
   // The first record is the TIP.PGD's.
   run.lead_count = std::min<std::size_t>(1, records_.size());
   run.decided = true;
-  return put_target(state, ip, IpKind::kOn, {}, run);
+  run.next = {ip, off.mode};
+  return put(run, {}, false, state, ip, IpKind::kOn);
 }
 
 }  // namespace tailtrace::pt

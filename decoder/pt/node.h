@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "decoder/code/code_reader.h"
-#include "decoder/pt/row.h"
+#include "decoder/pt/row_pool.h"
 
 namespace tailtrace::pt {
 
@@ -27,19 +27,20 @@ struct Node {
   bool has_paging = false;       // a MOV to CR3 is on the way
   bool usable = false;           // false: code is missing, or it goes on for too long
   bool lacks_code = false;       // the former: behind the last direct, or at once
+  // The nodes behind a conditional end, not taken and taken, once they were asked for.
+  std::array<std::uint32_t, 2> behind = {AddressTable::kNone, AddressTable::kNone};
 };
 
 // Runs code with the outcomes of one packet, and writes down what it did.
 class RowFiller {
  public:
-  RowFiller(const CodeImage& code, Rows& rows);
+  explicit RowFiller(const CodeImage& code) : code_(code) {}
 
-  // The code changed: nothing that is known holds any longer.
-  void set_epoch(Epoch epoch);
+  // Fills in rows of this pool, with the code that they are of.
+  void use(RowPool& pool);
 
-  // The row, which is put into its place; 0 when the state cannot use the packet, or the complete
-  // decoder has to look at it. REQUIRES: the rows are not full, and a
-  // TargetRow can hold the address.
+  // The row, which is put into its place; 0 when the state cannot use the packet, the complete
+  // decoder has to look at it, or there is no place. REQUIRES: a TargetRow can hold the address.
   std::uint64_t fill(StateKey state, std::uint8_t bits);
   std::uint64_t fill(StateKey state, std::uint64_t ip, IpKind kind);
 
@@ -48,19 +49,13 @@ class RowFiller {
   // SKL014: a direct branch may end the tracing without saying where it went.
   void expect_skl014(bool expect) { skl014_ = expect; }
 
-  // Forgets its nodes, as when the rows are dropped.
-  void drop() {
-    for (AddressTable& numbers : node_numbers_) numbers.clear();
-    nodes_.clear();
-    directs_.clear();
-  }
-
  private:
   static constexpr std::uint32_t kMaxNodeInsns = 4096;
   static constexpr std::size_t kMaxNodes = 1u << 18;
   static constexpr std::size_t kMaxDirects = 1u << 20;
   static constexpr std::size_t kMaxPush = std::size(Pushes{}.keys);
   static constexpr std::size_t kMaxNodeDirects = 64;
+  static constexpr std::size_t kMaxRunNodes = 8;
 
   // A transition in the making.
   struct Run {
@@ -71,13 +66,15 @@ class RowFiller {
     std::size_t call_count = 0;
     std::size_t lead_count = 0;
     bool decided = false;
+    std::optional<Rows::State> next;  // none: a return's, or a target's
   };
   enum class Step : std::uint8_t { kEnd, kStopped, kNone };
 
-  // Valid until the next call.
-  const Node& node_at(std::uint64_t ip, CodeMode mode);
+  void drop();
+  Node& node_at(std::uint64_t ip, CodeMode mode);
+  Node& node_behind(Node& node, bool taken, std::uint64_t ip, CodeMode mode);
   std::span<const Node::Direct> directs_of(const Node& node) const {
-    return std::span(directs_).subspan(node.first_direct, node.direct_count);
+    return {directs_.data() + node.first_direct, node.direct_count};
   }
   Node walk(std::uint64_t ip, CodeMode mode);
   Run begin(StateKey state);
@@ -93,18 +90,18 @@ class RowFiller {
   std::uint64_t fill_off(StateKey state, std::uint64_t to, IpKind kind);
   std::uint64_t fill_on(StateKey state, std::uint64_t ip);
   Step run_off(Run& run, const Node& node, std::uint64_t to, IpKind kind, Rows::State& off);
-  std::uint64_t put_target(StateKey state, std::uint64_t target, IpKind kind, Transition transition,
-                           const Run& run);
+  template <class... Symbol>
+  std::uint64_t put(const Run& run, Transition transition, bool returns, StateKey state,
+                    Symbol... symbol);
   std::uint32_t close(const Run& run, CodeMode mode, bool returns);
 
   const CodeImage& code_;
-  Rows& rows_;
-  Epoch epoch_;
+  RowPool* pool_ = nullptr;
   bool skl014_ = false;
   std::array<std::optional<CodeReader>, 3> readers_;
   AddressTable node_numbers_[3];  // by CodeMode
-  std::vector<Node> nodes_;
-  std::vector<Node::Direct> directs_;
+  BoundedArray<Node> nodes_{kMaxNodes + kMaxRunNodes};
+  BoundedArray<Node::Direct> directs_{kMaxDirects + kMaxRunNodes * kMaxNodeDirects};
   std::vector<BranchRecord> records_;  // of the run
 };
 

@@ -1,59 +1,27 @@
 #include "decoder/pt/row.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 
 namespace tailtrace::pt {
-namespace {
-
-constexpr std::size_t kLargePage_bytes = 2u << 20;
-
-std::size_t mapped_size(std::size_t bytes) {
-  return (bytes + kLargePage_bytes - 1) / kLargePage_bytes * kLargePage_bytes;
-}
-
-}  // namespace
-
-template <class T>
-LargeArray<T>::LargeArray(std::size_t count, PageSize pages) : count_(count) {
-  std::size_t size = mapped_size(count * sizeof(T));
-  void* map = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  mapped_ = map != MAP_FAILED;
-  data_ = mapped_ ? static_cast<T*>(map) : new T[count]();
-  bool large = pages == PageSize::kLarge && count * sizeof(T) >= kLargePage_bytes;
-  if (mapped_ && large) ::madvise(map, size, MADV_HUGEPAGE);
-}
-
-template <class T>
-LargeArray<T>::~LargeArray() {
-  if (mapped_)
-    ::munmap(data_, mapped_size(count_ * sizeof(T)));
-  else
-    delete[] data_;
-}
-
-template class LargeArray<std::uint64_t>;
-template class LargeArray<std::uint32_t>;
-template class LargeArray<TargetRow>;
-template class LargeArray<Pushes>;
-
 Rows::Rows()
-    : outcomes_(kMaxSlots),
+    : states_(kMaxStates),
+      keys_(kMaxStates),
+      outcomes_(kMaxSlots),
       owners_(kMaxSlots, PageSize::kSmall),
+      symbols_(kMaxOutcomes),
       targets_(kLeastTargets),
-      pushes_(RowBits::kMaxEffects),
-      counts_(RowBits::kMaxEffects),
+      pushes_(EffectBook::kMaxEffects),
+      counts_(EffectBook::kMaxEffects),
       book_(std::make_shared<EffectBook>()) {}
 
-bool Rows::full() const {
+bool Rows::is_full() const {
   // What one packet may add is left free.
   constexpr std::size_t kMargin = 64;
   return states_.size() + kMargin >= kMaxStates || symbols_.size() + kMargin >= kMaxOutcomes ||
          target_count_ + kMargin >= kMaxTargets ||
          next_window_ + kNewWindow * kMargin + kWindow_slots >= kMaxSlots ||
-         book_->size() + kMargin >= RowBits::kMaxEffects || book_->size_bytes() >= kMaxBook_bytes;
+         book_->size() + kMargin >= EffectBook::kMaxEffects ||
+         book_->size_bytes() >= EffectBook::kMax_bytes;
 }
 
 void Rows::drop() { *this = Rows(); }
@@ -112,23 +80,28 @@ void Rows::place(std::size_t index) {
   StateKey state = keys_[symbol.state];
   std::uint64_t& slot = outcomes_[slot_of(state, symbol.bits)];
   if (slot == 0)
-    slot = symbol.row | symbol.bits;
+    publish_row(slot, symbol.row | symbol.bits);
   else
     displaced_.put(std::uint64_t{state} << 8 | symbol.bits, static_cast<std::uint32_t>(index));
 }
 
-void Rows::make_room(std::span<StateKey> kept) {
+void Rows::make_room(std::span<const std::span<StateKey>> kept) {
+  if (has_many_targets()) grow_targets();
+  open_windows(kept);
+}
+
+void Rows::open_windows(std::span<const std::span<StateKey>> kept) {
   // Keys become numbers, from 1 on, and keys again when the windows are known.
   auto number = [this](StateKey& key) { key = key == 0 ? 0 : owners_[key] + 1; };
   auto name = [this](StateKey& key) { key = key == 0 ? 0 : keys_[key - 1]; };
   std::span<Pushes> pushed(pushes_.data(), book_->size());
   std::vector<MovingTarget> targets = take_targets();
-  for (StateKey& key : kept) number(key);
+  for (std::span<StateKey> keys : kept) std::ranges::for_each(keys, number);
   for (Pushes& pushes : pushed) std::ranges::for_each(pushes.keys, number);
 
   lay_out();
 
-  for (StateKey& key : kept) name(key);
+  for (std::span<StateKey> keys : kept) std::ranges::for_each(keys, name);
   for (Pushes& pushes : pushed) std::ranges::for_each(pushes.keys, name);
   for (const MovingTarget& target : targets) {
     StateKey from = target.kind == IpKind::kTarget ? target.state : keys_[target.state];
@@ -147,12 +120,15 @@ std::uint64_t Rows::renamed(std::uint64_t row, StateNumber next) const {
 
 // Opens all windows anew, in the order in which the states were met.
 void Rows::lay_out() {
-  std::ranges::stable_sort(symbols_, {}, &Symbol::state);
+  Symbol* const newer = symbols_.begin() + sorted_symbols_;
+  std::ranges::stable_sort(newer, symbols_.end(), {}, &Symbol::state);
+  std::ranges::inplace_merge(symbols_.begin(), newer, symbols_.end(), {}, &Symbol::state);
+  sorted_symbols_ = symbols_.size();
   std::fill_n(outcomes_.data(), next_window_ + kWindow_slots, 0);
   displaced_.clear();
   WindowLayout layout(kFirstWindow, kMaxSlots / 2);
   std::vector<std::uint8_t> bits;
-  auto symbol = symbols_.begin();
+  const Symbol* symbol = symbols_.begin();
   for (StateNumber state = 0; state < states_.size(); ++state) {
     for (bits.clear(); symbol != symbols_.end() && symbol->state == state; ++symbol)
       bits.push_back(symbol->bits);
@@ -173,14 +149,14 @@ std::uint64_t Rows::find(StateKey state, std::uint64_t ip, IpKind kind) const {
   std::uint64_t key = TargetRow::key_of(state, ip), tag = TargetRow::tag_of(state, kind);
   std::size_t mask = targets_.size() - 1;
   for (std::size_t at = hash(state, ip, kind);; ++at) {
-    const TargetRow& row = targets_[at & mask];
-    if (row.row == 0) return 0;
-    if (row.key == key && (row.row & RowBits::kTagMask) == tag) return row.row;
+    const TargetRow& target = targets_[at & mask];
+    const std::uint64_t row = load_row(target.row);
+    if (row == 0 || (target.load_key() == key && (row & RowBits::kTagMask) == tag)) return row;
   }
 }
 
 void Rows::put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row) {
-  if (++target_count_ * 2 > targets_.size()) grow_targets();
+  ++target_count_;
   put_target({TargetRow::key_of(state, ip), row | TargetRow::tag_of(state, kind)});
 }
 
@@ -188,7 +164,7 @@ void Rows::put_target(const TargetRow& row) {
   std::size_t mask = targets_.size() - 1;
   std::size_t at = hash(row.state(), row.ip(), row.kind());
   while (targets_[at & mask].row != 0) ++at;
-  targets_[at & mask] = row;
+  targets_[at & mask].publish(row);
 }
 
 std::vector<Rows::MovingTarget> Rows::take_targets() {

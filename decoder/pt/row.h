@@ -6,19 +6,20 @@
 // other, so that those of a large program stay in the processor's second cache; what the next state
 // does not depend on is kept beside them. FLOW.md draws them.
 //
-// Threading: one thread at a time.
+// Threading: one thread at a time changes rows. Others may look at outcomes(), find targets and add
+// up effects meanwhile, but not while rows are moved or dropped (row_pool.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "decoder/code/instruction.h"
 #include "decoder/pt/address_table.h"
 #include "decoder/pt/effect_book.h"
+#include "decoder/pt/large_array.h"
 #include "decoder/pt/window_layout.h"
 #include "decoder/record/branch_record.h"
 
@@ -51,11 +52,12 @@ struct RowBits {
   static constexpr std::uint64_t kTagMask = (1u << kGrowthShift) - 1;
   static constexpr std::uint64_t kPlainMask = (1u << kEffectShift) - 1;
   static constexpr std::uint64_t kNextMask = ~std::uint64_t{0} << kNextShift;
-  static constexpr std::uint32_t kMaxEffects = 1u << 20;
+  static constexpr std::uint32_t kEffectMask = (1u << 20) - 1;
+  static_assert(EffectBook::kMaxEffects <= kEffectMask + 1);
 
   static StateKey next(std::uint64_t row) { return static_cast<StateKey>(row >> kNextShift); }
   static std::uint32_t effect(std::uint64_t row) {
-    return static_cast<std::uint32_t>(row >> kEffectShift) & (kMaxEffects - 1);
+    return static_cast<std::uint32_t>(row >> kEffectShift) & kEffectMask;
   }
   // As a TNT byte; 0 is none.
   static std::uint8_t left(std::uint64_t row) {
@@ -70,6 +72,14 @@ struct RowBits {
   }
   static bool pops(std::uint64_t row) { return (row >> kGrowthShift & 3) == 0; }
 };
+
+// A row is published whole: what it refers to is there for whoever sees it.
+inline std::uint64_t load_row(const std::uint64_t& slot) {
+  return __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
+}
+inline void publish_row(std::uint64_t& slot, std::uint64_t row) {
+  __atomic_store_n(&slot, row, __ATOMIC_RELEASE);
+}
 
 // What a transition is, before it is packed.
 struct Transition {
@@ -113,6 +123,12 @@ struct TargetRow {
   static std::uint64_t tag_of(StateKey state, IpKind kind) {
     return state >> 16 | static_cast<std::uint64_t>(kind) << 8;
   }
+  // Read behind the row.
+  std::uint64_t load_key() const { return __atomic_load_n(&key, __ATOMIC_RELAXED); }
+  void publish(const TargetRow& other) {
+    __atomic_store_n(&key, other.key, __ATOMIC_RELAXED);
+    publish_row(row, other.row);
+  }
   StateKey state() const { return static_cast<StateKey>(key >> 48 | (row & 0xff) << 16); }
   std::uint64_t ip() const { return sign_extended(key); }
   IpKind kind() const { return static_cast<IpKind>(row >> 8 & 3); }
@@ -131,47 +147,17 @@ struct Pushes {
   StateKey keys[2] = {};
 };
 
-// Zeroed memory, of which only what is touched takes any. Large pages, where the system has them,
-// are for what the fast path looks at: clearing them costs.
-enum class PageSize : std::uint8_t { kSmall, kLarge };
-
-template <class T>
-class LargeArray {
- public:
-  explicit LargeArray(std::size_t count, PageSize pages = PageSize::kLarge);
-  ~LargeArray();
-  LargeArray(LargeArray&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        count_(std::exchange(other.count_, 0)),
-        mapped_(std::exchange(other.mapped_, false)) {}
-  LargeArray& operator=(LargeArray&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
-    std::swap(mapped_, other.mapped_);
-    return *this;
-  }
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  std::size_t size() const { return count_; }
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
-
- private:
-  T* data_ = nullptr;
-  std::size_t count_ = 0;
-  bool mapped_ = false;
-};
-
 class Rows {
  public:
   Rows();
 
-  // Limits. When one is reached full() says so, and the owner drops everything.
+  // Limits. When one is reached is_full() says so, and the owner drops everything.
   static constexpr std::size_t kMaxStates = 1u << 19;
   static constexpr std::size_t kMaxOutcomes = 1u << 19;
   static constexpr std::size_t kMaxTargets = 1u << 17;
-  static constexpr std::size_t kMaxBook_bytes = 1u << 27;
-  bool full() const;
+  bool is_full() const;
+  // Whether rows may be put.
+  bool takes_more() const { return !is_full() && target_count_ < targets_.size() / 8 * 7; }
   void drop();
 
   struct State {
@@ -183,7 +169,7 @@ class Rows {
     std::uint64_t off_next = 0;     // behind that branch
     std::uint64_t off_told_to = 0;  // 0 unknown
   };
-  // REQUIRES: not full().
+  // REQUIRES: not is_full().
   StateKey key_of(std::uint64_t ip, CodeMode mode);
   // A new one each time.
   StateKey add_state(const State& state);
@@ -210,25 +196,24 @@ class Rows {
   // The Counts of the effects of these words, added up.
   std::uint64_t count(std::span<const std::uint32_t> words) const;
 
-  // The row, wherever it is; 0 when it is not filled in.
+  // The row, wherever it is; 0 when it is not filled in. Looking for an outcome counts as a change.
   std::uint64_t find(StateKey state, std::uint8_t bits);
   std::uint64_t find(StateKey state, std::uint64_t ip, IpKind kind) const;
-  // REQUIRES: not full(); the row is not there.
+  // REQUIRES: takes_more(); the row is not there.
   void put(StateKey state, std::uint8_t bits, std::uint64_t row);
   void put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row);
   // `branches` of the effect, whether they have records or not.
   std::uint32_t add_effect(const Effect& effect, std::span<const BranchRecord> records,
                            std::uint32_t branches, const Pushes& pushes);
 
-  // Whether too many rows have been looked for in vain where they should lie.
-  bool is_crowded() const { return detours_ > tolerated_detours_; }
-  // Gives each state a window in which its rows have room. All keys change: those in `kept` too.
-  void make_room(std::span<StateKey> kept);
+  // Whether too many rows have been looked for in vain where they should lie, or there are many
+  // targets.
+  bool is_crowded() const { return has_detours() || has_many_targets(); }
+  // Gives each state a window in which its rows have room, and targets a larger table. Keys change:
+  // those in `kept` too.
+  void make_room(std::span<const std::span<StateKey>> kept);
 
   std::shared_ptr<const EffectBook> shared_book() const { return book_; }
-  std::size_t state_count() const { return states_.size(); }
-  std::size_t outcome_count() const { return symbols_.size(); }
-  std::size_t target_count() const { return target_count_; }
 
  private:
   using StateNumber = std::uint32_t;  // index into states_
@@ -246,7 +231,10 @@ class Rows {
     std::uint8_t bits;
     std::uint64_t row;
   };
+  bool has_detours() const { return detours_ > tolerated_detours_; }
+  bool has_many_targets() const { return target_count_ * 2 > targets_.size(); }
   void place(std::size_t index);  // of symbols_
+  void open_windows(std::span<const std::span<StateKey>> kept);
   void lay_out();
   std::uint64_t renamed(std::uint64_t row, StateNumber next) const;
   struct MovingTarget {
@@ -260,14 +248,15 @@ class Rows {
   void put_target(const TargetRow& row);
   void grow_targets();
 
-  std::vector<State> states_;
-  std::vector<StateKey> keys_;  // by state
-  AddressTable numbers_[3];     // of states, by CodeMode
+  BoundedArray<State> states_;
+  BoundedArray<StateKey> keys_;  // by state
+  AddressTable numbers_[3];      // of states, by CodeMode
   LargeArray<std::uint64_t> outcomes_;
   LargeArray<StateNumber> owners_;  // of the window that begins at a slot
   std::size_t next_window_ = kFirstWindow;
-  std::vector<Symbol> symbols_;
-  AddressTable displaced_;  // in symbols_: the rows whose slot another has
+  BoundedArray<Symbol> symbols_;
+  std::size_t sorted_symbols_ = 0;  // by state, the first of them
+  AddressTable displaced_;          // in symbols_: the rows whose slot another has
   std::size_t detours_ = 0, tolerated_detours_ = kFirstDetours;
   LargeArray<TargetRow> targets_;
   std::size_t target_count_ = 0;

@@ -187,26 +187,27 @@ class PathRecorder final : public PathSink {
   bool inside_ = false;
 };
 
-SegmentDecoder::SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config)
-    : trace_(trace), code_(code), config_(config), fast_(code, config) {}
+SegmentDecoder::SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config,
+                               std::shared_ptr<RowPool> pool)
+    : trace_(trace), code_(code), config_(config), fast_(code, config, std::move(pool)) {}
 
 SegmentPath SegmentDecoder::decode(const Segment& segment, bool ends_trace) {
   SegmentPath path;
   path.segment_ = segment;
-  // Memory that is used again has no page faults.
-  path.path_ = std::move(path_);
-  path.path_.clear();
+  path_.reuse();
+  std::swap(path.path_, path_);
   PathRecorder recorder(path);
   const ByteSpan trace = ends_trace ? trace_.first(segment.end) : trace_;
   FlowWalker walker(trace, code_, config_, recorder, fast_);
   walker.run(segment.begin, segment.end);
   recorder.finish(walker);
-  path_ = std::exchange(path.path_, path.path_.copy());
+  CompactPath taken = path.path_.take();
+  path_ = std::exchange(path.path_, std::move(taken));
   return path;
 }
 
-// Neighbours run much the same code, and each thread learns it for itself: so each has a part of
-// its own, and helps the others when that is done.
+// Neighbours run much the same code: so each thread has a part of its own, and helps the others
+// when that is done.
 std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment> segments,
                                          const CodeImage& code, const DecoderConfig& config,
                                          unsigned threads) {
@@ -214,8 +215,9 @@ std::vector<SegmentPath> decode_segments(ByteSpan trace, std::span<const Segment
   std::vector<std::atomic<std::size_t>> next(std::max(threads, 1u));
   auto begin_of = [&](std::size_t part) { return segments.size() * part / next.size(); };
   for (std::size_t part = 0; part < next.size(); ++part) next[part] = begin_of(part);
+  auto pool = std::make_shared<RowPool>(config.first_epoch);
   auto work = [&](std::size_t own) {
-    SegmentDecoder decoder(trace, code, config);
+    SegmentDecoder decoder(trace, code, config, pool);
     for (std::size_t turn = 0; turn < next.size(); ++turn) {
       std::size_t part = (own + turn) % next.size(), end = begin_of(part + 1);
       for (std::size_t i; (i = next[part].fetch_add(1, std::memory_order_relaxed)) < end;)

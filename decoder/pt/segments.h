@@ -4,8 +4,8 @@
 // A segment needs nothing but its bytes and the code. Two neighbours join without a seam: the
 // second begins at the very instruction at which the first ends.
 //
-// Threading: a SegmentDecoder belongs to one thread at a time; make one per thread. A SegmentPath
-// is immutable once made.
+// Threading: a SegmentDecoder belongs to one thread at a time; make one per thread, which may
+// share a pool. A SegmentPath is immutable once made.
 #pragma once
 
 #include <memory>
@@ -100,7 +100,11 @@ class SegmentPath {
 class SegmentDecoder {
  public:
   // REQUIRES: trace, code and configuration outlive the decoder.
-  SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config);
+  SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config)
+      : SegmentDecoder(trace, code, config, std::make_shared<RowPool>(config.first_epoch)) {}
+  // Shares what it learns of the code with all others that have the pool.
+  SegmentDecoder(ByteSpan trace, const CodeImage& code, const DecoderConfig& config,
+                 std::shared_ptr<RowPool> pool);
 
   // `ends_trace`: nothing of what the trace has behind the segment belongs to it.
   SegmentPath decode(const Segment& segment, bool ends_trace = false);

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 #include <set>
+#include <span>
 
 namespace tailtrace::pt {
 namespace {
@@ -81,7 +83,7 @@ TEST_F(RowMemory, RenamesTheKeysThatItsOwnerKeeps) {
     for (std::uint8_t bits : {4, 6, 8, 10, 12}) put_outcome(0x1000 + i, bits, 0x1001 + i);
   StateKey kept[] = {0, key(0x1010), key(0x1020)};
   std::uint32_t effect = rows_.add_effect({}, {}, 0, {{key(0x1030), 0}});
-  rows_.make_room(kept);
+  rows_.make_room(std::array{std::span<StateKey>(kept)});
   EXPECT_EQ(kept[0], 0u);
   EXPECT_EQ(kept[1], key(0x1010));
   EXPECT_EQ(kept[2], key(0x1020));
@@ -121,12 +123,12 @@ TEST_F(RowMemory, TakesNoStatesRowForAnothersThoughTheirWindowsOverlap) {
 
 TEST_F(RowMemory, IsFullBeforeItsWindowsAre) {
   std::uint64_t ip = 0x1000;
-  while (!rows_.full()) key(ip++);
+  while (!rows_.is_full()) key(ip++);
   EXPECT_LE(ip - 0x1000, Rows::kMaxStates);
   rows_.make_room({});
   EXPECT_EQ(rows_.state(key(0x1234)).ip, 0x1234u);
   rows_.drop();
-  EXPECT_FALSE(rows_.full());
+  EXPECT_FALSE(rows_.is_full());
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <thread>
 
 #include "decoder/pt/segments.h"
 #include "decoder/pt/synthesis.h"
@@ -93,6 +96,64 @@ TEST(Segments, TracesThatNeverRepeatMakeTheSameRecords) {
     EXPECT_GT(complete.size(), 70'000u);
     expect_same(decoder_records(input), complete);
     expect_same(segment_records(input, 0, 2), complete);
+  }
+}
+
+// A flow beside others, that fills the rows up to their limits and has them dropped.
+class Dropper {
+ public:
+  explicit Dropper(std::shared_ptr<RowPool> pool) : pool_(std::move(pool)) {
+    pool_->join(member_);
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      for (std::uint64_t ip = 1ull << 40; !stop.stop_requested(); ip += 64) drop_after(ip);
+    });
+  }
+  ~Dropper() {
+    thread_.request_stop();
+    thread_.join();
+    pool_->leave(member_);
+  }
+  int drops() const { return drops_; }
+
+ private:
+  void drop_after(std::uint64_t first_ip) {
+    {
+      std::lock_guard at_work(member_.at_work);
+      std::uint64_t ip = first_ip;
+      while (ip != first_ip + 64 && pool_->key_of(ip, CodeMode::k64) != 0) ++ip;
+      if (ip == first_ip + 64) return;
+    }
+    pool_->drop_if_full();
+    ++drops_;
+  }
+
+  std::shared_ptr<RowPool> pool_;
+  RowPool::Member member_;
+  std::atomic<int> drops_ = 0;
+  std::jthread thread_;
+};
+
+// What the words of a stretch name may go between two blocks of it.
+TEST(Segments, WhatAnotherFlowDropsMeanwhileCostsNoRecord) {
+  RandomProgram program(11, 50);
+  WalkOptions walk_options;
+  walk_options.branches = 100'000;
+  walk_options.asynchronous = walk_options.edges = walk_options.losses = false;
+  SynthesisOptions options;
+  options.psb_period_bytes = 0;
+  auto trace = synthesize(random_walk(program, 11, walk_options).snapshot.records, *program.image(),
+                          {}, options);
+  ASSERT_TRUE(trace);
+  PtInput input;
+  input.code = program.image();
+  input.trace = *trace;
+  const std::vector<BranchRecord> complete = complete_records(input);
+  auto pool = std::make_shared<RowPool>(input.config.first_epoch);
+  const Dropper dropper(pool);
+  SegmentDecoder decoder(input.trace, *input.code, input.config, pool);
+  while (dropper.drops() < 3) {
+    std::vector<BranchRecord> records = join_records({{decoder.decode({0, input.trace.size()})}});
+    ASSERT_NO_FATAL_FAILURE(expect_same(records, complete));
   }
 }
 
