@@ -16,8 +16,10 @@ constinit std::atomic<std::uint64_t> tailtrace_all_slow{0};
 namespace tailtrace {
 namespace {
 
-constinit std::atomic<int> g_inside{0};  // thread that is inside or has executed nothing since
-constinit std::atomic<int> g_still{0};   // 1: nobody else may execute
+constinit std::atomic<unsigned> g_came{0};  // how often threads came to the gate
+constinit std::atomic<unsigned> g_left{0};  // and left it: the number of the next one to go in
+constinit std::atomic<int> g_inside{0};     // thread that is inside or has executed nothing since
+constinit std::atomic<int> g_still{0};      // 1: nobody else may execute
 
 // How the stub begins the reply that tells of a stop.
 constexpr std::string_view kStopFormat = "T%02xthread:";
@@ -36,7 +38,8 @@ void leave() {
   let_others_go();
   tailtrace_all_slow.store(0);
   g_inside.store(0);
-  g_inside.notify_all();
+  g_left.fetch_add(1);
+  g_left.notify_all();
 }
 
 bool does_another_execute() {
@@ -47,19 +50,26 @@ bool does_another_execute() {
   return false;
 }
 
+// Whether this thread was told to run and has executed nothing since.
+bool has_not_moved() { return g_inside.load() == ::gettid() && g_still.load() == 0; }
+
+void wait_for_turn() {
+  const unsigned turn = g_came.fetch_add(1);
+  for (unsigned left = g_left.load(); left != turn; left = g_left.load()) g_left.wait(left);
+}
+
+// One that was told to run and stops where it stood goes behind those that wait: it may do so again
+// and again, until one of them is heard.
 void enter() {
-  int self = ::gettid();
   if (t_cpu >= 0) g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).executes = false;
-  for (int other = 0; !g_inside.compare_exchange_strong(other, self) && other != self; other = 0)
-    g_inside.wait(other);
+  if (has_not_moved()) leave();
+  if (g_inside.load() != ::gettid()) wait_for_turn();
+  g_inside.store(::gettid());
   g_still.store(1);
   tailtrace_all_slow.store(kSlowBlock);
   for (int i = 0; i < kMaxLooks && does_another_execute(); ++i)
     ::nanosleep(&kBetweenLooks, nullptr);
 }
-
-// Whether this thread was told to run and has executed nothing since.
-bool has_not_moved() { return g_inside.load() == ::gettid() && g_still.load() == 0; }
 
 // Whether the stub will let its thread run after this: a request to run, to go away or to end, or
 // the end of the connection.
@@ -129,6 +139,8 @@ void wait_at_stub_gate(std::uint32_t cpu) {
 }
 
 void take_down_stub_gate() {
+  g_came.store(0);
+  g_left.store(0);
   g_still.store(0);
   g_inside.store(0);
   tailtrace_all_slow.store(0);
