@@ -46,8 +46,11 @@ class AddressTable {
     std::uint32_t number = kNone;
   };
 
+  // Four slots are a line of memory. Addresses near each other share one: they are asked for one
+  // after the other.
   std::size_t home(std::uint64_t address) const {
-    return (address * 0x9e3779b97f4a7c15ull >> 32) & (slots_.size() - 1);
+    const std::uint64_t line = (address >> 6) * 0x9e3779b97f4a7c15ull >> 32;
+    return (line << 2 | (address >> 4 & 3)) & (slots_.size() - 1);
   }
 
   void place(const Slot& slot) {
