@@ -28,7 +28,7 @@ class InstructionForms {
 
  private:
   // Direct-mapped: bounded, and a collision only costs decoding again.
-  static constexpr unsigned kSlotBits = 12;
+  static constexpr unsigned kSlotBits = 14;
 
   struct Form {
     std::uint32_t key = 0;  // 0: empty

@@ -3,15 +3,26 @@
 #include <algorithm>
 
 namespace tailtrace::pt {
+namespace {
+
+template <class T>
+LargeArray<T> with_large_pages(const LargeArray<T>& array, std::size_t used) {
+  LargeArray<T> large(array.size());
+  std::copy_n(array.data(), used, large.data());
+  return large;
+}
+
+}  // namespace
+
 Rows::Rows()
     : states_(kMaxStates),
       keys_(kMaxStates),
-      outcomes_(kMaxSlots),
+      outcomes_(kMaxSlots, PageSize::kSmall),
       owners_(kMaxSlots, PageSize::kSmall),
       symbols_(kMaxOutcomes),
       targets_(kLeastTargets),
-      pushes_(EffectBook::kMaxEffects),
-      counts_(EffectBook::kMaxEffects),
+      pushes_(EffectBook::kMaxEffects, PageSize::kSmall),
+      counts_(EffectBook::kMaxEffects, PageSize::kSmall),
       book_(std::make_shared<EffectBook>()) {}
 
 bool Rows::is_full() const {
@@ -62,7 +73,7 @@ std::uint64_t Rows::count(std::span<const std::uint32_t> words) const {
 
 std::uint64_t Rows::find(StateKey state, std::uint8_t bits) {
   std::uint64_t row = outcomes_[slot_of(state, bits)];
-  if ((row & RowBits::kTagMask) == bits) return row;
+  if ((row & RowBits::kTagMask) == bits || row == 0) return row;
   std::uint32_t found = displaced_.find(std::uint64_t{state} << 8 | bits);
   if (found == AddressTable::kNone) return 0;
   ++detours_;
@@ -87,7 +98,18 @@ void Rows::place(std::size_t index) {
 
 void Rows::make_room(std::span<const std::span<StateKey>> kept) {
   if (has_many_targets()) grow_targets();
+  take_large_pages();
   open_windows(kept);
+}
+
+// Large pages pay when much of them is used: clearing one takes as long as filling in hundreds of
+// rows.
+void Rows::take_large_pages() {
+  if (has_large_pages_ || book_->size() < kManyEffects) return;
+  has_large_pages_ = true;
+  outcomes_ = LargeArray<std::uint64_t>(kMaxSlots);
+  pushes_ = with_large_pages(pushes_, book_->size());
+  counts_ = with_large_pages(counts_, book_->size());
 }
 
 void Rows::open_windows(std::span<const std::span<StateKey>> kept) {

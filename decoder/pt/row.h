@@ -224,6 +224,7 @@ class Rows {
   static constexpr std::size_t kNewWindow = 3;
   static constexpr std::size_t kLeastTargets = 1u << 14;
   static constexpr std::size_t kFirstDetours = 1024;
+  static constexpr std::size_t kManyEffects = 1u << 13;
 
   struct Symbol {  // of the outcome rows
     StateNumber state;
@@ -234,6 +235,8 @@ class Rows {
   bool has_detours() const { return detours_ > tolerated_detours_; }
   bool has_many_targets() const { return target_count_ * 2 > targets_.size(); }
   void place(std::size_t index);  // of symbols_
+  // All that the windows hold is put there anew behind it.
+  void take_large_pages();
   void open_windows(std::span<const std::span<StateKey>> kept);
   void lay_out();
   std::uint64_t renamed(std::uint64_t row, StateNumber next) const;
@@ -262,6 +265,7 @@ class Rows {
   std::size_t target_count_ = 0;
   LargeArray<Pushes> pushes_;         // by effect
   LargeArray<std::uint64_t> counts_;  // by effect
+  bool has_large_pages_ = false;      // where the loop looks
   std::shared_ptr<EffectBook> book_;
 };
 
