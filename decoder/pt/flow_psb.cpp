@@ -8,6 +8,7 @@ bool ItemReader::take_psb(std::size_t offset) {
   have_ip_ = false;
   in_psb_.clear();
   clock_.psb();
+  if (!enabled_) clock_.pause();
   for (;;) {
     packet_offset_ = packets_.offset();
     Packet packet;

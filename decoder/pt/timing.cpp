@@ -29,11 +29,13 @@ void Clock::take(const Packet& packet, bool in_psb) {
 }
 
 void Clock::take_tsc(std::uint64_t tsc, bool in_psb) {
-  // A TSC in PSB+ follows the one before without a break, so the cycles between them calibrate.
+  // A TSC in PSB+ follows the one before without a break, so the cycles between them calibrate. Any
+  // other says that time may have been lost.
+  if (!in_psb) pause();
   std::uint64_t cycles = calibration_.cycles_since_tsc, before = calibration_.tsc;
   calibration_.tsc = tsc;
   calibration_.cycles_since_tsc = 0;
-  if (in_psb && before != 0 && cycles != 0) {
+  if (before != 0 && cycles != 0) {
     std::uint64_t passed = tsc - before + (tsc < before ? kTscWrap : 0);
     if (passed >> (64 - kRatioBits) == 0) calibration_.put((passed << kRatioBits) / cycles);
   }

@@ -58,6 +58,9 @@ class Clock {
   // A PSB was met: its erratum SKL168 concerns the next MTC.
   void psb() { check_skl168_ = skl168_; }
 
+  // Tracing may have been off altogether: who knows whether cycles were counted meanwhile.
+  void pause() { calibration_.begin_anew(); }
+
   // Data was lost: what was measured for calibration is void, the time stays.
   void overflow() { calibration_ = Calibration{}; }
 
@@ -90,6 +93,8 @@ class Clock {
 
     bool known() const { return ratio != 0; }
     void put(std::uint64_t value) { ratio = value; }
+    // Measures from the next TSC and MTC on.
+    void begin_anew() { *this = Calibration{.ratio = ratio}; }
   };
 
   void take_tsc(std::uint64_t tsc, bool in_psb);
