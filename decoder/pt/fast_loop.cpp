@@ -30,16 +30,9 @@ constexpr IpCode kIpCodes[8] = {{},
 
 template <class... Symbol>
 std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
-  const RowPool::Found found = pool_->find(state, symbol...);
-  if (!found.may_be_filled) return found.row;
+  if (const std::uint64_t row = pool_->rows().find(state, symbol...)) return row;
   if (++fills_ > probe_fills_) judge_rows();
   return rest_branches_ != 0 ? 0 : filler_.fill(state, symbol...);
-}
-
-// One that lies behind another of the same slot is found without a lock.
-std::uint64_t FastFlow::find_or_fill_target(StateKey state, std::uint64_t ip, IpKind kind) {
-  const std::uint64_t row = pool_->rows().find(state, ip, kind);
-  return row != 0 ? row : find_or_fill(state, ip, kind);
 }
 
 // The loop. All of it is inlined into run_block() and its members live in registers: nothing takes
@@ -66,7 +59,7 @@ struct FastFlow::Loop {
   std::uint32_t* on_at = nullptr;
   const Pushes* const pushed;
   const std::uint64_t* const outcomes;
-  const Rows::TargetView targets;
+  const RowTable<TargetKey>::View targets;
   Clock& clock;
   const std::uint64_t stop_time;
   const StateKey mode;
@@ -126,6 +119,12 @@ struct FastFlow::Loop {
     *out++ = effect | first;
   }
 
+  // The row of a symbol that does not lie in its slot.
+  [[gnu::always_inline]] std::uint64_t find_elsewhere(std::uint8_t symbol) {
+    ++owner.detours_;
+    return owner.find_or_fill(state, symbol);
+  }
+
   // Uses the outcomes of a TNT byte. False: some could not be used and are in `left`.
   [[gnu::always_inline]] bool use(std::uint8_t bits, std::uint32_t first) {
     for (;;) {
@@ -136,7 +135,7 @@ struct FastFlow::Loop {
         return true;
       }
       if ((row & RowBits::kTagMask) != bits) [[unlikely]]
-        row = owner.find_or_fill(state, bits);
+        row = find_elsewhere(bits);
       StateKey next = RowBits::pops(row) ? stack[top - 1] : RowBits::next(row);
       // No row, or a return without a call.
       if (row == 0 || next == 0) [[unlikely]] {
@@ -180,14 +179,10 @@ struct FastFlow::Loop {
 
   // The row of an IP packet; 0: none.
   [[gnu::always_inline]] std::uint64_t row_of(StateKey from, std::uint64_t ip, IpKind kind) {
-    if (!TargetRow::can_hold(ip)) [[unlikely]]
+    if (!TargetKey::can_hold(ip)) [[unlikely]]
       return 0;
-    const TargetRow& target = targets.rows[Rows::hash(from, ip, kind) & targets.mask];
-    const std::uint64_t row = load_row(target.row);
-    if (target.load_key() != TargetRow::key_of(from, ip) ||
-        (row & RowBits::kTagMask) != TargetRow::tag_of(from, kind)) [[unlikely]]
-      return owner.find_or_fill_target(from, ip, kind);
-    return row;
+    const std::uint64_t row = targets.find({from, ip, kind});
+    return row != 0 ? row : owner.find_or_fill(from, ip, kind);
   }
 
   // The address in the IP packet at `packet`.
@@ -206,7 +201,7 @@ struct FastFlow::Loop {
     std::uint64_t landing = row_of(mode, ip, IpKind::kTarget);
     std::uint64_t row = load_row(outcomes[Rows::slot_of(state, kTipSymbol)]);
     if ((row & RowBits::kTagMask) != kTipSymbol) [[unlikely]]
-      row = owner.find_or_fill(state, kTipSymbol);
+      row = find_elsewhere(kTipSymbol);
     if (row == 0 || landing == 0) [[unlikely]]
       return false;
     apply(row, target_first);

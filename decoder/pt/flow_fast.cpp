@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "decoder/pt/fast_loop.h"
 
@@ -76,6 +77,7 @@ void FastFlow::judge_rows() {
 void FastFlow::make_room(StateKey& state, std::unique_lock<std::mutex>& at_work) {
   KeyStack& stack = member_.kept;
   if (stack.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack.settle();
+  if (detours_ != 0) pool_->note_detours(std::exchange(detours_, 0));
   if (!pool_->wants_room()) return;
   stack.push(state);
   at_work.unlock();

@@ -100,7 +100,6 @@ class FastFlow {
   bool run_block(Registers& r);
   template <class... Symbol>
   std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
-  std::uint64_t find_or_fill_target(StateKey state, std::uint64_t ip, IpKind kind);
   void make_room(StateKey& state, std::unique_lock<std::mutex>& at_work);
   void add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at, PathTotals& totals,
               Place& place) const;
@@ -120,6 +119,7 @@ class FastFlow {
   RowPool::Member member_;
   RowFiller filler_;
   std::uint64_t uses_ = 0, fills_ = 0;  // since the rows were judged
+  std::size_t detours_ = 0;             // of the block
   std::uint64_t probe_fills_ = kLongProbe_fills;
   std::uint64_t rest_branches_ = 0, next_rest_branches_ = kFirstRest_branches;
 };

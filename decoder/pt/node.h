@@ -40,7 +40,7 @@ class RowFiller {
   void use(RowPool& pool);
 
   // The row, which is put into its place; 0 when the state cannot use the packet, the complete
-  // decoder has to look at it, or there is no place. REQUIRES: a TargetRow can hold the address.
+  // decoder has to look at it, or there is no place. REQUIRES: a TargetKey can hold the address.
   std::uint64_t fill(StateKey state, std::uint8_t bits);
   std::uint64_t fill(StateKey state, std::uint64_t ip, IpKind kind);
 

@@ -20,6 +20,7 @@ Rows::Rows()
       outcomes_(kMaxSlots, PageSize::kSmall),
       owners_(kMaxSlots, PageSize::kSmall),
       symbols_(kMaxOutcomes),
+      aside_(kLeastAside),
       targets_(kLeastTargets),
       pushes_(EffectBook::kMaxEffects, PageSize::kSmall),
       counts_(EffectBook::kMaxEffects, PageSize::kSmall),
@@ -29,7 +30,7 @@ bool Rows::is_full() const {
   // What one packet may add is left free.
   constexpr std::size_t kMargin = 64;
   return states_.size() + kMargin >= kMaxStates || symbols_.size() + kMargin >= kMaxOutcomes ||
-         target_count_ + kMargin >= kMaxTargets ||
+         targets_.size() + kMargin >= kMaxTargets ||
          next_window_ + kNewWindow * kMargin + kWindow_slots >= kMaxSlots ||
          book_->size() + kMargin >= EffectBook::kMaxEffects ||
          book_->size_bytes() >= EffectBook::kMax_bytes;
@@ -71,13 +72,10 @@ std::uint64_t Rows::count(std::span<const std::uint32_t> words) const {
 
 // --- Outcomes: a row lies in the window of its state -------------------------------------------
 
-std::uint64_t Rows::find(StateKey state, std::uint8_t bits) {
-  std::uint64_t row = outcomes_[slot_of(state, bits)];
+std::uint64_t Rows::find(StateKey state, std::uint8_t bits) const {
+  const std::uint64_t row = load_row(outcomes_[slot_of(state, bits)]);
   if ((row & RowBits::kTagMask) == bits || row == 0) return row;
-  std::uint32_t found = displaced_.find(std::uint64_t{state} << 8 | bits);
-  if (found == AddressTable::kNone) return 0;
-  ++detours_;
-  return symbols_[found].row | bits;
+  return aside_.find({state, bits});
 }
 
 void Rows::put(StateKey state, std::uint8_t bits, std::uint64_t row) {
@@ -93,11 +91,12 @@ void Rows::place(std::size_t index) {
   if (slot == 0)
     publish_row(slot, symbol.row | symbol.bits);
   else
-    displaced_.put(std::uint64_t{state} << 8 | symbol.bits, static_cast<std::uint32_t>(index));
+    aside_.put({state, symbol.bits}, symbol.row);
 }
 
 void Rows::make_room(std::span<const std::span<StateKey>> kept) {
-  if (has_many_targets()) grow_targets();
+  if (targets_.is_half_full()) targets_.grow();
+  if (aside_.is_half_full()) aside_.grow();
   take_large_pages();
   open_windows(kept);
 }
@@ -130,7 +129,7 @@ void Rows::open_windows(std::span<const std::span<StateKey>> kept) {
     put(from, target.ip, target.kind, renamed(target.row, target.next));
   }
   // So many cost about as much as this did.
-  tolerated_detours_ = std::max(kFirstDetours, 2 * book_->size());
+  tolerated_detours_ = std::max(kFirstDetours, 4 * book_->size());
   detours_ = 0;
 }
 
@@ -147,7 +146,7 @@ void Rows::lay_out() {
   std::ranges::inplace_merge(symbols_.begin(), newer, symbols_.end(), {}, &Symbol::state);
   sorted_symbols_ = symbols_.size();
   std::fill_n(outcomes_.data(), next_window_ + kWindow_slots, 0);
-  displaced_.clear();
+  aside_.clear();
   WindowLayout layout(kFirstWindow, kMaxSlots / 2);
   std::vector<std::uint8_t> bits;
   const Symbol* symbol = symbols_.begin();
@@ -162,52 +161,27 @@ void Rows::lay_out() {
   for (std::size_t i = 0; i < symbols_.size(); ++i) {
     symbols_[i].row = renamed(symbols_[i].row, symbols_[i].next);
     place(i);
+    if (aside_.is_half_full()) aside_.grow();
   }
 }
 
-// --- Targets: the next free slot --------------------------------------------------------------
-
-std::uint64_t Rows::find(StateKey state, std::uint64_t ip, IpKind kind) const {
-  std::uint64_t key = TargetRow::key_of(state, ip), tag = TargetRow::tag_of(state, kind);
-  std::size_t mask = targets_.size() - 1;
-  for (std::size_t at = hash(state, ip, kind);; ++at) {
-    const TargetRow& target = targets_[at & mask];
-    const std::uint64_t row = load_row(target.row);
-    if (row == 0 || (target.load_key() == key && (row & RowBits::kTagMask) == tag)) return row;
-  }
-}
+// --- Targets ----------------------------------------------------------------------------------
 
 void Rows::put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row) {
-  ++target_count_;
-  put_target({TargetRow::key_of(state, ip), row | TargetRow::tag_of(state, kind)});
-}
-
-void Rows::put_target(const TargetRow& row) {
-  std::size_t mask = targets_.size() - 1;
-  std::size_t at = hash(row.state(), row.ip(), row.kind());
-  while (targets_[at & mask].row != 0) ++at;
-  targets_[at & mask].publish(row);
+  targets_.put({state, ip, kind}, row);
 }
 
 std::vector<Rows::MovingTarget> Rows::take_targets() {
   std::vector<MovingTarget> all;
-  for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const TargetRow& row = targets_[i];
-    if (row.row == 0) continue;
-    StateNumber from = row.kind() == IpKind::kTarget ? row.state() : owners_[row.state()];
-    all.push_back({from, owners_[RowBits::next(row.row)], row.kind(), row.ip(),
-                   row.row & ~RowBits::kTagMask});
+  for (const auto& entry : targets_.entries()) {
+    if (entry.row == 0) continue;
+    const TargetKey key = entry.key();
+    StateNumber from = key.kind == IpKind::kTarget ? key.state : owners_[key.state];
+    all.push_back({from, owners_[RowBits::next(entry.row)], key.kind, key.ip,
+                   entry.row & ~RowBits::kTagMask});
   }
-  std::fill_n(targets_.data(), targets_.size(), TargetRow{});
-  target_count_ = 0;
+  targets_.clear();
   return all;
-}
-
-void Rows::grow_targets() {
-  LargeArray<TargetRow> old(2 * targets_.size());
-  std::swap(old, targets_);
-  for (std::size_t i = 0; i < old.size(); ++i)
-    if (old[i].row != 0) put_target(old[i]);
 }
 
 }  // namespace tailtrace::pt

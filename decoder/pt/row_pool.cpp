@@ -41,6 +41,12 @@ StateKey RowPool::key_of(std::uint64_t ip, CodeMode mode) {
   return rows_.is_full() ? 0 : rows_.key_of(ip, mode);
 }
 
+void RowPool::note_detours(std::size_t count) {
+  std::lock_guard hold(lock_);
+  rows_.note_detours(count);
+  if (rows_.is_crowded()) is_crowded_.store(true, std::memory_order_relaxed);
+}
+
 // Nobody is at work, nor begins before it is done. REQUIRES: moving_ is held.
 template <class Change>
 void RowPool::change_alone(Change change) {

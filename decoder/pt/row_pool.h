@@ -49,18 +49,8 @@ class RowPool {
   Rows& rows() { return rows_; }
   BriefLock& lock() { return lock_; }
 
-  // The row, wherever it is.
-  struct Found {
-    std::uint64_t row = 0;
-    bool may_be_filled = false;
-  };
-  template <class... Symbol>
-  Found find(StateKey state, Symbol... symbol) {
-    std::lock_guard hold(lock_);
-    const std::uint64_t row = rows_.find(state, symbol...);
-    if (rows_.is_crowded()) is_crowded_.store(true, std::memory_order_relaxed);
-    return {row, row == 0 && rows_.takes_more()};
-  }
+  // So many outcomes were looked for in vain where their rows should lie.
+  void note_detours(std::size_t count);
   bool is_full() {
     std::lock_guard hold(lock_);
     return rows_.is_full();
