@@ -13,11 +13,24 @@ bool all_near(const Effect& effect, std::span<const BranchRecord> records) {
 
 }  // namespace
 
-std::uint32_t EffectBook::add(Effect effect, std::span<const BranchRecord> records) {
+// A part goes on behind its end when that is the book's end.
+void EffectBook::extend(Part& part) {
+  if (part.number == part.end) {
+    part.number = static_cast<std::uint32_t>(size_);
+    size_ += kPartEffects;
+    part.end = static_cast<std::uint32_t>(size_);
+  }
+  if (part.end_place - part.place >= kMaxEffect_bytes) return;
+  if (part.end_place != size_bytes_) part.place = size_bytes_;
+  size_bytes_ += kMaxEffect_bytes;
+  part.end_place = size_bytes_;
+}
+
+std::uint32_t EffectBook::add(Part& part, Effect effect, std::span<const BranchRecord> records) {
   effect.record_count = records.size() & Effect::kMaxRecords;
-  const std::size_t place = size_bytes_;
-  size_bytes_ += sizeof effect + records.size() * sizeof(TimelessRecord);
-  std::uint8_t* to = bytes_.data() + place;
+  places_[part.number] = static_cast<std::uint32_t>(part.place);
+  near_[part.number] = all_near(effect, records);
+  std::uint8_t* to = bytes_.data() + part.place;
   std::memcpy(to, &effect, sizeof effect);
   to += sizeof effect;
   for (const BranchRecord& record : records) {
@@ -26,9 +39,8 @@ std::uint32_t EffectBook::add(Effect effect, std::span<const BranchRecord> recor
     std::memcpy(to, &timeless, sizeof timeless);
     to += sizeof timeless;
   }
-  places_.push_back(static_cast<std::uint32_t>(place));
-  near_.push_back(all_near(effect, records));
-  return static_cast<std::uint32_t>(places_.size() - 1);
+  part.place = static_cast<std::size_t>(to - bytes_.data());
+  return part.number++;
 }
 
 }  // namespace tailtrace::pt

@@ -3,7 +3,7 @@
 // An effect is sixteen bytes, and twenty-four for each of its records right behind them: expanding
 // a path means waiting for memory, so one place tells all and little of it.
 //
-// Threading: one thread at a time.
+// Threading: each thread adds to a part of its own; one at a time extends parts.
 #pragma once
 
 #include <cstddef>
@@ -59,11 +59,25 @@ class EffectBook {
   // What may be read behind an effect's last record.
   static constexpr std::size_t kReadAhead_bytes = 128;
 
-  // Returns its number. `records` have no time; where the last one of an effect that `returns`
-  // leads to is not looked at. REQUIRES: no more than kMaxRecords of them; room for one more.
-  std::uint32_t add(Effect effect, std::span<const BranchRecord> records);
+  // Numbers and bytes for the effects of one thread.
+  struct Part {
+    std::uint32_t number = 0, end = 0;
+    std::size_t place = 0, end_place = 0;
+  };
+  static constexpr std::uint32_t kPartEffects = 64;
+  static bool has_room(const Part& part, std::size_t record_count) {
+    return part.number != part.end &&
+           part.end_place - part.place >= sizeof(Effect) + record_count * sizeof(TimelessRecord);
+  }
+  // For any effect. REQUIRES: kPartEffects numbers are left.
+  void extend(Part& part);
 
-  std::size_t size() const { return places_.size(); }
+  // Returns its number. `records` have no time; where the last one of an effect that `returns`
+  // leads to is not looked at. REQUIRES: no more than kMaxRecords of them; room in the part.
+  std::uint32_t add(Part& part, Effect effect, std::span<const BranchRecord> records);
+
+  // Of all parts.
+  std::size_t size() const { return size_; }
   std::size_t size_bytes() const { return size_bytes_; }
 
   Effect effect(std::uint32_t number) const { return Effect::at(bytes() + places_[number]); }
@@ -75,13 +89,14 @@ class EffectBook {
   const std::uint32_t* places() const { return places_.data(); }
 
  private:
-  BoundedArray<std::uint32_t> places_{kMaxEffects};  // in bytes_, by number
-  BoundedArray<std::uint8_t> near_{kMaxEffects};     // by number
   static constexpr std::size_t kMaxEffect_bytes =
       sizeof(Effect) + Effect::kMaxRecords * sizeof(TimelessRecord);
+
+  LargeArray<std::uint32_t> places_{kMaxEffects, PageSize::kSmallFirst};  // in bytes_, by number
+  LargeArray<std::uint8_t> near_{kMaxEffects, PageSize::kSmallFirst};     // by number
   LargeArray<std::uint8_t> bytes_{kMax_bytes + kMaxEffect_bytes + kReadAhead_bytes,
                                   PageSize::kSmallFirst};
-  std::size_t size_bytes_ = 0;
+  std::size_t size_ = 0, size_bytes_ = 0;
 };
 
 // A word of a path: an effect, and whether it is the first of its packet.

@@ -18,7 +18,7 @@ FastFlow::FastFlow(const CodeImage& code, const DecoderConfig& config,
                    std::shared_ptr<RowPool> pool)
     : config_(config), pool_(std::move(pool)), filler_(code) {
   filler_.expect_skl014(config.errata.skl014);
-  filler_.use(*pool_);
+  filler_.use(*pool_, member_);
   pool_->join(member_);
 }
 
@@ -45,7 +45,7 @@ void FastFlow::set_epoch(Epoch epoch) {
   if (epoch == pool_->epoch()) return;
   const std::vector<Rows::State> returns = pool_->leave(member_);
   pool_ = std::make_shared<RowPool>(epoch);
-  filler_.use(*pool_);
+  filler_.use(*pool_, member_);
   pool_->join(member_, returns);
 }
 

@@ -33,9 +33,10 @@ bool is_far(RecordKind kind) {
 
 }  // namespace
 
-void RowFiller::use(RowPool& pool) {
+void RowFiller::use(RowPool& pool, RowPool::Member& member) {
   const bool other_code = pool_ != nullptr && pool_->epoch() != pool.epoch();
   pool_ = &pool;
+  member_ = &member;
   if (!other_code) return;
   drop();
   for (auto& reader : readers_)
@@ -184,6 +185,8 @@ bool RowFiller::too_large(const Run& run) const {
 template <class... Symbol>
 std::uint64_t RowFiller::put(const Run& run, Transition transition, bool returns, StateKey state,
                              Symbol... symbol) {
+  if (!has_room_for_effect()) return 0;
+  transition.effect = add_effect(run, returns);
   std::lock_guard hold(pool_->lock());
   Rows& rows = pool_->rows();
   if (const std::uint64_t row = rows.find(state, symbol...)) return row;
@@ -191,16 +194,25 @@ std::uint64_t RowFiller::put(const Run& run, Transition transition, bool returns
   if (run.next)
     transition.next =
         run.next->off ? rows.add_state(*run.next) : rows.key_of(run.next->ip, run.next->mode);
-  transition.effect = close(run, rows.state(state).mode, returns);
+  const CodeMode mode = rows.state(state).mode;
+  Pushes pushes;
+  for (std::size_t i = 0; i < run.call_count; ++i) pushes.keys[i] = rows.key_of(run.calls[i], mode);
+  rows.put_pushes(transition.effect, pushes);
   const std::uint64_t row = transition.pack();
   rows.put(state, symbol..., row);
   return row;
 }
 
-std::uint32_t RowFiller::close(const Run& run, CodeMode mode, bool returns) {
-  Pushes pushes;
-  for (std::size_t i = 0; i < run.call_count; ++i)
-    pushes.keys[i] = pool_->rows().key_of(run.calls[i], mode);
+bool RowFiller::has_room_for_effect() {
+  if (EffectBook::has_room(member_->effects, records_.size())) return true;
+  std::lock_guard hold(pool_->lock());
+  Rows& rows = pool_->rows();
+  if (!rows.takes_more()) return false;
+  rows.extend(member_->effects);
+  return true;
+}
+
+std::uint32_t RowFiller::add_effect(const Run& run, bool returns) {
   Effect effect;
   effect.start = run.effect_start;
   effect.insns = static_cast<std::uint16_t>(run.insns);
@@ -208,7 +220,7 @@ std::uint32_t RowFiller::close(const Run& run, CodeMode mode, bool returns) {
   effect.lead_count = (run.decided ? run.lead_count : records_.size()) & Effect::kMaxRecords;
   effect.decides = run.decided;
   effect.returns = returns;
-  return pool_->rows().add_effect(effect, records_, run.branches, pushes);
+  return pool_->rows().add_effect(member_->effects, effect, records_, run.branches);
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {

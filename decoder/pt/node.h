@@ -36,8 +36,8 @@ class RowFiller {
  public:
   explicit RowFiller(const CodeImage& code) : code_(code) {}
 
-  // Fills in rows of this pool, with the code that they are of.
-  void use(RowPool& pool);
+  // Fills in rows of this pool, with the code that they are of, as the member's flow.
+  void use(RowPool& pool, RowPool::Member& member);
 
   // The row, which is put into its place; 0 when the state cannot use the packet, the complete
   // decoder has to look at it, or there is no place. REQUIRES: a TargetKey can hold the address.
@@ -93,10 +93,12 @@ class RowFiller {
   template <class... Symbol>
   std::uint64_t put(const Run& run, Transition transition, bool returns, StateKey state,
                     Symbol... symbol);
-  std::uint32_t close(const Run& run, CodeMode mode, bool returns);
+  bool has_room_for_effect();
+  std::uint32_t add_effect(const Run& run, bool returns);
 
   const CodeImage& code_;
   RowPool* pool_ = nullptr;
+  RowPool::Member* member_ = nullptr;
   bool skl014_ = false;
   std::array<std::optional<CodeReader>, 3> readers_;
   AddressTable node_numbers_[3];  // by CodeMode

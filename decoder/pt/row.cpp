@@ -28,7 +28,7 @@ Rows::Rows()
 
 bool Rows::is_full() const {
   // What one packet may add is left free.
-  constexpr std::size_t kMargin = 64;
+  constexpr std::size_t kMargin = EffectBook::kPartEffects;
   return states_.size() + kMargin >= kMaxStates || symbols_.size() + kMargin >= kMaxOutcomes ||
          targets_.size() + kMargin >= kMaxTargets ||
          next_window_ + kNewWindow * kMargin + kWindow_slots >= kMaxSlots ||
@@ -56,10 +56,9 @@ StateKey Rows::add_state(const State& state) {
   return keys_.back();
 }
 
-std::uint32_t Rows::add_effect(const Effect& effect, std::span<const BranchRecord> records,
-                               std::uint32_t branches, const Pushes& pushes) {
-  std::uint32_t number = book_->add(effect, records);
-  pushes_[number] = pushes;
+std::uint32_t Rows::add_effect(EffectBook::Part& part, const Effect& effect,
+                               std::span<const BranchRecord> records, std::uint32_t branches) {
+  std::uint32_t number = book_->add(part, effect, records);
   counts_[number] = Counts::pack(effect.insns, branches, records.size());
   return number;
 }

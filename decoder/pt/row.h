@@ -6,8 +6,9 @@
 // other, so that those of a large program stay in the processor's second cache; what the next state
 // does not depend on is kept beside them. FLOW.md draws them.
 //
-// Threading: one thread at a time changes rows. Others may look at outcomes(), find rows and add up
-// effects meanwhile, but not while rows are moved or dropped (row_pool.h).
+// Threading: one thread at a time changes rows, but each may add effects. Others may look at
+// outcomes(), find rows and add up effects meanwhile, but not while rows are moved or dropped
+// (row_pool.h).
 #pragma once
 
 #include <cstddef>
@@ -93,9 +94,12 @@ class Rows {
   // REQUIRES: takes_more(); the row is not there.
   void put(StateKey state, std::uint8_t bits, std::uint64_t row);
   void put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row);
-  // `branches` of the effect, whether they have records or not.
-  std::uint32_t add_effect(const Effect& effect, std::span<const BranchRecord> records,
-                           std::uint32_t branches, const Pushes& pushes);
+  // `branches` of the effect, whether they have records or not. REQUIRES: room in the part.
+  std::uint32_t add_effect(EffectBook::Part& part, const Effect& effect,
+                           std::span<const BranchRecord> records, std::uint32_t branches);
+  // REQUIRES: takes_more().
+  void extend(EffectBook::Part& part) { book_->extend(part); }
+  void put_pushes(std::uint32_t effect, const Pushes& pushes) { pushes_[effect] = pushes; }
 
   // So many outcomes were looked for in vain where their rows should lie.
   void note_detours(std::size_t count) { detours_ += count; }

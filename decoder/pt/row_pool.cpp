@@ -25,6 +25,7 @@ void RowPool::join(Member& member, std::span<const Rows::State> kept) {
 std::vector<Rows::State> RowPool::leave(Member& member) {
   std::lock_guard moving(moving_);
   std::erase(members_, &member);
+  member.effects = {};
   return take_kept(member);
 }
 
@@ -76,7 +77,10 @@ void RowPool::drop_if_full() {
 // What is kept goes over into the new rows.
 void RowPool::drop() {
   std::vector<std::vector<Rows::State>> kept;
-  for (Member* member : members_) kept.push_back(take_kept(*member));
+  for (Member* member : members_) {
+    kept.push_back(take_kept(*member));
+    member->effects = {};
+  }
   rows_.drop();
   for (std::size_t i = 0; i < members_.size(); ++i)
     for (const Rows::State& state : kept[i])

@@ -38,7 +38,9 @@ class RowPool {
   // A flow's part. REQUIRES: the member is of one pool at a time, and leaves it.
   struct Member {
     std::mutex at_work;  // held while keys are used that are not in `kept`
-    KeyStack kept;       // renamed when keys change; used by whoever holds the mutex
+    // Used by whoever holds the mutex.
+    KeyStack kept;             // renamed when keys change
+    EffectBook::Part effects;  // taken away when rows are dropped
   };
   // What one keeps goes over from one pool into another by what its keys name. REQUIRES: the caller
   // is the member's thread.

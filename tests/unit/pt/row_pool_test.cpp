@@ -55,7 +55,7 @@ class SharedRows : public testing::Test {
     const std::uint8_t bits = bits_of(number);
     std::uint64_t row = load_row(pool_.rows().outcomes()[Rows::slot_of(state, bits)]);
     if ((row & RowBits::kTagMask) != bits) row = find_elsewhere(state, bits);
-    if (row == 0) row = fill(state, number);
+    if (row == 0) row = fill(state, number, member);
     if (row == 0) return;
     ASSERT_EQ(pool_.rows().state(RowBits::next(row)).ip, ip_of(number + 1));
     ASSERT_EQ(pool_.rows().count(std::array{RowBits::effect(row)}) & Counts::kInsnMask,
@@ -70,7 +70,7 @@ class SharedRows : public testing::Test {
     return pool_.rows().find(state, bits);
   }
 
-  std::uint64_t fill(StateKey state, std::uint64_t number) {
+  std::uint64_t fill(StateKey state, std::uint64_t number, RowPool::Member& member) {
     std::lock_guard hold(pool_.lock());
     Rows& rows = pool_.rows();
     if (const std::uint64_t row = rows.find(state, bits_of(number))) return row;
@@ -79,7 +79,8 @@ class SharedRows : public testing::Test {
     effect.insns = static_cast<std::uint16_t>(number % 1000);
     Transition transition;
     transition.next = rows.key_of(ip_of(number + 1), CodeMode::k64);
-    transition.effect = rows.add_effect(effect, {}, 0, {});
+    if (!EffectBook::has_room(member.effects, 0)) rows.extend(member.effects);
+    transition.effect = rows.add_effect(member.effects, effect, {}, 0);
     rows.put(state, bits_of(number), transition.pack());
     return transition.pack();
   }

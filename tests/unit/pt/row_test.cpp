@@ -82,7 +82,10 @@ TEST_F(RowMemory, RenamesTheKeysThatItsOwnerKeeps) {
   for (std::uint64_t i = 0; i < 100; ++i)
     for (std::uint8_t bits : {4, 6, 8, 10, 12}) put_outcome(0x1000 + i, bits, 0x1001 + i);
   StateKey kept[] = {0, key(0x1010), key(0x1020)};
-  std::uint32_t effect = rows_.add_effect({}, {}, 0, {{key(0x1030), 0}});
+  EffectBook::Part part;
+  rows_.extend(part);
+  std::uint32_t effect = rows_.add_effect(part, {}, {}, 0);
+  rows_.put_pushes(effect, {{key(0x1030), 0}});
   rows_.make_room(std::array{std::span<StateKey>(kept)});
   EXPECT_EQ(kept[0], 0u);
   EXPECT_EQ(kept[1], key(0x1010));

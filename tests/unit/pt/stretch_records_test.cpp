@@ -24,7 +24,7 @@ class Expansion : public ::testing::Test {
     effect.lead_count = 0;
     effect.decides = 1;
     effect.returns = returns;
-    words_.push_back(book_->add(effect, records) | kPathFirst);
+    words_.push_back(add(effect, records) | kPathFirst);
     if (!records.empty()) {
       records.front().insns += open_;
       open_ = 0;
@@ -32,6 +32,11 @@ class Expansion : public ::testing::Test {
     open_ += tail_insns;
     expected_.insert(expected_.end(), records.begin(), records.end());
     return_ = returns ? expected_.size() : 0;
+  }
+
+  std::uint32_t add(const Effect& effect, std::span<const BranchRecord> records) {
+    if (!EffectBook::has_room(part_, records.size())) book_->extend(part_);
+    return book_->add(part_, effect, records);
   }
 
   // In pieces for which there is `room`.
@@ -58,6 +63,7 @@ class Expansion : public ::testing::Test {
 
   PathStart start_{{kStart}, {}, {}};
   std::shared_ptr<EffectBook> book_ = std::make_shared<EffectBook>();
+  EffectBook::Part part_;
   std::vector<std::uint32_t> words_;
   std::vector<TimeMark> marks_;
   std::vector<BranchRecord> expected_;
@@ -185,7 +191,7 @@ TEST_F(Times, WhatAPacketDidNotTellHasTheTimeOfThePacketBefore) {
   BranchRecord told = jump(kStart, kStart, 1);
   told.flags = kFlagTimeExact;
   const std::vector<BranchRecord> records = {jump(kStart, kStart, 1), told};
-  words_.push_back(book_->add(effect, records) | kPathFirst);
+  words_.push_back(add(effect, records) | kPathFirst);
   EXPECT_EQ(times(), " 100 100 105*");
 }
 
