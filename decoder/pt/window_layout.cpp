@@ -5,20 +5,14 @@
 
 namespace tailtrace::pt {
 
-void WindowLayout::Bits::set(std::size_t slot) {
-  std::size_t word = slot / kAtOnce;
-  if (word >= words_.size()) words_.resize(2 * word + 2);
-  words_[word] |= 1ull << slot % kAtOnce;
-}
-
-std::uint64_t WindowLayout::Bits::from(std::size_t first) const {
-  std::size_t word = first / kAtOnce, bit = first % kAtOnce;
-  auto at = [this](std::size_t i) { return i < words_.size() ? words_[i] : 0; };
-  return at(word) >> bit | at(word + 1) << 1 << (kAtOnce - 1 - bit);
+void WindowLayout::Bits::make_room(std::size_t slots) {
+  if (slots > words_.size() * kAtOnce) words_.resize(2 * slots / kAtOnce + 1);
 }
 
 std::size_t WindowLayout::add(std::span<const std::uint8_t> symbols) {
   if (end_ >= dense_limit_) return end_++;
+  taken_.make_room(end_ + kAhead_slots);
+  begun_.make_room(end_ + kAhead_slots);
   std::size_t window = fit(std::max(first_ + kReach_slots, end_) - kReach_slots, symbols);
   begun_.set(window);
   end_ = std::max(end_, window + 1);

@@ -37,9 +37,14 @@ class WindowLayout {
   class Bits {
    public:
     static constexpr std::size_t kAtOnce = 64;
-    void set(std::size_t slot);
+    // The others REQUIRE room for their slots.
+    void make_room(std::size_t slots);
+    void set(std::size_t slot) { words_[slot / kAtOnce] |= 1ull << slot % kAtOnce; }
     // 64 slots; the lowest bit is `first`.
-    std::uint64_t from(std::size_t first) const;
+    std::uint64_t from(std::size_t first) const {
+      const std::size_t word = first / kAtOnce, bit = first % kAtOnce;
+      return words_[word] >> bit | words_[word + 1] << 1 << (kAtOnce - 1 - bit);
+    }
 
    private:
     std::vector<std::uint64_t> words_;
@@ -49,6 +54,8 @@ class WindowLayout {
 
   // How far back holes are looked for.
   static constexpr std::size_t kReach_slots = 512;
+  // How far behind the end anything may be looked at: there a window surely fits.
+  static constexpr std::size_t kAhead_slots = kWindow_slots + 3 * Bits::kAtOnce;
 
   std::size_t first_, end_, dense_limit_;
   Bits taken_, begun_;
