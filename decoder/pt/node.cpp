@@ -200,6 +200,7 @@ std::uint64_t RowFiller::put(const Run& run, Transition transition, bool returns
   rows.put_pushes(transition.effect, pushes);
   const std::uint64_t row = transition.pack();
   rows.put(state, symbol..., row);
+  pool_->note_crowd();
   return row;
 }
 
@@ -285,6 +286,7 @@ std::uint64_t RowFiller::fill_landing(StateKey mode, std::uint64_t target) {
   t.next = rows.key_of(target, static_cast<CodeMode>(mode));
   const std::uint64_t row = t.pack();
   rows.put(mode, target, IpKind::kTarget, row);
+  pool_->note_crowd();
   return row;
 }
 

@@ -45,7 +45,7 @@ StateKey RowPool::key_of(std::uint64_t ip, CodeMode mode) {
 void RowPool::note_detours(std::size_t count) {
   std::lock_guard hold(lock_);
   rows_.note_detours(count);
-  if (rows_.is_crowded()) is_crowded_.store(true, std::memory_order_relaxed);
+  note_crowd();
 }
 
 // Nobody is at work, nor begins before it is done. REQUIRES: moving_ is held.

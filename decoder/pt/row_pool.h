@@ -53,6 +53,10 @@ class RowPool {
 
   // So many outcomes were looked for in vain where their rows should lie.
   void note_detours(std::size_t count);
+  // Rows were put. REQUIRES: lock() is held.
+  void note_crowd() {
+    if (rows_.is_crowded()) is_crowded_.store(true, std::memory_order_relaxed);
+  }
   bool is_full() {
     std::lock_guard hold(lock_);
     return rows_.is_full();
