@@ -34,13 +34,14 @@ bool is_far(RecordKind kind) {
 }  // namespace
 
 void RowFiller::use(RowPool& pool, RowPool::Member& member) {
-  const bool other_code = pool_ != nullptr && pool_->epoch() != pool.epoch();
+  const bool other_code = pool_ != nullptr && epoch_ != pool.epoch();
+  epoch_ = pool.epoch();
   pool_ = &pool;
   member_ = &member;
   if (!other_code) return;
   drop();
   for (auto& reader : readers_)
-    if (reader) reader->set_epoch(pool.epoch());
+    if (reader) reader->set_epoch(epoch_);
 }
 
 void RowFiller::drop() {
@@ -72,7 +73,7 @@ CodeReader& RowFiller::reader(CodeMode mode) {
   std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
   if (!reader) {
     reader.emplace(code_, mode);
-    reader->set_epoch(pool_->epoch());
+    reader->set_epoch(epoch_);
   }
   return *reader;
 }

@@ -99,6 +99,7 @@ class RowFiller {
   const CodeImage& code_;
   RowPool* pool_ = nullptr;
   RowPool::Member* member_ = nullptr;
+  Epoch epoch_;  // of what is remembered
   bool skl014_ = false;
   std::array<std::optional<CodeReader>, 3> readers_;
   AddressTable node_numbers_[3];  // by CodeMode

@@ -213,6 +213,33 @@ TEST(Segments, APsbBehindACycThatWasCutOffIsFoundOnEitherPath) {
   expect_same(segment_records(input, input.trace.size(), 1), complete);
 }
 
+// A loop that gets longer by an instruction each time that its code changes.
+TEST(Segments, CodeThatChangedIsNotRunAsItWas) {
+  constexpr std::uint32_t kEpochs = 8;
+  auto code = std::make_shared<CodeImage>();
+  PtInput input;
+  PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup({0x1000});
+  out.psbend();
+  for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+    Bytes bytes(epoch, 0x90);
+    bytes.insert(bytes.end(), {0x74, static_cast<std::uint8_t>(0xfe - epoch)});  // je 1000
+    ASSERT_TRUE(code->add({0x1000}, std::move(bytes), Epoch{epoch}));
+    if (epoch != 0) input.config.code_changes.push_back({out.size_bytes(), 0, Epoch{epoch}});
+    for (int i = 0; i < 600; ++i) out.tnt(true);
+  }
+  for (int i = 0; i < 32; ++i) out.pad();
+  input.code = code;
+  input.trace = out.take();
+  std::vector<BranchRecord> complete = complete_records(input);
+  auto longest = [](const BranchRecord& r) { return r.insns == kEpochs; };
+  EXPECT_GT(std::ranges::count_if(complete, longest), 500);
+  expect_same(decoder_records(input), complete);
+  expect_same(segment_records(input, input.trace.size(), 1), complete);
+}
+
 // A conditional, six calls, one inside the other, then a jump to code that is not traced, and back:
 // again and again.
 PtInput calls_out_of_a_filter(unsigned rounds) {
