@@ -1,10 +1,13 @@
-// libtailtrace_gdbserver.so, preloaded into gdbserver on processors whose register files lie in
-// other places than gdbserver (before 14) takes for granted: it would read and write back AVX-512's
-// registers and masks where others are, and the program would go on with wrong ones. In here those
-// are not seen: gdbserver knows the registers up to AVX, and all others stay as they are.
+// libtailtrace_gdbserver.so, preloaded into gdbserver (before 14) on processors whose registers do
+// not lie as it takes for granted.
 //
-// The layout of the area is that of XSAVE (Intel SDM volume 1, 13.4); what the kernel puts into its
-// unused bytes is in the kernel's ptrace interface for NT_X86_XSTATE.
+// Where AVX-512's lie in other places it would read and write them back where others are, and the
+// program would go on with wrong ones: in here those are not seen, gdbserver knows the registers up
+// to AVX, and all others stay as they are. Where there are more than it has room for, as with AMX,
+// the kernel would take none from it: in here the others are put behind them.
+//
+// What the kernel puts into the unused bytes of an XSAVE area, and that it takes whole ones only,
+// is in its ptrace interface for NT_X86_XSTATE.
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/ptrace.h>
@@ -17,12 +20,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "plugin/server/gdbserver_preload/xsave_layout.h"
+
 namespace {
+
+using tailtrace::XsaveLayout;
 
 constexpr std::size_t kComponentsOfKernel_bytes = 464;  // where the kernel says what there is
 constexpr std::size_t kComponents_bytes = 512;          // where XSAVE says what it holds
-constexpr std::size_t kEndOfAvx_bytes = 832;
-constexpr std::uint64_t kUpToAvx = 7;  // x87, SSE, AVX
 constexpr std::size_t kLargest_bytes = 1 << 16;
 
 using Ptrace = long (*)(int, pid_t, void*, void*);
@@ -42,12 +47,24 @@ void put_word(std::uint8_t* area, std::size_t place, std::uint64_t word) {
   std::memcpy(area + place, &word, sizeof word);
 }
 
+// What gdbserver may see.
+struct Seen {
+  std::uint64_t components;
+  std::size_t end_bytes;
+};
+
+Seen seen() {
+  static const bool is_elsewhere = XsaveLayout::of_processor().is_elsewhere;
+  if (is_elsewhere) return {XsaveLayout::kUpToAvx, XsaveLayout::kEndOfAvx_bytes};
+  return {XsaveLayout::kAll, XsaveLayout::kEndOfAll_bytes};
+}
+
 long get(pid_t pid, void* type, iovec& area) {
   const long result = real_ptrace()(PTRACE_GETREGSET, pid, type, &area);
   auto* bytes = static_cast<std::uint8_t*>(area.iov_base);
   for (std::size_t place : {kComponentsOfKernel_bytes, kComponents_bytes})
     if (result == 0 && area.iov_len >= place + sizeof(std::uint64_t))
-      put_word(bytes, place, word_at(bytes, place) & kUpToAvx);
+      put_word(bytes, place, word_at(bytes, place) & seen().components);
   return result;
 }
 
@@ -61,9 +78,10 @@ long set(pid_t pid, void* type, const iovec& known) {
   const std::uint64_t held = word_at(whole, kComponents_bytes);
   const std::uint64_t of_kernel = word_at(whole, kComponentsOfKernel_bytes);
   const std::uint64_t wanted = word_at(bytes, kComponents_bytes);
-  std::memcpy(whole, bytes, std::min({known.iov_len, area.iov_len, kEndOfAvx_bytes}));
+  const auto [components, end_bytes] = seen();
+  std::memcpy(whole, bytes, std::min({known.iov_len, area.iov_len, end_bytes}));
   put_word(whole, kComponentsOfKernel_bytes, of_kernel);
-  put_word(whole, kComponents_bytes, (held & ~kUpToAvx) | (wanted & kUpToAvx));
+  put_word(whole, kComponents_bytes, (held & ~components) | (wanted & components));
   return real_ptrace()(PTRACE_SETREGSET, pid, type, &area);
 }
 
