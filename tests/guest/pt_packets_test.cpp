@@ -82,9 +82,9 @@ TEST(PtClocks, BetweenTimeStampsAreThoseOfTheProgram) {
   const std::int64_t crystal = lag_with("mtc_period=9");
   const std::int64_t finer = lag_with("mtc_period=6");
   const std::int64_t cycles = lag_with("cyc");
-  // From an MTC on the time goes at the pace of the period before. Where the host took the emulated
-  // processor away for a part of that, it is ahead until the next MTC. MTCs alone are half a period
-  // behind.
+  // The stand-in sends an MTC as soon as an instruction is done: where the host took the emulated
+  // processor away, behind cycles that came after it. The period that begins there then seems to
+  // have fewer, and times are ahead in the next one. MTCs alone are half a period behind.
   const std::int64_t period = 2 * crystal;
   const std::int64_t both = lag_with("mtc_period=9,cyc,psb_period=0", period);
   for (std::int64_t lag : {crystal, finer, cycles, both}) EXPECT_LT(lag, stamped / 4);
