@@ -300,9 +300,57 @@ static void pt_flush_at(struct fk_cpu *c, struct fk_gen *g, u64 tsc)
 	c->buf->ntnt = c->buf->tnt = 0;
 	pt_put(c, g, &v, 1);
 }
-static void pt_flush(struct fk_cpu *c, struct fk_gen *g)
+static void pt_tsc(struct fk_cpu *c, struct fk_gen *g, u64 now)
 {
-	pt_flush_at(c, g, rdtsc());
+	u64 config = pt_config(c), v, art = now / TSC_PER_ART;
+	u32 fast = now % TSC_PER_ART;
+
+	if (!(config & CFG_TSC))
+		return;
+	v = (now << 8) | 0x19;
+	pt_put(c, g, &v, 8);
+	if (config & CFG_MTC) {		/* TMA: where between two ticks of the crystal clock that was */
+		u8 tma[7] = { 2, 0x73, art, art >> 8, 0, fast, fast >> 8 };
+
+		pt_put(c, g, tma, sizeof(tma));
+		c->buf->mtc_at = art;
+	}
+}
+static void pt_resync(struct fk_cpu *c, struct fk_gen *g, u64 now)
+{
+	pt_cyc(c, g, now);
+	c->buf->cyc_at = now;
+	pt_tsc(c, g, now);
+}
+/* Every so many ticks of the crystal clock a packet with eight of its bits, here before the next one that is sent. */
+static void pt_mtc(struct fk_cpu *c, struct fk_gen *g, u64 tsc)
+{
+	u64 config = pt_config(c), now = tsc / TSC_PER_ART, tick;
+	u32 period = (config >> 14) & 15;
+
+	if (!(config & CFG_MTC) || now >> period == c->buf->mtc_at >> period)
+		return;
+	pt_flush_at(c, g, max(c->buf->cyc_at, (((c->buf->mtc_at >> period) + 1) << period) * TSC_PER_ART));
+	if ((now >> period) - (c->buf->mtc_at >> period) > 255) {	/* it stood still: eight bits do not tell */
+		pt_resync(c, g, tsc);
+		return;
+	}
+	for (tick = (c->buf->mtc_at >> period) + 1; tick <= now >> period; tick++) {
+		u8 mtc[2] = { 0x59, tick };
+
+		pt_cyc(c, g, max(c->buf->cyc_at, (tick << period) * TSC_PER_ART));
+		pt_put(c, g, mtc, sizeof(mtc));
+	}
+	c->buf->mtc_at = now;
+}
+/* What the processor did until now, in the order of time: no packet passes an MTC that is due. */
+static u64 pt_flush(struct fk_cpu *c, struct fk_gen *g)
+{
+	u64 now = rdtsc();
+
+	pt_mtc(c, g, now);
+	pt_flush_at(c, g, now);
+	return now;
 }
 static void pt_tnt(struct fk_cpu *c, struct fk_gen *g, int taken)
 {
@@ -311,14 +359,11 @@ static void pt_tnt(struct fk_cpu *c, struct fk_gen *g, int taken)
 		pt_flush(c, g);
 }
 enum { OP_TIP = 0x0d, OP_PGE = 0x11, OP_PGD = 0x01, OP_FUP = 0x1d };
-static void pt_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppress)
+static void pt_put_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppress)
 {
 	u8 pkt[9];
 	int ipb, n;
 
-	pt_flush(c, g);
-	if (op != OP_FUP)
-		pt_cyc(c, g, rdtsc());
 	if (suppress) {
 		ipb = 0, n = 0;
 	} else if ((ip >> 16) == (c->buf->last_ip >> 16)) {
@@ -338,50 +383,13 @@ static void pt_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppre
 		c->buf->last_ip = ip;
 	pt_put(c, g, pkt, 1 + n);
 }
-static void pt_tsc(struct fk_cpu *c, struct fk_gen *g, u64 now)
+static void pt_ip(struct fk_cpu *c, struct fk_gen *g, u8 op, u64 ip, bool suppress)
 {
-	u64 config = pt_config(c), v, art = now / TSC_PER_ART;
-	u32 fast = now % TSC_PER_ART;
+	u64 now = pt_flush(c, g);
 
-	if (!(config & CFG_TSC))
-		return;
-	v = (now << 8) | 0x19;
-	pt_put(c, g, &v, 8);
-	if (config & CFG_MTC) {		/* TMA: where between two ticks of the crystal clock that was */
-		u8 tma[7] = { 2, 0x73, art, art >> 8, 0, fast, fast >> 8 };
-
-		pt_put(c, g, tma, sizeof(tma));
-		c->buf->mtc_at = art;
-	}
-}
-static void pt_resync(struct fk_cpu *c, struct fk_gen *g)
-{
-	u64 now = rdtsc();
-
-	pt_cyc(c, g, now);
-	c->buf->cyc_at = now;
-	pt_tsc(c, g, now);
-}
-/* Every so many ticks of the crystal clock a packet with eight of its bits, here as soon as an instruction is done. */
-static void pt_mtc(struct fk_cpu *c, struct fk_gen *g)
-{
-	u64 config = pt_config(c), now = rdtsc() / TSC_PER_ART, tick;
-	u32 period = (config >> 14) & 15;
-
-	if (!(config & CFG_MTC) || now >> period == c->buf->mtc_at >> period)
-		return;
-	pt_flush_at(c, g, max(c->buf->cyc_at, (((c->buf->mtc_at >> period) + 1) << period) * TSC_PER_ART));
-	if ((now >> period) - (c->buf->mtc_at >> period) > 255) {	/* it stood still: eight bits do not tell */
-		pt_resync(c, g);
-		return;
-	}
-	for (tick = (c->buf->mtc_at >> period) + 1; tick <= now >> period; tick++) {
-		u8 mtc[2] = { 0x59, tick };
-
-		pt_cyc(c, g, max(c->buf->cyc_at, (tick << period) * TSC_PER_ART));
-		pt_put(c, g, mtc, sizeof(mtc));
-	}
-	c->buf->mtc_at = now;
+	if (op != OP_FUP)
+		pt_cyc(c, g, now);
+	pt_put_ip(c, g, op, ip, suppress);
 }
 static void pt_psb(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, u64 fup, bool lm)
 {
@@ -389,8 +397,8 @@ static void pt_psb(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, u64
 	const u8 cbr[4] = { 2, 3, 24, 0 }, modex[2] = { 0x99, lm ? 1 : 2 }, end[2] = { 2, 0x23 };
 	u64 now;
 
-	pt_flush(c, g);
 	now = rdtsc();
+	pt_flush_at(c, g, now);
 	if (g->seen_psb)
 		pt_cyc(c, g, now);
 	c->buf->cyc_at = now;
@@ -403,7 +411,7 @@ static void pt_psb(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, u64
 	pt_put(c, g, cbr, 4);
 	pt_put(c, g, modex, 2);
 	if (g->pge)
-		pt_ip(c, g, OP_FUP, fup, false);
+		pt_put_ip(c, g, OP_FUP, fup, false);
 	pt_put(c, g, end, 2);
 }
 static u64 psb_period(u64 config)
@@ -426,7 +434,7 @@ static void pt_enable(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, 
 	if (!g->seen_psb || c->buf->since_psb >= psb_period(e->attr.config))
 		pt_psb(c, g, e, 0, true);
 	else
-		pt_resync(c, g);
+		pt_resync(c, g, rdtsc());
 	g->pge = true;
 	pt_ip(c, g, OP_PGE, ip, false);
 }
@@ -478,7 +486,7 @@ static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, en
 				c->buf->rn = 0;
 				c->buf->last_ip = 0;	/* addresses are not compressed against what is lost */
 				pt_put(c, g, ovf, 2);
-				pt_ip(c, g, OP_FUP, new, false);
+				pt_put_ip(c, g, OP_FUP, new, false);
 				g->pge = true;
 			}
 			return;
@@ -493,7 +501,7 @@ static void pt_step(struct fk_cpu *c, struct fk_gen *g, struct perf_event *e, en
 		pt_enable(c, g, e, new);	/* entering a filter range */
 		return;
 	}
-	pt_mtc(c, g);
+	pt_mtc(c, g, rdtsc());
 	if (!pt_in(g, new)) {			/* leaving one */
 		pt_ip(c, g, OP_PGD, new, false);
 		g->pge = false;
@@ -909,8 +917,7 @@ static int on_ptwrite(struct pt_regs *regs)
 			u8 pkt[10] = { 2, 0x12 | wide << 5 | !!(e->attr.config & CFG_FUP_ON_PTW) << 7 };
 
 			memcpy(pkt + 2, &value, wide ? 8 : 4);
-			pt_flush(pc, g);
-			pt_cyc(pc, g, rdtsc());
+			pt_cyc(pc, g, pt_flush(pc, g));
 			pt_put(pc, g, pkt, wide ? 10 : 6);
 			if (e->attr.config & CFG_FUP_ON_PTW)
 				pt_ip(pc, g, OP_FUP, old, false);
