@@ -1,5 +1,7 @@
 #include "decoder/pt/effect_book.h"
 
+#include <cstddef>
+
 namespace tailtrace::pt {
 namespace {
 
@@ -27,7 +29,9 @@ void EffectBook::extend(Part& part) {
 }
 
 std::uint32_t EffectBook::add(Part& part, Effect effect, std::span<const BranchRecord> records) {
-  effect.record_count = records.size() & Effect::kMaxRecords;
+  effect.made_bytes = static_cast<std::uint16_t>(records.size() * sizeof(BranchRecord));
+  effect.next_start_bytes = static_cast<std::uint16_t>(
+      offsetof(BranchRecord, to) + (records.size() - effect.returns) * sizeof(BranchRecord));
   places_[part.number] = static_cast<std::uint32_t>(part.place);
   near_[part.number] = all_near(effect, records);
   std::uint8_t* to = bytes_.data() + part.place;

@@ -29,13 +29,15 @@ static_assert(sizeof(TimelessRecord) == 24);
 
 // What a row did.
 struct Effect {
-  std::uint64_t start = 0;  // address of its first instruction
-  std::uint16_t insns = 0;
-  std::uint16_t tail_insns = 0;        // since its last record, or all
-  std::uint32_t record_count : 9 = 0;  // up to kMaxRecords
-  std::uint32_t lead_count : 9 = 0;    // records of branches before the first that the packet told
-  std::uint32_t decides : 1 = 0;       // the packet told any
-  std::uint32_t returns : 1 = 0;       // its last record leads to where the next effect starts
+  std::uint64_t start = 0;       // address of its first instruction
+  std::uint16_t tail_insns = 0;  // since its last record, or all
+  // What its records take as BranchRecords, and how far behind their begin the next effect's start
+  // is written: into the last one when that leads there, else where the next one will be, which
+  // is put over it.
+  std::uint16_t made_bytes = 0, next_start_bytes = 0;
+  std::uint16_t lead_count : 9 = 0;  // records of branches before the first that the packet told
+  std::uint16_t decides : 1 = 0;     // the packet told any
+  std::uint16_t returns : 1 = 0;     // its last record leads to where the next effect starts
 
   static constexpr std::size_t kMaxRecords = (1u << 9) - 1;
 
@@ -72,8 +74,9 @@ class EffectBook {
   // For any effect. REQUIRES: kPartEffects numbers are left.
   void extend(Part& part);
 
-  // Returns its number. `records` have no time; where the last one of an effect that `returns`
-  // leads to is not looked at. REQUIRES: no more than kMaxRecords of them; room in the part.
+  // Returns its number. `records`, which tell the effect's bytes, have no time; where the last one
+  // of an effect that `returns` leads to is not looked at. REQUIRES: no more than kMaxRecords of
+  // them; room in the part.
   std::uint32_t add(Part& part, Effect effect, std::span<const BranchRecord> records);
 
   // Of all parts.

@@ -217,12 +217,12 @@ bool RowFiller::has_room_for_effect() {
 std::uint32_t RowFiller::add_effect(const Run& run, bool returns) {
   Effect effect;
   effect.start = run.effect_start;
-  effect.insns = static_cast<std::uint16_t>(run.insns);
   effect.tail_insns = static_cast<std::uint16_t>(run.tail);
   effect.lead_count = (run.decided ? run.lead_count : records_.size()) & Effect::kMaxRecords;
   effect.decides = run.decided;
   effect.returns = returns;
-  return pool_->rows().add_effect(member_->effects, effect, records_, run.branches);
+  return pool_->rows().add_effect(member_->effects, effect, records_,
+                                  Counts::pack(run.insns, run.branches, records_.size()));
 }
 
 std::uint64_t RowFiller::fill(StateKey state, std::uint8_t bits) {

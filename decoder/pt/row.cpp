@@ -57,9 +57,9 @@ StateKey Rows::add_state(const State& state) {
 }
 
 std::uint32_t Rows::add_effect(EffectBook::Part& part, const Effect& effect,
-                               std::span<const BranchRecord> records, std::uint32_t branches) {
+                               std::span<const BranchRecord> records, std::uint64_t counts) {
   std::uint32_t number = book_->add(part, effect, records);
-  counts_[number] = Counts::pack(effect.insns, branches, records.size());
+  counts_[number] = counts;
   return number;
 }
 

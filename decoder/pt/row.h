@@ -94,9 +94,10 @@ class Rows {
   // REQUIRES: takes_more(); the row is not there.
   void put(StateKey state, std::uint8_t bits, std::uint64_t row);
   void put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row);
-  // `branches` of the effect, whether they have records or not. REQUIRES: room in the part.
+  // `counts` are of Counts; branches are counted whether they have records or not. REQUIRES: room
+  // in the part.
   std::uint32_t add_effect(EffectBook::Part& part, const Effect& effect,
-                           std::span<const BranchRecord> records, std::uint32_t branches);
+                           std::span<const BranchRecord> records, std::uint64_t counts);
   // REQUIRES: takes_more().
   void extend(EffectBook::Part& part) { book_->extend(part); }
   void put_pushes(std::uint32_t effect, const Pushes& pushes) { pushes_[effect] = pushes; }

@@ -159,8 +159,8 @@ class PathRecorder final : public PathSink {
     std::span<const std::uint32_t> words = path_.words_of(chunk);
     for (std::size_t i = words.size(); i-- != 0;) {
       const Effect effect = chunk.stretch.book->effect(words[i] & kPathEffect);
-      if (effect.record_count != 0) return static_cast<std::uint32_t>(insns + effect.tail_insns);
-      insns += effect.insns;
+      insns += effect.tail_insns;
+      if (effect.made_bytes != 0) return static_cast<std::uint32_t>(insns);
     }
     return static_cast<std::uint32_t>(insns + chunk.open_insns);
   }

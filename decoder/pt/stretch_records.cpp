@@ -36,6 +36,14 @@ class StretchRecords::Stamp {
     _mm_storeu_si128(out + 1, _mm_unpacklo_epi64(time_, last));
   }
 
+  // So many, one behind the other.
+  [[gnu::always_inline]] void put_some(const std::uint8_t* from, BranchRecord* to) const {
+    static_assert(kAtOnce == 3);
+    put(from, to[0]);
+    put(from + sizeof(TimelessRecord), to[1]);
+    put(from + 2 * sizeof(TimelessRecord), to[2]);
+  }
+
   std::uint8_t flags(std::uint8_t of_effect) const { return of_effect & keep_flags_; }
 
  private:
@@ -96,14 +104,21 @@ BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord*
   const std::uint8_t* const bytes = bytes_;
   const std::uint32_t *const places = places_, *const words = words_.data();
   const auto place_of = [=](std::size_t i) { return bytes + places[words[i] & kPathEffect]; };
-  const std::size_t last = words_.size() - 1, end = next_mark();
+  const std::size_t end = next_mark();
+  const std::size_t known = std::min(end, words_.size() - std::min(words_.size(), kAhead));
   std::size_t next = next_;
   Open open = open_;
-  for (; next < end && to <= full; ++next) {
-    const std::uint8_t* ahead = place_of(std::min(next + kAhead, last));
-    __builtin_prefetch(ahead);
-    __builtin_prefetch(ahead + kLine_bytes);
-    to = expand(place_of(next), stamp, to, open);
+  while (next < end && to <= full) {
+    // So many words have room.
+    const std::size_t room = static_cast<std::size_t>(full - to) / kSlack + 1;
+    const std::size_t until = std::min(end, next + room);
+    for (const std::size_t stop = std::min(known, until); next < stop; ++next) {
+      const std::uint8_t* ahead = place_of(next + kAhead);
+      __builtin_prefetch(ahead);
+      __builtin_prefetch(ahead + kLine_bytes);
+      to = expand(place_of(next), stamp, to, open);
+    }
+    for (; next < until; ++next) to = expand(place_of(next), stamp, to, open);
   }
   next_ = next;
   open_ = open;
@@ -115,21 +130,19 @@ BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord*
                                                                    const Stamp& stamp,
                                                                    BranchRecord* to, Open& open) {
   const Effect effect = Effect::at(place);
-  const std::uint32_t count = effect.record_count;
   const std::uint8_t* from = place + sizeof effect;
   *open.returned_to = effect.start;
-  std::uint32_t i = 0;
-  do {
-    stamp.put(from + i * sizeof(TimelessRecord), to[i]);
-    stamp.put(from + (i + 1) * sizeof(TimelessRecord), to[i + 1]);
-    stamp.put(from + (i + 2) * sizeof(TimelessRecord), to[i + 2]);
-  } while ((i += kAtOnce) < count);
+  stamp.put_some(from, to);
+  const std::size_t made_bytes = effect.made_bytes;
+  if (made_bytes > kAtOnce * sizeof(BranchRecord)) [[unlikely]]
+    for (std::size_t i = kAtOnce; i * sizeof(BranchRecord) < made_bytes; i += kAtOnce)
+      stamp.put_some(from + i * sizeof(TimelessRecord), to + i);
   to->insns += open.insns;
-  // Both without asking, as what comes cannot be guessed. An effect that does not return has the
-  // next one's start written where that puts its first record.
-  open.insns = (open.insns & (0u - (count == 0))) + effect.tail_insns;
-  open.returned_to = &to[count - effect.returns].to.value;
-  return to + count;
+  // Both without asking, as what comes cannot be guessed.
+  open.insns = (open.insns & (0u - (made_bytes == 0))) + effect.tail_insns;
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(to);
+  open.returned_to = reinterpret_cast<std::uint64_t*>(bytes + effect.next_start_bytes);
+  return reinterpret_cast<BranchRecord*>(bytes + made_bytes);
 }
 
 // Of several marks before a packet the newest holds.

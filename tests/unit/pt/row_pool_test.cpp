@@ -75,12 +75,10 @@ class SharedRows : public testing::Test {
     Rows& rows = pool_.rows();
     if (const std::uint64_t row = rows.find(state, bits_of(number))) return row;
     if (!rows.takes_more()) return 0;
-    Effect effect;
-    effect.insns = static_cast<std::uint16_t>(number % 1000);
     Transition transition;
     transition.next = rows.key_of(ip_of(number + 1), CodeMode::k64);
     if (!EffectBook::has_room(member.effects, 0)) rows.extend(member.effects);
-    transition.effect = rows.add_effect(member.effects, effect, {}, 0);
+    transition.effect = rows.add_effect(member.effects, {}, {}, Counts::pack(number % 1000, 0, 0));
     rows.put(state, bits_of(number), transition.pack());
     return transition.pack();
   }
