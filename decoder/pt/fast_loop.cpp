@@ -13,18 +13,12 @@ constexpr std::size_t kLongTnt_bytes = 8;
 constexpr std::uint32_t kNoWord = ~0u, kMaxWord = kNoWord >> 1;
 
 struct IpCode {
-  std::uint64_t mask = 0;       // which bits the packet has
-  std::uint8_t extend = 0;      // shifted out and in again with the sign
-  std::uint8_t size_bytes = 0;  // of the packet; 0: not for the fast path
+  std::uint64_t mask = 0;      // which bits the packet has; those above are as they were
+  std::size_t size_bytes = 0;  // of the packet
 };
-constexpr IpCode kIpCodes[8] = {{},
-                                {0xffff, 0, 3},
-                                {0xffffffff, 0, 5},
-                                {0xffffffffffff, 16, 7},
-                                {0xffffffffffff, 0, 7},
-                                {},
-                                {~0ull, 0, 9},
-                                {}};
+// By the packet's highest bits. The third leaves nothing as it was: its sign is extended.
+constexpr IpCode kIpCodes[8] = {
+    {}, {0xffff, 3}, {0xffffffff, 5}, {0xffffffffffff, 7}, {0xffffffffffff, 7}, {}, {~0ull, 9}, {}};
 
 }  // namespace
 
@@ -44,12 +38,13 @@ struct FastFlow::Loop {
   std::uint64_t last_ip, rest;
   const std::uint8_t *time_end, *cyc_end;
   PacketTime used;
+  const std::uint8_t* used_at = nullptr;  // the last packet, unless used.exact tells of it already
   StateKey state;
   std::uint8_t left = 0, deferred;
   unsigned rest_count;
   std::uint32_t rest_first = 0, target_first = kPathFirst;
+  StateKey* top;  // behind the newest entry
   StateKey* const stack;
-  std::size_t top;
   std::uint32_t* out;
   std::uint32_t* const block;
   const std::uint32_t block_word;
@@ -62,7 +57,7 @@ struct FastFlow::Loop {
   const RowTable<TargetKey>::View targets;
   Clock& clock;
   const std::uint64_t stop_time;
-  const StateKey mode;
+  const std::uint8_t mode;
   const bool skd007, pauses;
 
   Loop(FastFlow& flow, const Registers& r)
@@ -77,8 +72,8 @@ struct FastFlow::Loop {
         state(r.state),
         deferred(r.deferred),
         rest_count(r.rest_count),
+        top(r.stack + r.top),
         stack(r.stack),
-        top(r.top),
         out(r.out),
         block(r.block),
         block_word(r.block_word),
@@ -89,11 +84,12 @@ struct FastFlow::Loop {
         targets(flow.pool_->rows().targets()),
         clock(*r.clock),
         stop_time(r.stop_time),
-        mode(r.mode),
+        mode(static_cast<std::uint8_t>(r.mode)),
         skd007(r.skd007),
         pauses(r.pauses) {}
 
-  void store(Registers& r) const {
+  void store(Registers& r) {
+    settle_exact();
     r.at = at;
     r.last_ip = last_ip;
     r.state = state;
@@ -101,7 +97,7 @@ struct FastFlow::Loop {
     r.deferred = deferred;
     r.rest = rest;
     r.rest_count = rest_count;
-    r.top = top;
+    r.top = static_cast<std::size_t>(top - stack);
     r.out = out;
     r.mark = mark;
     r.on_at = on_at;
@@ -110,13 +106,28 @@ struct FastFlow::Loop {
     r.used = used;
   }
 
-  // What a row does beside leading to the next state. Storing always is cheaper than asking.
-  [[gnu::always_inline]] void apply(std::uint64_t row, std::uint32_t first) {
-    std::uint32_t effect = RowBits::effect(row);
-    const Pushes& pushes = pushed[RowBits::growth(row) > 0 ? effect : 0];
-    std::memcpy(stack + top, pushes.keys, sizeof pushes.keys);
-    top += static_cast<std::size_t>(RowBits::growth(row));
-    *out++ = effect | first;
+  [[gnu::always_inline]] std::uint64_t row_at(std::uint8_t symbol) const {
+    return load_row(outcomes[Rows::slot_of(state, symbol)]);
+  }
+
+  [[gnu::always_inline]] void put_word(std::uint64_t row, std::uint32_t first) {
+    *out++ = RowBits::effect(row) | first;
+  }
+
+  [[gnu::always_inline]] void apply_plain(std::uint64_t row, std::uint32_t first) {
+    put_word(row, first);
+    state = RowBits::next(row);
+  }
+
+  // What a row that does not pop pushes: storing always is cheaper than asking.
+  [[gnu::always_inline]] void push(std::uint64_t row) {
+    std::memcpy(top, pushed[RowBits::effect(row)].keys, sizeof Pushes::keys);
+    top += RowBits::pushes(row);
+  }
+
+  [[gnu::always_inline]] void apply_pause(std::uint64_t row, std::uint32_t first) {
+    put_word(row, first);
+    if (RowBits::pushes(row) != 0) push(row);
   }
 
   // The row of a symbol that does not lie in its slot.
@@ -125,33 +136,41 @@ struct FastFlow::Loop {
     return owner.find_or_fill(state, symbol);
   }
 
-  // Uses the outcomes of a TNT byte. False: some could not be used and are in `left`.
-  [[gnu::always_inline]] bool use(std::uint8_t bits, std::uint32_t first) {
+  [[gnu::always_inline]] bool leave(std::uint8_t bits) {
+    left = bits;
+    return false;
+  }
+
+  // Uses the outcomes of a TNT byte, whose slot holds `row`. False: some could not be used and are
+  // in `left`.
+  [[gnu::always_inline]] bool use(std::uint64_t row, std::uint8_t bits, std::uint32_t first) {
     for (;;) {
-      std::uint64_t row = load_row(outcomes[Rows::slot_of(state, bits)]);
-      if (RowBits::is_plain(row, bits)) [[likely]] {
-        *out++ = RowBits::effect(row) | first;
-        state = RowBits::next(row);
-        return true;
-      }
-      if ((row & RowBits::kTagMask) != bits) [[unlikely]]
+      if ((row & RowBits::kTagMask) != bits) [[unlikely]] {
         row = find_elsewhere(bits);
-      StateKey next = RowBits::pops(row) ? stack[top - 1] : RowBits::next(row);
-      // No row, or a return without a call.
-      if (row == 0 || next == 0) [[unlikely]] {
-        left = bits;
-        return false;
+        if (row == 0) return leave(bits);
       }
-      apply(row, first);
-      state = next;
+      if (RowBits::pops(row)) {
+        if (top[-1] == 0) [[unlikely]]  // a return without a call
+          return leave(bits);
+        put_word(row, first);
+        state = *--top;
+      } else {
+        put_word(row, first);
+        push(row);
+        state = RowBits::next(row);
+      }
       bits = RowBits::left(row);
-      if (bits == 0) [[likely]]
-        return true;
-      if ((row & RowBits::kDeferred) != 0) {
+      if (bits == 0) return true;
+      if ((row & RowBits::kDeferred) != 0) [[unlikely]] {
         deferred = bits;
         return true;
       }
       first = 0;
+      row = row_at(bits);
+      if (RowBits::is_plain(row, bits)) {
+        apply_plain(row, 0);
+        return true;
+      }
     }
   }
 
@@ -162,11 +181,11 @@ struct FastFlow::Loop {
     std::uint64_t outcomes_here = rest >> rest_count & ((1u << part) - 1);
     auto bits = static_cast<std::uint8_t>((outcomes_here | 1u << part) << 1);
     std::uint32_t first = std::exchange(rest_first, 0);
-    bool all = use(bits, first);
+    bool all = use(row_at(bits), bits, first);
     if (first != 0 && left == bits)
       give_back(kLongTnt_bytes);
     else if (first != 0)
-      used.exact = cyc_end == at - kLongTnt_bytes;
+      used_at = at - kLongTnt_bytes;
     return all;
   }
 
@@ -179,74 +198,95 @@ struct FastFlow::Loop {
 
   // The row of an IP packet; 0: none.
   [[gnu::always_inline]] std::uint64_t row_of(StateKey from, std::uint64_t ip, IpKind kind) {
-    if (!TargetKey::can_hold(ip)) [[unlikely]]
-      return 0;
     const std::uint64_t row = targets.find({from, ip, kind});
     return row != 0 ? row : owner.find_or_fill(from, ip, kind);
   }
 
-  // The address in the IP packet at `packet`.
-  [[gnu::always_inline]] static std::uint64_t ip_of(const std::uint8_t* packet, const IpCode& code,
-                                                    std::uint64_t last) {
+  // The address in an IP packet, and the packet's size. False: it has none, or one that no
+  // TargetKey can hold.
+  struct Ip {
+    std::uint64_t ip = 0;
+    std::size_t size_bytes = 0;
+  };
+  [[gnu::always_inline]] static bool read_ip(const std::uint8_t* packet, std::uint8_t head,
+                                             std::uint64_t last, Ip& read) {
+    const IpCode& code = kIpCodes[head >> 5];
     std::uint64_t raw;
     std::memcpy(&raw, packet + 1, sizeof raw);
-    std::uint64_t ip = (last & ~code.mask) | (raw & code.mask);
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << code.extend) >> code.extend);
+    const std::uint64_t ip = last ^ ((last ^ raw) & code.mask);
+    read = {TargetKey::sign_extended(ip), code.size_bytes};
+    // Nothing is above the 48 bits of these, nor was before.
+    const bool is_common = (head >> 5) - 1u < 3;
+    if (is_common) [[likely]]
+      return true;
+    return code.size_bytes != 0 && read.ip == ip;
   }
 
   [[gnu::always_inline]] bool take_tip(std::uint8_t head) {
-    const IpCode& code = kIpCodes[head >> 5];
-    if (code.size_bytes == 0) return false;
-    std::uint64_t ip = ip_of(at, code, last_ip);
-    std::uint64_t landing = row_of(mode, ip, IpKind::kTarget);
-    std::uint64_t row = load_row(outcomes[Rows::slot_of(state, kTipSymbol)]);
-    if ((row & RowBits::kTagMask) != kTipSymbol) [[unlikely]]
-      row = find_elsewhere(kTipSymbol);
-    if (row == 0 || landing == 0) [[unlikely]]
+    Ip to;
+    if (!read_ip(at, head, last_ip, to)) [[unlikely]]
       return false;
-    apply(row, target_first);
-    if ((row & RowBits::kDeferred) != 0) [[unlikely]] {
-      state = RowBits::next(row);
-      target_first = 0;
-      return true;  // the same packet again
+    const std::uint64_t landing = row_of(mode, to.ip, IpKind::kTarget);
+    if (landing == 0) [[unlikely]]
+      return false;
+    std::uint64_t row = row_at(kTipSymbol);
+    if (RowBits::is_plain(row, kTipSymbol)) {
+      put_word(row, target_first);
+    } else {
+      if ((row & RowBits::kTagMask) != kTipSymbol) [[unlikely]]
+        row = find_elsewhere(kTipSymbol);
+      if (row == 0) [[unlikely]]
+        return false;
+      put_word(row, target_first);
+      // The entry of a return, when one is there.
+      if (RowBits::pops(row))
+        top -= top != stack + 1;
+      else
+        push(row);
+      if ((row & RowBits::kDeferred) != 0) [[unlikely]] {
+        state = RowBits::next(row);
+        target_first = 0;
+        return true;  // the same packet again
+      }
     }
-    top += top == 0;  // nothing was there to be dropped
     state = RowBits::next(landing);
     target_first = kPathFirst;
-    used.exact = cyc_end == at;
-    last_ip = ip;
-    at += code.size_bytes;
-    return deferred == 0 || use(std::exchange(deferred, 0), 0);
+    used_at = at;
+    last_ip = to.ip;
+    at += to.size_bytes;
+    if (deferred == 0) [[likely]]
+      return true;
+    const std::uint8_t bits = std::exchange(deferred, 0);
+    return use(row_at(bits), bits, 0);
   }
 
   // TIP.PGD, and the TIP.PGE behind it: both or none, so that tracing is on wherever it is left.
   [[gnu::always_inline]] bool take_pause(std::uint8_t head) {
     if (deferred != 0 || !pauses) return false;
-    const IpCode& off_code = kIpCodes[head >> 5];
-    bool silent = head >> 5 == 0;
-    if (off_code.size_bytes == 0 && !silent) return false;
-    std::uint64_t off_ip = silent ? 0 : ip_of(at, off_code, last_ip);
-    const std::uint8_t* on = skip_padding(at + (silent ? 1 : off_code.size_bytes));
-    if (on >= end || (*on & 0x1f) != 0x11) return false;
-    const IpCode& on_code = kIpCodes[*on >> 5];
-    if (on_code.size_bytes == 0) return false;
-    std::uint64_t on_ip = ip_of(on, on_code, silent ? last_ip : off_ip);
-    std::uint64_t off_row = row_of(state, off_ip, silent ? IpKind::kOffSilent : IpKind::kOff);
+    const bool silent = head >> 5 == 0;
+    Ip off{0, 1};
+    if (!silent && !read_ip(at, head, last_ip, off)) return false;
+    const std::uint8_t* on_packet = skip_padding(at + off.size_bytes);
+    if (on_packet >= end || (*on_packet & 0x1f) != 0x11) return false;
+    Ip on;
+    if (!read_ip(on_packet, *on_packet, silent ? last_ip : off.ip, on)) return false;
+    const std::uint64_t off_row = row_of(state, off.ip, silent ? IpKind::kOffSilent : IpKind::kOff);
     if (off_row == 0) return false;
     if ((off_row & RowBits::kDeferred) != 0) [[unlikely]] {
-      apply(off_row, std::exchange(target_first, 0));
+      apply_pause(off_row, std::exchange(target_first, 0));
       state = RowBits::next(off_row);
       return true;  // the same packet again
     }
-    std::uint64_t on_row = row_of(RowBits::next(off_row), on_ip, IpKind::kOn);
+    std::uint64_t on_row = row_of(RowBits::next(off_row), on.ip, IpKind::kOn);
     if (on_row == 0) return false;
-    apply(off_row, std::exchange(target_first, kPathFirst));
+    apply_pause(off_row, std::exchange(target_first, kPathFirst));
     on_at = out;
-    apply(on_row, kPathFirst);
+    apply_pause(on_row, kPathFirst);
     state = RowBits::next(on_row);
     used.exact = false;  // nothing stands between the two
-    last_ip = on_ip;
-    at = on + on_code.size_bytes;
+    used_at = nullptr;
+    last_ip = on.ip;
+    at = on_packet + on.size_bytes;
     return true;
   }
 
@@ -263,6 +303,7 @@ struct FastFlow::Loop {
   // PAD, and the long TNT.
   [[gnu::always_inline]] bool take_extended(std::uint8_t head) {
     if (head == 0) {
+      settle_exact();
       const std::uint8_t* behind = skip_padding(at);
       if (time_end == at) time_end = behind;
       if (cyc_end == at) cyc_end = behind;
@@ -282,6 +323,7 @@ struct FastFlow::Loop {
   }
 
   [[gnu::always_inline]] bool take_time(std::uint8_t head) {
+    settle_exact();
     const std::uint8_t* begin = at;
     std::uint64_t before = clock.known_ticks();
     if ((head & 3) == 3) {
@@ -305,6 +347,12 @@ struct FastFlow::Loop {
     return note_time() && clock.ticks() < stop_time;
   }
 
+  // Before `cyc_end` changes: whether a CYC stood right before the last packet.
+  [[gnu::always_inline]] void settle_exact() {
+    if (used_at != nullptr) used.exact = cyc_end == used_at;
+    used_at = nullptr;
+  }
+
   // What comes behind has the time that is now. False: that is too far from the stretch's start.
   [[gnu::always_inline]] bool note_time() {
     const std::uint32_t word = block_word + static_cast<std::uint32_t>(out - block);
@@ -318,34 +366,64 @@ struct FastFlow::Loop {
     return told == since_start;
   }
 
+  // Until when nothing has to be asked between two packets. None has more than so many bytes, and
+  // each makes a word.
+  const std::uint32_t* quiet_until(const std::uint32_t* full) const {
+    constexpr std::ptrdiff_t kMostPacket_bytes = 16;
+    const std::uint32_t* const all = out + (end - at - 1) / kMostPacket_bytes;
+    return deferred != 0 ? out : std::min(full, all);
+  }
+
+  // A TNT byte whose row is not plain.
+  [[gnu::always_inline]] bool take_tnt(std::uint8_t head, std::uint64_t row) {
+    const bool all = use(row, head, kPathFirst);
+    if (left == head) [[unlikely]] {
+      left = 0;
+      return false;
+    }
+    used_at = at++;
+    return all;
+  }
+
   // True: the block is full; false: the next packet is not for us.
   [[gnu::always_inline]] bool run() {
     const std::uint32_t* const full = out + kBlockWords;
-    for (bool go_on = true; go_on;) {
-      if (rest_count != 0 && deferred == 0) [[unlikely]] {
-        go_on = use_rest();
+    for (;;) {
+      if (rest_count != 0 && deferred == 0) {
+        if (!use_rest()) return false;
         continue;
       }
       if (at >= end) return false;
       // Not in the middle of a packet.
       if (out >= full && target_first != 0) return true;
-      std::uint8_t head = *at;
-      if ((head & 1) != 0) {
-        unsigned kind = head & 0x1f;
-        go_on = kind == 0x0d ? take_tip(head) : kind == 0x01 ? take_pause(head) : take_time(head);
-      } else if (head > 2) [[likely]] {
-        if (deferred != 0) return false;
-        ++at;
-        go_on = use(head, kPathFirst);
-        if (left == head) [[unlikely]]
-          give_back(1);
-        else
-          used.exact = cyc_end == at - 1;
-      } else {
-        go_on = take_extended(head);
-      }
+      const bool is_tnt = (*at & 1) == 0 && *at > 2;
+      if (deferred != 0 && is_tnt) return false;
+      const std::uint32_t* const stop = quiet_until(full);
+      do {
+        const std::uint8_t head = *at;
+        if ((head & 1) == 0) {
+          if (head <= 2) [[unlikely]] {
+            if (!take_extended(head)) return false;
+            break;
+          }
+          const std::uint64_t row = row_at(head);
+          if (RowBits::is_plain(row, head)) [[likely]] {
+            apply_plain(row, kPathFirst);
+            used_at = at++;
+            continue;
+          }
+          if (!take_tnt(head, row)) [[unlikely]]
+            return false;
+        } else if ((head & 0x1f) == 0x0d) {
+          if (!take_tip(head)) return false;
+        } else {
+          if (!((head & 0x1f) == 0x01 ? take_pause(head) : take_time(head))) return false;
+          break;
+        }
+        if (deferred != 0) [[unlikely]]
+          break;
+      } while (out < stop);
     }
-    return false;
   }
 };
 

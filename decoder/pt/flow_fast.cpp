@@ -77,7 +77,7 @@ void FastFlow::judge_rows() {
 void FastFlow::make_room(StateKey& state, std::unique_lock<std::mutex>& at_work) {
   KeyStack& stack = member_.kept;
   if (stack.top() + 4 * (kBlockWords + kPacketWords) > KeyStack::kCapacity) stack.settle();
-  if (detours_ != 0) pool_->note_detours(std::exchange(detours_, 0));
+  if (detours_ >= kToldAtOnce_detours) pool_->note_detours(std::exchange(detours_, 0));
   if (!pool_->wants_room()) return;
   stack.push(state);
   at_work.unlock();
@@ -126,7 +126,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
   bool common = place.outcome_count != 0 || ((first & 1) == 0 && first != 0x02) ||
                 (first & 0x1f) == 0x0d || (first & 0x1f) == 0x01 || (first & 3) == 3 ||
                 first == 0x59;
-  if (!common) return false;
+  if (!common || !TargetKey::can_hold(place.last_ip)) return false;
   std::unique_lock at_work(member_.at_work);
   if (pool_->is_full() && !begin_anew(at_work)) return false;
   const StateKey first_state = enter(place.ip, place.mode, at_work);

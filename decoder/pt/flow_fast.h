@@ -113,13 +113,15 @@ class FastFlow {
   static constexpr std::uint64_t kFirstRest_branches = 1u << 14, kLongestRest_branches = 1u << 20;
   // Rows that are filled in before it is asked whether they pay; fewer after they did not.
   static constexpr std::uint64_t kLongProbe_fills = 1u << 14, kShortProbe_fills = 1u << 11;
+  // The pool is told of so many detours at once: others use its lock.
+  static constexpr std::size_t kToldAtOnce_detours = 64;
 
   const DecoderConfig& config_;
   std::shared_ptr<RowPool> pool_;
   RowPool::Member member_;
   RowFiller filler_;
   std::uint64_t uses_ = 0, fills_ = 0;  // since the rows were judged
-  std::size_t detours_ = 0;             // of the block
+  std::size_t detours_ = 0;             // that the pool was not told of
   std::uint64_t probe_fills_ = kLongProbe_fills;
   std::uint64_t rest_branches_ = 0, next_rest_branches_ = kFirstRest_branches;
 };

@@ -20,8 +20,9 @@ using StateKey = std::uint32_t;
 struct RowBits {
   static constexpr unsigned kNextShift = 40, kEffectShift = 20, kLeftShift = 13;
   static constexpr std::uint64_t kDeferred = 1u << 12;
-  static constexpr unsigned kGrowthShift = 10;  // growth + 1; 0 returns to the newest entry
-  static constexpr std::uint64_t kTagMask = (1u << kGrowthShift) - 1;
+  static constexpr unsigned kTagBits = 10;
+  static constexpr unsigned kGrowthShift = kTagBits;  // two bits; -1 returns to the newest entry
+  static constexpr std::uint64_t kTagMask = (1u << kTagBits) - 1;
   static constexpr std::uint64_t kPlainMask = (1u << kEffectShift) - 1;
   static constexpr std::uint64_t kNextMask = ~std::uint64_t{0} << kNextShift;
   static constexpr std::uint32_t kEffectMask = (1u << 20) - 1;
@@ -35,14 +36,13 @@ struct RowBits {
   static std::uint8_t left(std::uint64_t row) {
     return static_cast<std::uint8_t>((row >> kLeftShift & 0x7f) << 1);
   }
-  static std::ptrdiff_t growth(std::uint64_t row) {
-    return static_cast<std::ptrdiff_t>(row >> kGrowthShift & 3) - 1;
-  }
+  // Of a row that does not pop.
+  static std::size_t pushes(std::uint64_t row) { return row >> kGrowthShift & 3; }
   // The symbol's row, which leaves nothing over and the stack alone: one question for all.
   static bool is_plain(std::uint64_t row, std::uint8_t symbol) {
-    return (row & kPlainMask) == (symbol | 1u << kGrowthShift);
+    return (row & kPlainMask) == symbol;
   }
-  static bool pops(std::uint64_t row) { return (row >> kGrowthShift & 3) == 0; }
+  static bool pops(std::uint64_t row) { return (row >> kGrowthShift & 3) == 3; }
 };
 
 // A row is published whole: what it refers to is there for whoever sees it.
@@ -65,7 +65,7 @@ struct Transition {
     return std::uint64_t{next} << RowBits::kNextShift |
            std::uint64_t{effect} << RowBits::kEffectShift |
            std::uint64_t{left} >> 1 << RowBits::kLeftShift | (deferred ? RowBits::kDeferred : 0) |
-           static_cast<std::uint64_t>(growth + 1) << RowBits::kGrowthShift;
+           (static_cast<std::uint64_t>(growth) & 3) << RowBits::kGrowthShift;
   }
 };
 
@@ -99,30 +99,34 @@ struct OutcomeKey {
   }
 };
 
-// What an IP packet makes of a state: 48 bits of the address and 16 of the state; the state's other
-// bits and the kind are the tag.
+// What an IP packet makes of a state: 48 bits of the address, the kind and most of the state; the
+// state's other bits are the tag.
 struct TargetKey {
   StateKey state = 0;  // or the mode's
   std::uint64_t ip = 0;
   IpKind kind = IpKind::kTarget;
 
+  static constexpr std::uint64_t sign_extended(std::uint64_t ip) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << kIpShift) >> kIpShift);
+  }
   // Whether the 48 bits are all of it.
   static constexpr bool can_hold(std::uint64_t ip) { return sign_extended(ip) == ip; }
-  std::uint64_t bits() const { return (ip & 0xffffffffffffull) | std::uint64_t{state} << 48; }
-  std::uint64_t tag() const { return state >> 16 | static_cast<std::uint64_t>(kind) << 8; }
+  std::uint64_t bits() const {
+    return ip << kIpShift | static_cast<std::uint64_t>(kind) << kKindShift |
+           state >> RowBits::kTagBits;
+  }
+  std::uint64_t tag() const { return state & RowBits::kTagMask; }
   std::uint32_t hash() const {
-    const std::uint64_t mixed = (ip + static_cast<std::uint64_t>(kind)) * kHashFactor;
-    return state ^ static_cast<std::uint32_t>(mixed >> 32);
+    return static_cast<std::uint32_t>(bits() * kHashFactor >> 32 ^ tag());
   }
   static TargetKey from(std::uint64_t bits, std::uint64_t tag) {
-    return {static_cast<StateKey>(bits >> 48 | (tag & 0xff) << 16), sign_extended(bits),
-            static_cast<IpKind>(tag >> 8)};
+    constexpr std::uint64_t kStateMask = (1u << kKindShift) - 1;
+    return {static_cast<StateKey>((bits & kStateMask) << RowBits::kTagBits | tag),
+            sign_extended(bits >> kIpShift), static_cast<IpKind>(bits >> kKindShift & 3)};
   }
 
  private:
-  static constexpr std::uint64_t sign_extended(std::uint64_t ip) {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(ip << 16) >> 16);
-  }
+  static constexpr unsigned kIpShift = 16, kKindShift = 14;
 };
 
 }  // namespace tailtrace::pt

@@ -34,19 +34,25 @@ class RowTable {
   bool has_room() const { return size_ < entries_.size() / 8 * 7; }
   std::span<const Entry> entries() const { return {entries_.data(), entries_.size()}; }
 
-  // Where a key is looked for first, for a loop that keeps this in registers.
+  // The two slots where a key is looked for first, for a loop that keeps this in registers.
   class View {
    public:
     View(const Entry* entries, std::size_t slots)
         : entries_(entries), mask_(static_cast<std::uint32_t>(slots - 1)) {}
-    // 0 when another one's row lies there, or none.
+    // 0 when other keys' rows lie there, or none.
     [[gnu::always_inline]] std::uint64_t find(const Key& key) const {
-      const Entry& entry = entries_[key.hash() & mask_];
+      const std::uint32_t at = key.hash();
+      const std::uint64_t row = find_at(at, key);
+      return row != 0 ? row : find_at(at + 1, key);
+    }
+
+   private:
+    [[gnu::always_inline]] std::uint64_t find_at(std::uint32_t at, const Key& key) const {
+      const Entry& entry = entries_[at & mask_];
       const std::uint64_t row = load_row(entry.row);
       return is_of(entry, row, key) ? row : 0;
     }
 
-   private:
     const Entry* entries_;
     std::uint32_t mask_;
   };

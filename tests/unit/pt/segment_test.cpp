@@ -190,26 +190,44 @@ TEST(Segments, AnySynthesisedTraceMakesTheRecordsOfTheCompleteDecoder) {
   }
 }
 
-// The first byte of a CYC, then a PSB: read on, the PSB's first byte is the CYC's second.
-TEST(Segments, APsbBehindACycThatWasCutOffIsFoundOnEitherPath) {
-  const Bytes psb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,
-                  0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x99, 0x01,
-                  0x7d, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x02, 0x23};
+// PSB+ at 1000.
+const Bytes kPsb{0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                 0x02, 0x82, 0x99, 0x01, 0x7d, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x02, 0x23};
+
+// je 1002; jmp rax: these packets between two PSBs.
+PtInput outcomes_before_jumps(std::initializer_list<std::uint8_t> packets) {
   auto code = std::make_shared<CodeImage>();
-  ASSERT_TRUE(code->add({0x1000}, Bytes{0x74, 0x00, 0xff, 0xe0}));  // je 1002; jmp rax
+  EXPECT_TRUE(code->add({0x1000}, Bytes{0x74, 0x00, 0xff, 0xe0}));
   PtInput input;
   input.code = code;
-  input.trace = psb;
-  // An outcome for the je, one that waits for the jump's TIP, and the CYC.
-  input.trace.insert(input.trace.end(), {0x0e, 0x9f});
-  input.trace.insert(input.trace.end(), psb.begin(), psb.end());
+  input.trace = kPsb;
+  input.trace.insert(input.trace.end(), packets);
+  input.trace.insert(input.trace.end(), kPsb.begin(), kPsb.end());
   input.trace.insert(input.trace.end(), 32, 0);
+  return input;
+}
+
+// The first byte of a CYC, then a PSB: read on, the PSB's first byte is the CYC's second.
+TEST(Segments, APsbBehindACycThatWasCutOffIsFoundOnEitherPath) {
+  // An outcome for the je, one that waits for the jump's TIP, and the CYC.
+  const PtInput input = outcomes_before_jumps({0x0e, 0x9f});
   std::vector<BranchRecord> complete = complete_records(input);
   // Nothing was lost but the CYC: the flow goes on at the second PSB.
   bool goes_on = std::any_of(complete.begin(), complete.end(), [](const BranchRecord& r) {
     return r.kind == RecordKind::kGap && r.to == Address{0x1000};
   });
   EXPECT_TRUE(goes_on);
+  expect_same(segment_records(input, input.trace.size(), 1), complete);
+}
+
+// Three outcomes, of which the second waits for a TIP and the third for another; but outcomes come.
+TEST(Segments, OutcomesInPlaceOfASecondTipAreAnErrorOnEitherPath) {
+  const PtInput input =
+      outcomes_before_jumps({0x1e, 0x6d, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x06});
+  std::vector<BranchRecord> complete = complete_records(input);
+  bool is_error = std::any_of(complete.begin(), complete.end(),
+                              [](const BranchRecord& r) { return r.kind == RecordKind::kGap; });
+  EXPECT_TRUE(is_error);
   expect_same(segment_records(input, input.trace.size(), 1), complete);
 }
 
