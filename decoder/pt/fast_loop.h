@@ -23,7 +23,7 @@ constexpr std::size_t kMaxStretchWords = 1u << 30;
 struct FastFlow::Registers {
   const std::uint8_t* at;   // the next packet
   const std::uint8_t* end;  // do not read a packet here or behind
-  std::uint64_t last_ip;
+  std::uint64_t last_ip;    // a TargetKey can hold it
   StateKey state;
   std::uint8_t left = 0;      // outcomes that could not be used: stop
   std::uint8_t deferred = 0;  // outcomes that wait for a TIP
