@@ -1,9 +1,8 @@
 // AddressTable: finds a number by an address. What the fast path remembers is found through it.
 //
-// Slots follow each other where two addresses have the same; it doubles when it is half full, and
-// never forgets one address alone.
+// Slots follow each other where two addresses have the same; it never forgets one address alone.
 //
-// Threading: one thread at a time.
+// Threading: one thread at a time puts numbers; others may look meanwhile, but not while it grows.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +15,38 @@ class AddressTable {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  std::size_t size() const { return size_; }
+  // REQUIRES: a power of two.
+  explicit AddressTable(std::size_t slots = kLeastSlots) : slots_(slots) {}
+
+  bool is_half_full() const { return 2 * size_ >= slots_.size(); }
+  bool has_room() const { return size_ < slots_.size() / 8 * 7; }
 
   // kNone when nothing was put there.
   std::uint32_t find(std::uint64_t address) const {
-    if (slots_.empty()) return kNone;
     for (std::size_t at = home(address);; at = (at + 1) & (slots_.size() - 1)) {
       const Slot& slot = slots_[at];
-      if (slot.number == kNone || slot.address == address) return slot.number;
+      const std::uint32_t number = __atomic_load_n(&slot.number, __ATOMIC_ACQUIRE);
+      if (number == kNone || __atomic_load_n(&slot.address, __ATOMIC_RELAXED) == address)
+        return number;
     }
   }
 
-  // REQUIRES: the address is not there; a number other than kNone.
+  // REQUIRES: has_room(); the address is not there; a number other than kNone.
   void put(std::uint64_t address, std::uint32_t number) {
-    if (2 * ++size_ > slots_.size()) grow();
+    ++size_;
     place({address, number});
   }
 
   void clear() {
-    slots_.clear();
+    slots_.assign(kLeastSlots, {});
     size_ = 0;
+  }
+
+  void grow() {
+    std::vector<Slot> old(2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old)
+      if (slot.number != kNone) place(slot);
   }
 
  private:
@@ -56,14 +67,8 @@ class AddressTable {
   void place(const Slot& slot) {
     std::size_t at = home(slot.address);
     while (slots_[at].number != kNone) at = (at + 1) & (slots_.size() - 1);
-    slots_[at] = slot;
-  }
-
-  void grow() {
-    std::vector<Slot> old(slots_.empty() ? kLeastSlots : 2 * slots_.size());
-    old.swap(slots_);
-    for (const Slot& slot : old)
-      if (slot.number != kNone) place(slot);
+    __atomic_store_n(&slots_[at].address, slot.address, __ATOMIC_RELAXED);
+    __atomic_store_n(&slots_[at].number, slot.number, __ATOMIC_RELEASE);
   }
 
   std::vector<Slot> slots_;

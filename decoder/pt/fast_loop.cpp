@@ -427,7 +427,8 @@ struct FastFlow::Loop {
   }
 };
 
-bool FastFlow::run_block(Registers& r) {
+// Aligned, as where the loop lies in lines of the instruction cache makes 1 to 2 %.
+[[gnu::aligned(64)]] bool FastFlow::run_block(Registers& r) {
   Loop loop(*this, r);
   bool more = loop.run();
   loop.store(r);

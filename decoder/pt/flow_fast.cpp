@@ -52,8 +52,9 @@ void FastFlow::set_epoch(Epoch epoch) {
 // The state's key, whatever has to be dropped for it.
 StateKey FastFlow::enter(std::uint64_t ip, CodeMode mode, std::unique_lock<std::mutex>& at_work) {
   for (;;) {
-    if (StateKey key = pool_->key_of(ip, mode)) return key;
+    if (StateKey key = pool_->key_of(member_, ip, mode)) return key;
     at_work.unlock();
+    pool_->make_room();
     pool_->drop_if_full();
     at_work.lock();
   }

@@ -66,6 +66,8 @@ class BoundedArray {
   std::size_t size() const { return size_; }
   // REQUIRES: fewer than its capacity.
   void push_back(const T& item) { new (&items_[size_++]) T(item); }
+  // Items as they were, or zero. REQUIRES: no more than its capacity.
+  void grow(std::size_t count) { size_ += count; }
   void clear() { size_ = 0; }
   T& operator[](std::size_t i) { return items_[i]; }
   const T& operator[](std::size_t i) const { return items_[i]; }

@@ -56,6 +56,7 @@ Node& RowFiller::node_at(std::uint64_t ip, CodeMode mode) {
   AddressTable& numbers = node_numbers_[static_cast<std::size_t>(mode)];
   std::uint32_t number = numbers.find(ip);
   if (number != AddressTable::kNone) return nodes_[number];
+  if (numbers.is_half_full()) numbers.grow();
   numbers.put(ip, static_cast<std::uint32_t>(nodes_.size()));
   nodes_.push_back(walk(ip, mode));
   return nodes_.back();
@@ -182,22 +183,27 @@ bool RowFiller::too_large(const Run& run) const {
   return run.insns > Counts::kMaxInsns || run.branches > Counts::kMaxBranches;
 }
 
-// Puts the row, unless another flow has done so meanwhile.
+// Puts the row, unless another flow has done so meanwhile. Most states have names already: they are
+// looked up before the lock is taken.
 template <class... Symbol>
 std::uint64_t RowFiller::put(const Run& run, Transition transition, bool returns, StateKey state,
                              Symbol... symbol) {
-  if (!has_room_for_effect()) return 0;
+  if (!has_room(records_.size())) return 0;
   transition.effect = add_effect(run, returns);
-  std::lock_guard hold(pool_->lock());
   Rows& rows = pool_->rows();
-  if (const std::uint64_t row = rows.find(state, symbol...)) return row;
-  if (!rows.takes_more()) return 0;
-  if (run.next)
-    transition.next =
-        run.next->off ? rows.add_state(*run.next) : rows.key_of(run.next->ip, run.next->mode);
   const CodeMode mode = rows.state(state).mode;
   Pushes pushes;
-  for (std::size_t i = 0; i < run.call_count; ++i) pushes.keys[i] = rows.key_of(run.calls[i], mode);
+  auto name_states = [&](auto name) {
+    if (run.next && !run.next->off && transition.next == 0) transition.next = name(run.next->ip);
+    for (std::size_t i = 0; i < run.call_count; ++i)
+      if (pushes.keys[i] == 0) pushes.keys[i] = name(run.calls[i]);
+  };
+  name_states([&](std::uint64_t ip) { return rows.find_key(ip, mode); });
+  std::lock_guard hold(pool_->lock());
+  if (const std::uint64_t row = rows.find(state, symbol...)) return row;
+  if (!rows.takes_more()) return 0;
+  name_states([&](std::uint64_t ip) { return rows.key_of(member_->part, ip, mode); });
+  if (run.next && run.next->off) transition.next = rows.add_state(member_->part, *run.next);
   rows.put_pushes(transition.effect, pushes);
   const std::uint64_t row = transition.pack();
   rows.put(state, symbol..., row);
@@ -205,12 +211,12 @@ std::uint64_t RowFiller::put(const Run& run, Transition transition, bool returns
   return row;
 }
 
-bool RowFiller::has_room_for_effect() {
-  if (EffectBook::has_room(member_->effects, records_.size())) return true;
+bool RowFiller::has_room(std::size_t record_count) {
+  if (Rows::has_room(member_->part, record_count)) return true;
   std::lock_guard hold(pool_->lock());
   Rows& rows = pool_->rows();
   if (!rows.takes_more()) return false;
-  rows.extend(member_->effects);
+  rows.extend(member_->part);
   return true;
 }
 
@@ -221,7 +227,7 @@ std::uint32_t RowFiller::add_effect(const Run& run, bool returns) {
   effect.lead_count = (run.decided ? run.lead_count : records_.size()) & Effect::kMaxRecords;
   effect.decides = run.decided;
   effect.returns = returns;
-  return pool_->rows().add_effect(member_->effects, effect, records_,
+  return pool_->rows().add_effect(member_->part.effects, effect, records_,
                                   Counts::pack(run.insns, run.branches, records_.size()));
 }
 
@@ -279,12 +285,13 @@ std::uint64_t RowFiller::fill(StateKey state, std::uint64_t ip, IpKind kind) {
 }
 
 std::uint64_t RowFiller::fill_landing(StateKey mode, std::uint64_t target) {
+  if (!has_room(0)) return 0;
   std::lock_guard hold(pool_->lock());
   Rows& rows = pool_->rows();
   if (const std::uint64_t row = rows.find(mode, target, IpKind::kTarget)) return row;
   if (!rows.takes_more()) return 0;
   Transition t;
-  t.next = rows.key_of(target, static_cast<CodeMode>(mode));
+  t.next = rows.key_of(member_->part, target, static_cast<CodeMode>(mode));
   const std::uint64_t row = t.pack();
   rows.put(mode, target, IpKind::kTarget, row);
   pool_->note_crowd();

@@ -93,7 +93,7 @@ class RowFiller {
   template <class... Symbol>
   std::uint64_t put(const Run& run, Transition transition, bool returns, StateKey state,
                     Symbol... symbol);
-  bool has_room_for_effect();
+  bool has_room(std::size_t record_count);
   std::uint32_t add_effect(const Run& run, bool returns);
 
   const CodeImage& code_;

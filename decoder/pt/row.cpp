@@ -1,6 +1,7 @@
 #include "decoder/pt/row.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tailtrace::pt {
 namespace {
@@ -19,7 +20,6 @@ Rows::Rows()
       keys_(kMaxStates),
       outcomes_(kMaxSlots, PageSize::kSmall),
       owners_(kMaxSlots, PageSize::kSmall),
-      symbols_(kMaxOutcomes),
       aside_(kLeastAside),
       targets_(kLeastTargets),
       pushes_(EffectBook::kMaxEffects, PageSize::kSmall),
@@ -29,31 +29,53 @@ Rows::Rows()
 bool Rows::is_full() const {
   // What one packet may add is left free.
   constexpr std::size_t kMargin = EffectBook::kPartEffects;
-  return states_.size() + kMargin >= kMaxStates || symbols_.size() + kMargin >= kMaxOutcomes ||
+  static_assert(kMargin >= kPartStates);
+  return states_.size() + kMargin >= kMaxStates || outcome_count_ + kMargin >= kMaxOutcomes ||
          targets_.size() + kMargin >= kMaxTargets ||
          next_window_ + kNewWindow * kMargin + kWindow_slots >= kMaxSlots ||
          book_->size() + kMargin >= EffectBook::kMaxEffects ||
          book_->size_bytes() >= EffectBook::kMax_bytes;
 }
 
+bool Rows::takes_more() const {
+  return !is_full() && targets_.has_room() && aside_.has_room() &&
+         std::ranges::all_of(numbers_, &AddressTable::has_room);
+}
+
 void Rows::drop() { *this = Rows(); }
 
 // --- States ----------------------------------------------------------------------------------
 
-StateKey Rows::key_of(std::uint64_t ip, CodeMode mode) {
-  AddressTable& numbers = numbers_[static_cast<std::size_t>(mode)];
-  StateNumber number = numbers.find(ip);
-  if (number != AddressTable::kNone) return keys_[number];
-  numbers.put(ip, static_cast<StateNumber>(states_.size()));
-  return add_state({ip, mode});
+// All get windows at once, named or not.
+void Rows::extend(Part& part) {
+  book_->extend(part.effects);
+  if (part.states_end - part.state >= kRowStates) return;
+  if (part.states_end != states_.size()) part.state = static_cast<StateNumber>(states_.size());
+  for (std::size_t i = 0; i < kPartStates; ++i) {
+    owners_[next_window_] = static_cast<StateNumber>(keys_.size());
+    keys_.push_back(static_cast<StateKey>(next_window_));
+    next_window_ += kNewWindow;
+  }
+  states_.grow(kPartStates);
+  part.states_end = static_cast<StateNumber>(states_.size());
 }
 
-StateKey Rows::add_state(const State& state) {
-  states_.push_back(state);
-  keys_.push_back(static_cast<StateKey>(next_window_));
-  owners_[next_window_] = static_cast<StateNumber>(states_.size() - 1);
-  next_window_ += kNewWindow;
-  return keys_.back();
+StateKey Rows::find_key(std::uint64_t ip, CodeMode mode) const {
+  const StateNumber number = numbers_[static_cast<std::size_t>(mode)].find(ip);
+  return number == AddressTable::kNone ? 0 : keys_[number];
+}
+
+StateKey Rows::key_of(Part& part, std::uint64_t ip, CodeMode mode) {
+  if (const StateKey key = find_key(ip, mode)) return key;
+  const StateNumber number = part.state;
+  const StateKey key = add_state(part, {ip, mode});
+  numbers_[static_cast<std::size_t>(mode)].put(ip, number);
+  return key;
+}
+
+StateKey Rows::add_state(Part& part, const State& state) {
+  states_[part.state] = state;
+  return keys_[part.state++];
 }
 
 std::uint32_t Rows::add_effect(EffectBook::Part& part, const Effect& effect,
@@ -78,24 +100,31 @@ std::uint64_t Rows::find(StateKey state, std::uint8_t bits) const {
 }
 
 void Rows::put(StateKey state, std::uint8_t bits, std::uint64_t row) {
-  StateKey next = RowBits::next(row);
-  symbols_.push_back({owners_[state], next == 0 ? 0 : owners_[next], bits, row});
-  place(symbols_.size() - 1);
+  ++outcome_count_;
+  place(state, row | bits);
 }
 
-void Rows::place(std::size_t index) {
-  const Symbol& symbol = symbols_[index];
-  StateKey state = keys_[symbol.state];
-  std::uint64_t& slot = outcomes_[slot_of(state, symbol.bits)];
+void Rows::place(StateKey state, std::uint64_t row) {
+  const auto bits = static_cast<std::uint8_t>(row & RowBits::kTagMask);
+  std::uint64_t& slot = outcomes_[slot_of(state, bits)];
   if (slot == 0)
-    publish_row(slot, symbol.row | symbol.bits);
+    publish_row(slot, row);
   else
-    aside_.put({state, symbol.bits}, symbol.row);
+    aside_.put({state, bits}, row);
+}
+
+bool Rows::is_crowded() const {
+  return is_scattered() || targets_.is_half_full() ||
+         std::ranges::any_of(numbers_, &AddressTable::is_half_full);
 }
 
 void Rows::make_room(std::span<const std::span<StateKey>> kept) {
+  const bool was_scattered = is_scattered();
   if (targets_.is_half_full()) targets_.grow();
   if (aside_.is_half_full()) aside_.grow();
+  for (AddressTable& numbers : numbers_)
+    if (numbers.is_half_full()) numbers.grow();
+  if (!was_scattered) return;
   take_large_pages();
   open_windows(kept);
 }
@@ -105,7 +134,7 @@ void Rows::make_room(std::span<const std::span<StateKey>> kept) {
 void Rows::take_large_pages() {
   if (has_large_pages_ || book_->size() < kManyEffects) return;
   has_large_pages_ = true;
-  outcomes_ = LargeArray<std::uint64_t>(kMaxSlots);
+  outcomes_ = with_large_pages(outcomes_, next_window_ + kWindow_slots);
   pushes_ = with_large_pages(pushes_, book_->size());
   counts_ = with_large_pages(counts_, book_->size());
 }
@@ -140,28 +169,47 @@ std::uint64_t Rows::renamed(std::uint64_t row, StateNumber next) const {
 
 // Opens all windows anew, in the order in which the states were met.
 void Rows::lay_out() {
-  Symbol* const newer = symbols_.begin() + sorted_symbols_;
-  std::ranges::stable_sort(newer, symbols_.end(), {}, &Symbol::state);
-  std::ranges::inplace_merge(symbols_.begin(), newer, symbols_.end(), {}, &Symbol::state);
-  sorted_symbols_ = symbols_.size();
-  std::fill_n(outcomes_.data(), next_window_ + kWindow_slots, 0);
-  aside_.clear();
+  const MovingOutcomes outcomes = take_outcomes();
   WindowLayout layout(kFirstWindow, kMaxSlots / 2);
   std::vector<std::uint8_t> bits;
-  const Symbol* symbol = symbols_.begin();
   for (StateNumber state = 0; state < states_.size(); ++state) {
-    for (bits.clear(); symbol != symbols_.end() && symbol->state == state; ++symbol)
-      bits.push_back(symbol->bits);
+    bits.clear();
+    for (const MovingOutcome& outcome : outcomes.of(state))
+      bits.push_back(static_cast<std::uint8_t>(outcome.row & RowBits::kTagMask));
     std::size_t window = layout.add(bits);
     keys_[state] = static_cast<StateKey>(window);
     owners_[window] = state;
   }
   next_window_ = layout.end();
-  for (std::size_t i = 0; i < symbols_.size(); ++i) {
-    symbols_[i].row = renamed(symbols_[i].row, symbols_[i].next);
-    place(i);
-    if (aside_.is_half_full()) aside_.grow();
-  }
+  for (StateNumber state = 0; state < states_.size(); ++state)
+    for (const MovingOutcome& outcome : outcomes.of(state)) {
+      place(keys_[state], renamed(outcome.row, outcome.next));
+      if (aside_.is_half_full()) aside_.grow();
+    }
+}
+
+// Calls visit(state's number, row with its tag).
+template <class Visit>
+void Rows::for_each_outcome(Visit visit) const {
+  for (std::size_t slot = kFirstWindow; slot < next_window_ + kWindow_slots; ++slot)
+    if (const std::uint64_t row = outcomes_[slot])
+      visit(owners_[slot - window_offset(static_cast<std::uint8_t>(row & RowBits::kTagMask))], row);
+  for (const auto& entry : aside_.entries())
+    if (entry.row != 0) visit(owners_[entry.key().state], entry.row);
+}
+
+Rows::MovingOutcomes Rows::take_outcomes() {
+  MovingOutcomes taken{std::vector<MovingOutcome>(outcome_count_),
+                       std::vector<std::uint32_t>(states_.size() + 2)};
+  // Counted two places further, and put one place further, they end up where they belong.
+  for_each_outcome([&](StateNumber state, std::uint64_t) { ++taken.first[state + 2]; });
+  std::partial_sum(taken.first.begin(), taken.first.end(), taken.first.begin());
+  for_each_outcome([&](StateNumber state, std::uint64_t row) {
+    taken.rows[taken.first[state + 1]++] = {row, owners_[RowBits::next(row)]};
+  });
+  std::fill_n(outcomes_.data(), next_window_ + kWindow_slots, 0);
+  aside_.clear();
+  return taken;
 }
 
 // --- Targets ----------------------------------------------------------------------------------

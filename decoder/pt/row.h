@@ -7,8 +7,8 @@
 // does not depend on is kept beside them. FLOW.md draws them.
 //
 // Threading: one thread at a time changes rows, but each may add effects. Others may look at
-// outcomes(), find rows and add up effects meanwhile, but not while rows are moved or dropped
-// (row_pool.h).
+// outcomes(), find rows and states and add up effects meanwhile, but not while rows are moved or
+// dropped (row_pool.h).
 #pragma once
 
 #include <cstddef>
@@ -56,9 +56,24 @@ class Rows {
   static constexpr std::size_t kMaxOutcomes = 1u << 19;
   static constexpr std::size_t kMaxTargets = 1u << 17;
   bool is_full() const;
-  // Whether rows may be put.
-  bool takes_more() const { return !is_full() && targets_.has_room() && aside_.has_room(); }
+  // Whether rows may be put, and states named.
+  bool takes_more() const;
   void drop();
+
+  // What one flow names and adds next: each has numbers and places of its own, so that one does not
+  // write next to what another writes.
+  struct Part {
+    EffectBook::Part effects;
+    std::uint32_t state = 0, states_end = 0;  // numbers
+  };
+  // States that one row may name: where it leads, and where its calls return to.
+  static constexpr std::size_t kRowStates = 1 + std::size(Pushes{}.keys);
+  static bool has_room(const Part& part, std::size_t record_count) {
+    return part.states_end - part.state >= kRowStates &&
+           EffectBook::has_room(part.effects, record_count);
+  }
+  // For any row. REQUIRES: takes_more().
+  void extend(Part& part);
 
   struct State {
     std::uint64_t ip = 0;
@@ -69,10 +84,12 @@ class Rows {
     std::uint64_t off_next = 0;     // behind that branch
     std::uint64_t off_told_to = 0;  // 0 unknown
   };
-  // REQUIRES: not is_full().
-  StateKey key_of(std::uint64_t ip, CodeMode mode);
-  // A new one each time.
-  StateKey add_state(const State& state);
+  // 0 when it has no name yet.
+  StateKey find_key(std::uint64_t ip, CodeMode mode) const;
+  // REQUIRES: takes_more(); room in the part.
+  StateKey key_of(Part& part, std::uint64_t ip, CodeMode mode);
+  // A new one each time. REQUIRES: room in the part.
+  StateKey add_state(Part& part, const State& state);
   const State& state(StateKey key) const { return states_[owners_[key]]; }
 
   // Where the fast path looks. A row of another state may lie there, but then of another symbol: no
@@ -98,18 +115,14 @@ class Rows {
   // in the part.
   std::uint32_t add_effect(EffectBook::Part& part, const Effect& effect,
                            std::span<const BranchRecord> records, std::uint64_t counts);
-  // REQUIRES: takes_more().
-  void extend(EffectBook::Part& part) { book_->extend(part); }
   void put_pushes(std::uint32_t effect, const Pushes& pushes) { pushes_[effect] = pushes; }
 
   // So many outcomes were looked for in vain where their rows should lie.
   void note_detours(std::size_t count) { detours_ += count; }
-  // Whether there were too many of them, or there are many rows in tables.
-  bool is_crowded() const {
-    return detours_ > tolerated_detours_ || targets_.is_half_full() || aside_.is_half_full();
-  }
-  // Gives each state a window in which its rows have room, and targets a larger table. Keys change:
-  // those in `kept` too.
+  // Whether make_room() has something to do.
+  bool is_crowded() const;
+  // Makes tables larger that are half full; when there were too many detours, gives each state a
+  // window in which its rows have room. Keys change then: those in `kept` too.
   void make_room(std::span<const std::span<StateKey>> kept);
 
   std::shared_ptr<const EffectBook> shared_book() const { return book_; }
@@ -122,16 +135,28 @@ class Rows {
   // From a new state's window to the next one's: about as many slots as states have rows.
   static constexpr std::size_t kNewWindow = 3;
   static constexpr std::size_t kLeastTargets = 1u << 14, kLeastAside = 1u << 12;
+  static constexpr std::size_t kLeastStates = 1u << 13;  // in a table
+  static constexpr std::size_t kPartStates = 64;
   static constexpr std::size_t kFirstDetours = 1024;
   static constexpr std::size_t kManyEffects = 1u << 13;
 
-  struct Symbol {  // of the outcome rows
-    StateNumber state;
+  struct MovingOutcome {
+    std::uint64_t row;  // with its tag
     StateNumber next;
-    std::uint8_t bits;
-    std::uint64_t row;
   };
-  void place(std::size_t index);  // of symbols_
+  // All of them, and which is the first of each state.
+  struct MovingOutcomes {
+    std::vector<MovingOutcome> rows;
+    std::vector<std::uint32_t> first;
+    std::span<const MovingOutcome> of(StateNumber state) const {
+      return {rows.data() + first[state], rows.data() + first[state + 1]};
+    }
+  };
+  MovingOutcomes take_outcomes();
+  template <class Visit>
+  void for_each_outcome(Visit visit) const;
+  bool is_scattered() const { return detours_ > tolerated_detours_ || aside_.is_half_full(); }
+  void place(StateKey state, std::uint64_t row);  // with its tag
   // All that the windows hold is put there anew behind it.
   void take_large_pages();
   void open_windows(std::span<const std::span<StateKey>> kept);
@@ -148,13 +173,13 @@ class Rows {
 
   BoundedArray<State> states_;
   BoundedArray<StateKey> keys_;  // by state
-  AddressTable numbers_[3];      // of states, by CodeMode
+  // Of states, by CodeMode.
+  AddressTable numbers_[3] = {AddressTable(), AddressTable(), AddressTable(kLeastStates)};
   LargeArray<std::uint64_t> outcomes_;
   LargeArray<StateNumber> owners_;  // of the window that begins at a slot
   std::size_t next_window_ = kFirstWindow;
-  BoundedArray<Symbol> symbols_;
-  std::size_t sorted_symbols_ = 0;  // by state, the first of them
-  RowTable<OutcomeKey> aside_;      // the rows whose slot another has
+  std::size_t outcome_count_ = 0;
+  RowTable<OutcomeKey> aside_;  // the rows whose slot another has
   std::size_t detours_ = 0, tolerated_detours_ = kFirstDetours;
   RowTable<TargetKey> targets_;
   LargeArray<Pushes> pushes_;         // by effect

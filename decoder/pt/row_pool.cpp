@@ -18,14 +18,14 @@ void BriefLock::lock() {
 
 void RowPool::join(Member& member, std::span<const Rows::State> kept) {
   std::lock_guard moving(moving_);
-  for (const Rows::State& state : kept) member.kept.push(key_of(state.ip, state.mode));
+  for (const Rows::State& state : kept) member.kept.push(key_of(member, state.ip, state.mode));
   members_.push_back(&member);
 }
 
 std::vector<Rows::State> RowPool::leave(Member& member) {
   std::lock_guard moving(moving_);
   std::erase(members_, &member);
-  member.effects = {};
+  member.part = {};
   return take_kept(member);
 }
 
@@ -37,9 +37,14 @@ std::vector<Rows::State> RowPool::take_kept(Member& member) const {
   return states;
 }
 
-StateKey RowPool::key_of(std::uint64_t ip, CodeMode mode) {
+StateKey RowPool::key_of(Member& member, std::uint64_t ip, CodeMode mode) {
+  if (const StateKey key = rows_.find_key(ip, mode)) return key;
   std::lock_guard hold(lock_);
-  return rows_.is_full() ? 0 : rows_.key_of(ip, mode);
+  if (!rows_.takes_more()) return 0;
+  if (!Rows::has_room(member.part, 0)) rows_.extend(member.part);
+  const StateKey key = rows_.key_of(member.part, ip, mode);
+  note_crowd();
+  return key;
 }
 
 void RowPool::note_detours(std::size_t count) {
@@ -79,12 +84,12 @@ void RowPool::drop() {
   std::vector<std::vector<Rows::State>> kept;
   for (Member* member : members_) {
     kept.push_back(take_kept(*member));
-    member->effects = {};
+    member->part = {};
   }
   rows_.drop();
   for (std::size_t i = 0; i < members_.size(); ++i)
     for (const Rows::State& state : kept[i])
-      members_[i]->kept.push(rows_.key_of(state.ip, state.mode));
+      members_[i]->kept.push(key_of(*members_[i], state.ip, state.mode));
 }
 
 }  // namespace tailtrace::pt

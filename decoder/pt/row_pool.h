@@ -39,8 +39,8 @@ class RowPool {
   struct Member {
     std::mutex at_work;  // held while keys are used that are not in `kept`
     // Used by whoever holds the mutex.
-    KeyStack kept;             // renamed when keys change
-    EffectBook::Part effects;  // taken away when rows are dropped
+    KeyStack kept;    // renamed when keys change
+    Rows::Part part;  // taken away when rows are dropped
   };
   // What one keeps goes over from one pool into another by what its keys name. REQUIRES: the caller
   // is the member's thread.
@@ -61,8 +61,8 @@ class RowPool {
     std::lock_guard hold(lock_);
     return rows_.is_full();
   }
-  // 0 when rows are full.
-  StateKey key_of(std::uint64_t ip, CodeMode mode);
+  // 0 when rows are full, or have too little room.
+  StateKey key_of(Member& member, std::uint64_t ip, CodeMode mode);
 
   // Whether make_room() ought to be called: rows have too little room, or somebody waits.
   bool wants_room() const {

@@ -53,7 +53,7 @@ class WindowLayout {
   std::size_t fit(std::size_t from, std::span<const std::uint8_t> symbols) const;
 
   // How far back holes are looked for.
-  static constexpr std::size_t kReach_slots = 512;
+  static constexpr std::size_t kReach_slots = 256;
   // How far behind the end anything may be looked at: there a window surely fits.
   static constexpr std::size_t kAhead_slots = kWindow_slots + 3 * Bits::kAtOnce;
 

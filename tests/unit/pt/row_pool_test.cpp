@@ -50,7 +50,7 @@ class SharedRows : public testing::Test {
 
   // A state's only row leads to the next state.
   void learn(std::uint64_t number, RowPool::Member& member, std::vector<std::uint64_t>& kept) {
-    const StateKey state = pool_.key_of(ip_of(number), CodeMode::k64);
+    const StateKey state = pool_.key_of(member, ip_of(number), CodeMode::k64);
     if (state == 0) return;  // full
     const std::uint8_t bits = bits_of(number);
     std::uint64_t row = load_row(pool_.rows().outcomes()[Rows::slot_of(state, bits)]);
@@ -76,10 +76,12 @@ class SharedRows : public testing::Test {
     if (const std::uint64_t row = rows.find(state, bits_of(number))) return row;
     if (!rows.takes_more()) return 0;
     Transition transition;
-    transition.next = rows.key_of(ip_of(number + 1), CodeMode::k64);
-    if (!EffectBook::has_room(member.effects, 0)) rows.extend(member.effects);
-    transition.effect = rows.add_effect(member.effects, {}, {}, Counts::pack(number % 1000, 0, 0));
+    Rows::Part& part = member.part;
+    if (!Rows::has_room(part, 0)) rows.extend(part);
+    transition.next = rows.key_of(part, ip_of(number + 1), CodeMode::k64);
+    transition.effect = rows.add_effect(part.effects, {}, {}, Counts::pack(number % 1000, 0, 0));
     rows.put(state, bits_of(number), transition.pack());
+    pool_.note_crowd();
     return transition.pack();
   }
 

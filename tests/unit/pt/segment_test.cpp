@@ -120,9 +120,10 @@ class Dropper {
     {
       std::lock_guard at_work(member_.at_work);
       std::uint64_t ip = first_ip;
-      while (ip != first_ip + 64 && pool_->key_of(ip, CodeMode::k64) != 0) ++ip;
+      while (ip != first_ip + 64 && pool_->key_of(member_, ip, CodeMode::k64) != 0) ++ip;
       if (ip == first_ip + 64) return;
     }
+    pool_->make_room();
     pool_->drop_if_full();
     ++drops_;
   }
