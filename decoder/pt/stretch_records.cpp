@@ -28,18 +28,21 @@ class StretchRecords::Stamp {
     keep_ = _mm_cvtsi64_si128(static_cast<long long>(keep));
   }
 
-  // The record that lies at `from` in the book.
-  [[gnu::always_inline]] void put(const std::uint8_t* from, BranchRecord& to) const {
+  // The record that lies at `from` in the book, and instructions that come on top.
+  [[gnu::always_inline]] void put(const std::uint8_t* from, BranchRecord& to,
+                                  std::uint32_t more_insns = 0) const {
     auto* out = reinterpret_cast<__m128i*>(&to);
     _mm_storeu_si128(out, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-    const __m128i last = _mm_and_si128(_mm_loadu_si64(from + kLast), keep_);
+    const __m128i told = _mm_and_si128(_mm_loadu_si64(from + kLast), keep_);
+    const __m128i last = _mm_add_epi32(told, _mm_cvtsi32_si128(static_cast<int>(more_insns)));
     _mm_storeu_si128(out + 1, _mm_unpacklo_epi64(time_, last));
   }
 
-  // So many, one behind the other.
-  [[gnu::always_inline]] void put_some(const std::uint8_t* from, BranchRecord* to) const {
+  // So many, one behind the other; what comes on top is the first one's.
+  [[gnu::always_inline]] void put_some(const std::uint8_t* from, BranchRecord* to,
+                                       std::uint32_t more_insns = 0) const {
     static_assert(kAtOnce == 3);
-    put(from, to[0]);
+    put(from, to[0], more_insns);
     put(from + sizeof(TimelessRecord), to[1]);
     put(from + 2 * sizeof(TimelessRecord), to[2]);
   }
@@ -82,8 +85,11 @@ BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* f
   return to;
 }
 
-// Branches before the first that the packet told have the time of the packet before.
-BranchRecord* StretchRecords::expand_told(const std::uint8_t* place, BranchRecord* to) {
+// Branches before the first that the packet told have the time of the packet before. What is read
+// in vain, behind an effect, another thread may just write: here and below no sanitizer looks at
+// it.
+[[gnu::no_sanitize_thread]] BranchRecord* StretchRecords::expand_told(const std::uint8_t* place,
+                                                                      BranchRecord* to) {
   BranchRecord* behind = expand(place, Stamp(now_), to, open_);
   const Effect effect = Effect::at(place);
   const std::uint32_t lead = untold_ ? effect.lead_count : 0;
@@ -97,7 +103,8 @@ BranchRecord* StretchRecords::expand_told(const std::uint8_t* place, BranchRecor
 }
 
 // As long as nothing tells another time. Effects lie anywhere in memory, and are known long before.
-BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord* full) {
+[[gnu::no_sanitize_thread]] BranchRecord* StretchRecords::expand_quiet(BranchRecord* to,
+                                                                       const BranchRecord* full) {
   constexpr std::size_t kAhead = 24, kLine_bytes = 64;
   const Stamp stamp(now_);
   // What is written below could be any of our members, as far as anybody knows.
@@ -132,12 +139,11 @@ BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord*
   const Effect effect = Effect::at(place);
   const std::uint8_t* from = place + sizeof effect;
   *open.returned_to = effect.start;
-  stamp.put_some(from, to);
+  stamp.put_some(from, to, open.insns);
   const std::size_t made_bytes = effect.made_bytes;
   if (made_bytes > kAtOnce * sizeof(BranchRecord)) [[unlikely]]
     for (std::size_t i = kAtOnce; i * sizeof(BranchRecord) < made_bytes; i += kAtOnce)
       stamp.put_some(from + i * sizeof(TimelessRecord), to + i);
-  to->insns += open.insns;
   // Both without asking, as what comes cannot be guessed.
   open.insns = (open.insns & (0u - (made_bytes == 0))) + effect.tail_insns;
   auto* const bytes = reinterpret_cast<std::uint8_t*>(to);
