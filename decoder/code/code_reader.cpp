@@ -14,11 +14,9 @@ void CodeReader::set_epoch(Epoch epoch) {
   pages_.fill({});
 }
 
-std::optional<Instruction> CodeReader::at(Address address) {
-  Instruction& slot = slots_[slot_of(address)];
-  if (slot.size_bytes != 0 && slot.address == address) return slot;
+std::optional<Instruction> CodeReader::read_into_slot(Address address) {
   std::optional<Instruction> insn = read(address);
-  if (insn) slot = *insn;
+  if (insn) slots_[slot_of(address)] = *insn;
   return insn;
 }
 

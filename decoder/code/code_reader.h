@@ -27,7 +27,12 @@ class CodeReader {
 
   // The instruction at an address; nothing when its bytes are not known or are no instruction
   // (known() tells which).
-  std::optional<Instruction> at(Address address);
+  std::optional<Instruction> at(Address address) {
+    const Instruction& slot = slots_[slot_of(address)];
+    if (slot.size_bytes != 0 && slot.address == address) [[likely]]
+      return slot;
+    return read_into_slot(address);
+  }
   // The same for those who remember themselves what they asked for.
   std::optional<Instruction> read(Address address);
 
@@ -45,6 +50,8 @@ class CodeReader {
   }
   static constexpr unsigned kPageBits = 12;
   static constexpr std::size_t kPages = 64;
+
+  std::optional<Instruction> read_into_slot(Address address);
 
   // The bytes that are known without a break from the page's begin on, and somewhat behind it.
   struct Page {

@@ -28,13 +28,25 @@ Address expected_after(const Instruction& insn) {
   }
 }
 
+constexpr bool falls_through(InstructionClass kind) {
+  return kind <= InstructionClass::kRepString || kind >= InstructionClass::kMovCr3;
+}
+
+// Whether only a packet tells where it leads.
+constexpr bool needs_packet(InstructionClass kind) {
+  return !falls_through(kind) && kind != InstructionClass::kJump && kind != InstructionClass::kCall;
+}
+
 }  // namespace
 
 FlowWalker::FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfig& config,
                        Sink& sink)
-    : code_(code), config_(config), sink_(sink), trace_(trace), items_(trace, config) {
-  run_.reserve(kMaxRun);
-}
+    : code_(code),
+      config_(config),
+      sink_(sink),
+      trace_(trace),
+      items_(trace, config),
+      run_(kMaxRun) {}
 
 FlowWalker::FlowWalker(ByteSpan trace, const CodeImage& code, const DecoderConfig& config,
                        PathSink& sink, FastFlow& fast)
@@ -158,11 +170,18 @@ bool FlowWalker::pop_return(std::uint64_t& to) {
   return fast_ != nullptr ? fast_->pop_return(to) : returns_.pop(to);
 }
 
+inline void FlowWalker::emit(const Instruction& insn) {
+  if (run_size_ == kMaxRun || run_state_.time != time_) flush();
+  if (run_size_ == 0) run_state_ = {mode_, in_transaction_, time_exact_, time_};
+  run_[run_size_++] = insn;
+}
+
 // One instruction and what belongs to it.
 FlowWalker::Next FlowWalker::step() {
   if (fast_ != nullptr && straight_ == 0 && !fast_stuck_) {
     if (try_fast()) return deliver_events(nullptr);
   }
+  if (enabled_ && is_quiet()) return step_quietly();
   if (!held_ && outcome_count_ == 0 && ends_stream(items_.peek().kind)) {
     const Item& item = items_.peek();
     if (item.kind == ItemKind::kEnd && !(item.cut && enabled_)) {
@@ -190,8 +209,7 @@ FlowWalker::Next FlowWalker::step() {
   }
   if (!enabled_) return error(DecodeError::kNoEnable);
   std::optional<Instruction> insn = reader_->at(ip_);
-  if (!insn)
-    return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);
+  if (!insn) return no_instruction();
   emit(*insn);
   executed_ = true;
   bound_paging_ = bound_vmcs_ = bound_ptwrite_ = bound_flow_ = false;
@@ -202,11 +220,49 @@ FlowWalker::Next FlowWalker::step() {
     if (!enabled_) return deliver_events(nullptr);
   }
   ++since_anchor_;
-  proceeding_ = true;
-  Next next = proceed(*insn);
-  proceeding_ = executed_ = false;
+  const Next next = follow(*insn);
   if (next != Next::kGoOn) return next;
   return deliver_events(&*insn);
+}
+
+// Whether nothing can happen before the next branch.
+bool FlowWalker::is_quiet() {
+  if (held_) return false;
+  if (outcome_count_ != 0) return true;
+  const ItemKind next = items_.peek().kind;
+  return next == ItemKind::kTnt || next == ItemKind::kTip;
+}
+
+// As step(), up to the next branch that a packet tells, without asking for events on the way.
+// REQUIRES: is_quiet().
+FlowWalker::Next FlowWalker::step_quietly() {
+  for (Address at = ip_;;) {
+    const std::optional<Instruction> insn = reader_->at(at);
+    ip_ = at;
+    if (!insn) return no_instruction();
+    emit(*insn);
+    ++since_anchor_;
+    if (falls_through(insn->kind) && straight_ < kMaxStraight) {
+      ++straight_;
+      at = insn->next();
+      continue;
+    }
+    const Next next = follow(*insn);
+    if (next != Next::kGoOn) return next;
+    if (needs_packet(insn->kind)) return deliver_events(&*insn);
+    at = ip_;
+  }
+}
+
+FlowWalker::Next FlowWalker::follow(const Instruction& insn) {
+  proceeding_ = executed_ = true;
+  const Next next = proceed(insn);
+  proceeding_ = executed_ = false;
+  return next;
+}
+
+FlowWalker::Next FlowWalker::no_instruction() {
+  return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);
 }
 
 FlowWalker::Next FlowWalker::deliver_bound_events(const Instruction& insn) {
@@ -316,12 +372,11 @@ void FlowWalker::consumed(const Item& item) {
   std::uint64_t time = not_before(time_, item.time);
   // The branch that needed the item has its time, what ran before it the time before.
   bool news = time != time_ || item.time_exact != run_state_.time_exact;
-  if (proceeding_ && !run_.empty() && news) {
-    Instruction branch = run_.back();
-    run_.pop_back();
+  if (proceeding_ && run_size_ != 0 && news) {
+    const Instruction branch = run_[--run_size_];
     flush();
     run_state_ = {mode_, in_transaction_, item.time_exact, time};
-    run_.push_back(branch);
+    run_[run_size_++] = branch;
   }
   time_ = time;
   time_exact_ = item.time_exact;
@@ -392,15 +447,9 @@ FlowWalker::Next FlowWalker::error(DecodeError error) {
 
 // --- Output ----------------------------------------------------------------------------------
 
-void FlowWalker::emit(const Instruction& insn) {
-  if (run_.size() == kMaxRun || run_state_.time != time_) flush();
-  if (run_.empty()) run_state_ = {mode_, in_transaction_, time_exact_, time_};
-  run_.push_back(insn);
-}
-
 void FlowWalker::flush() {
-  if (!run_.empty()) sink_.instructions(run_, run_state_);
-  run_.clear();
+  if (run_size_ != 0) sink_.instructions({run_.data(), run_size_}, run_state_);
+  run_size_ = 0;
 }
 
 // --- Code ------------------------------------------------------------------------------------

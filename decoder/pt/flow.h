@@ -73,6 +73,10 @@ class FlowWalker {
 
   Next walk(std::size_t psb);
   Next step();
+  bool is_quiet();
+  Next step_quietly();
+  Next follow(const Instruction& insn);
+  Next no_instruction();
   Next deliver_events(const Instruction* behind);
   Next deliver_bound_events(const Instruction& insn);
   Next proceed(const Instruction& insn);
@@ -159,7 +163,8 @@ class FlowWalker {
   std::size_t sync_offset_ = 0;
   std::optional<Address> began_at_, started_at_, stopped_at_;
   Gap gap_;
-  std::vector<Instruction> run_;
+  std::vector<Instruction> run_;  // the first run_size_ of them
+  std::size_t run_size_ = 0;
   RunState run_state_;
 };
 

@@ -32,17 +32,13 @@ void ItemReader::start(std::size_t psb_offset) {
   at_fup_.clear();
   at_tip_.clear();
   out_begin_ = out_end_ = 0;
-  have_current_ = false;
   read_and_take();
 }
 
 void ItemReader::fetch() {
-  while (out_begin_ == out_end_) {
-    out_begin_ = out_end_ = 0;
-    if (!read_and_take()) break;
+  out_begin_ = out_end_ = 0;
+  while (!has_item() && read_and_take()) {
   }
-  current_ = out_[out_begin_++];
-  have_current_ = true;
 }
 
 // False: an item ends the stream.

@@ -75,30 +75,31 @@ class ItemReader {
 
   // The next item, which stays it until it is taken.
   const Item& peek() {
-    if (!have_current_) fetch();
-    return current_;
+    if (!has_item()) fetch();
+    return out_[out_begin_];
   }
-  void take() { have_current_ = ends_stream(current_.kind); }
+  void take() { out_begin_ += !ends_stream(out_[out_begin_].kind); }
 
   // Whether the stream stands between two packets with nothing pending, so that packets can be read
   // by somebody else from place() on; resume() goes on where he stopped.
   bool is_between_packets() const {
     if (!at_fup_.empty() || !at_tip_.empty() || packets_.in_block()) return false;
-    if (out_begin_ != out_end_) return false;
-    return !have_current_ || current_.kind == ItemKind::kTnt || current_.kind == ItemKind::kTip;
+    if (!has_item()) return true;
+    const ItemKind kind = out_[out_begin_].kind;
+    return out_end_ - out_begin_ == 1 && (kind == ItemKind::kTnt || kind == ItemKind::kTip);
   }
   std::size_t place() const {
-    return have_current_ ? static_cast<std::size_t>(current_.offset_bytes) : packets_.offset();
+    return has_item() ? static_cast<std::size_t>(out_[out_begin_].offset_bytes) : packets_.offset();
   }
   void resume(std::size_t offset, std::uint64_t last_ip, bool fresh_time) {
     packets_.seek(offset);
     fresh_time_ = fresh_time;
     last_ip_ = last_ip;
     have_ip_ = true;
-    have_current_ = false;
+    out_begin_ = out_end_ = 0;
   }
   // Whether the packet at place() has a time of its own.
-  bool has_fresh_time() const { return have_current_ ? current_.time_exact : fresh_time_; }
+  bool has_fresh_time() const { return has_item() ? out_[out_begin_].time_exact : fresh_time_; }
   std::uint64_t last_ip() const { return last_ip_; }
   Clock& clock() { return clock_; }
 
@@ -137,6 +138,7 @@ class ItemReader {
   };
   static constexpr std::size_t kMaxPending = 16;
 
+  bool has_item() const { return out_begin_ != out_end_; }
   void fetch();
   bool read_and_take();
   bool take_packet(const Packet& packet);
@@ -217,11 +219,9 @@ class ItemReader {
   Queue<kMaxPending> at_tip_;
   Queue<kMaxPending> in_psb_;
 
-  // Items that one packet made, beyond the current one.
+  // Items that one packet made.
   std::array<Item, 2 * kMaxPending + 2> out_;
   std::size_t out_begin_ = 0, out_end_ = 0;
-  Item current_;
-  bool have_current_ = false;
 };
 
 }  // namespace tailtrace::pt
