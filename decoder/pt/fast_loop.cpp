@@ -22,11 +22,13 @@ constexpr IpCode kIpCodes[8] = {
 
 }  // namespace
 
+// Never inside of the loop, which needs all registers.
 template <class... Symbol>
-std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
+[[gnu::noinline]] std::uint64_t FastFlow::find_or_fill(StateKey state, Symbol... symbol) {
   if (const std::uint64_t row = pool_->rows().find(state, symbol...)) return row;
-  if (++fills_ > probe_fills_) judge_rows();
-  return rest_branches_ != 0 ? 0 : filler_.fill(state, symbol...);
+  if (rest_branches_ != 0) return 0;
+  ++fills_;
+  return filler_.fill(state, symbol...);
 }
 
 // The loop. All of it is inlined into run_block() and its members live in registers: nothing takes

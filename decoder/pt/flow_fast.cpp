@@ -49,27 +49,33 @@ void FastFlow::set_epoch(Epoch epoch) {
   pool_->join(member_, returns);
 }
 
-// The state's key, whatever has to be dropped for it.
+// The state's key, whatever has to be moved or dropped for it.
 StateKey FastFlow::enter(std::uint64_t ip, CodeMode mode, std::unique_lock<std::mutex>& at_work) {
   for (;;) {
     if (StateKey key = pool_->key_of(member_, ip, mode)) return key;
-    at_work.unlock();
-    pool_->make_room();
-    pool_->drop_if_full();
-    at_work.lock();
+    begin_anew(at_work);
   }
+}
+
+// Keys change, or are dropped.
+void FastFlow::begin_anew(std::unique_lock<std::mutex>& at_work) {
+  at_work.unlock();
+  pool_->make_room();
+  pool_->drop_if_full();
+  at_work.lock();
 }
 
 // When the newest rows did not pay, the next ones will not at once either.
 void FastFlow::judge_rows() {
-  bool worthwhile = uses_ >= kWorthwhileUses * fills_;
-  if (worthwhile) {
+  if (fills_ < kFirstLook_fills) return;
+  const bool is_first_look = fills_ < kProbe_fills;
+  const bool is_hopeful = uses_ >= fills_ + fills_ / 16;
+  if (is_first_look && is_hopeful) return;
+  if (uses_ >= kWorthwhileUses * fills_) {
     next_rest_branches_ = kFirstRest_branches;
-    probe_fills_ = kLongProbe_fills;
   } else {
     rest_branches_ = next_rest_branches_;
     next_rest_branches_ = std::min(2 * next_rest_branches_, kLongestRest_branches);
-    probe_fills_ = kShortProbe_fills;
   }
   uses_ = fills_ = 0;
 }
@@ -103,15 +109,6 @@ void FastFlow::add_up(std::span<const std::uint32_t> words, const std::uint32_t*
   place.insns += sum & Counts::kInsnMask;
 }
 
-// False: rows did not pay.
-bool FastFlow::begin_anew(std::unique_lock<std::mutex>& at_work) {
-  at_work.unlock();
-  pool_->drop_if_full();
-  at_work.lock();
-  judge_rows();
-  return !rests();
-}
-
 // Outcomes that were read and are still to be used.
 void FastFlow::give_back(const Registers& r, Place& place) {
   const std::uint8_t left = r.left != 0 ? r.left : r.deferred;
@@ -129,7 +126,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
                 first == 0x59;
   if (!common || !TargetKey::can_hold(place.last_ip)) return false;
   std::unique_lock at_work(member_.at_work);
-  if (pool_->is_full() && !begin_anew(at_work)) return false;
+  if (pool_->is_full()) begin_anew(at_work);
   const StateKey first_state = enter(place.ip, place.mode, at_work);
   const std::shared_ptr<const EffectBook> book = pool_->rows().shared_book();
   const PathStart start{{place.ip}, {clock.known_ticks(), place.fresh_time}, place.time};
@@ -167,6 +164,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     path.words.grow(static_cast<std::size_t>(r.out - r.block));
     path.marks.grow(static_cast<std::size_t>(r.mark - marks));
     uses_ += static_cast<std::uint64_t>(r.out - r.block);
+    judge_rows();
     add_up({r.block, r.out}, r.on_at, totals, place);
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());

@@ -103,16 +103,16 @@ class FastFlow {
   void make_room(StateKey& state, std::unique_lock<std::mutex>& at_work);
   void add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at, PathTotals& totals,
               Place& place) const;
-  bool begin_anew(std::unique_lock<std::mutex>& at_work);
   static void give_back(const Registers& r, Place& place);
+  void begin_anew(std::unique_lock<std::mutex>& at_work);
   StateKey enter(std::uint64_t ip, CodeMode mode, std::unique_lock<std::mutex>& at_work);
   void judge_rows();
 
-  // Rows that were used less often than this on average cost more than they saved.
+  // Rows that were used less often than this on average cost more than they saved. That is asked of
+  // so many; of fewer, whether any are used again at all.
   static constexpr std::uint64_t kWorthwhileUses = 4;
+  static constexpr std::uint64_t kProbe_fills = 1u << 14, kFirstLook_fills = 1u << 9;
   static constexpr std::uint64_t kFirstRest_branches = 1u << 14, kLongestRest_branches = 1u << 20;
-  // Rows that are filled in before it is asked whether they pay; fewer after they did not.
-  static constexpr std::uint64_t kLongProbe_fills = 1u << 14, kShortProbe_fills = 1u << 11;
   // The pool is told of so many detours at once: others use its lock.
   static constexpr std::size_t kToldAtOnce_detours = 64;
 
@@ -122,7 +122,6 @@ class FastFlow {
   RowFiller filler_;
   std::uint64_t uses_ = 0, fills_ = 0;  // since the rows were judged
   std::size_t detours_ = 0;             // that the pool was not told of
-  std::uint64_t probe_fills_ = kLongProbe_fills;
   std::uint64_t rest_branches_ = 0, next_rest_branches_ = kFirstRest_branches;
 };
 
