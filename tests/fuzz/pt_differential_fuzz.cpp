@@ -208,6 +208,8 @@ constexpr int kTimeFlags = kEventHasTime | kEventTimeExact;
 
 // Items as text, up to a limit; `clean` is how many came before the first gap.
 struct Story : Sink {
+  // libipt does not know RFLAGS.IF, which any MODE.Exec may tell.
+  bool tells_interrupt_flag = true;
   std::vector<std::string> items, gaps;
   std::size_t clean = ~std::size_t{0};
 
@@ -219,6 +221,7 @@ struct Story : Sink {
   }
   void event(const Event& e) override {
     if (e.kind == EventKind::kCbr && e.has(kEventStatusUpdate)) return;
+    if (e.kind == EventKind::kInterruptFlag && !tells_interrupt_flag) return;
     std::uint64_t to = e.kind == EventKind::kOverflow ? 0 : e.to.value;
     std::uint64_t ip = e.kind == EventKind::kEndOfTrace ? 0 : e.ip.value;
     items.push_back(fmt::format("[{} flags {:x} ip {:x} to {:x} payload {:x}]",
@@ -310,6 +313,7 @@ void compare_with_libipt(const CodeImage& code, const Starts& starts, const Deco
                          ByteSpan trace) {
   Story ours, theirs;
   Watch watch(starts);
+  ours.tells_interrupt_flag = false;
   make_flow_decoder(code, config)->decode(trace, ours);
   make_flow_decoder(code, config)->decode(trace, watch);
   if (watch.uncertain) return;
