@@ -87,9 +87,12 @@ void RowPool::drop() {
     member->part = {};
   }
   rows_.drop();
-  for (std::size_t i = 0; i < members_.size(); ++i)
+  for (std::size_t i = 0; i < members_.size(); ++i) {
     for (const Rows::State& state : kept[i])
       members_[i]->kept.push(key_of(*members_[i], state.ip, state.mode));
+    // Without detours tables grow, and no key changes.
+    if (rows_.is_crowded()) rows_.make_room({});
+  }
 }
 
 }  // namespace tailtrace::pt

@@ -7,6 +7,7 @@
 #include <array>
 #include <random>
 #include <thread>
+#include <vector>
 
 namespace tailtrace::pt {
 namespace {
@@ -114,6 +115,35 @@ TEST_F(SharedRows, AFlowThatLeavesNeedNotStop) {
   std::unique_lock at_work(idle.at_work);
   pool_.leave(idle);
   run(7, 200);  // would wait for ever
+}
+
+// More states than a table begins with.
+TEST(RowPool, WhatVeryManyKeepIsThereWhenRowsWereDropped) {
+  constexpr std::uint64_t kMembers = 300, kReturns = 60;
+  RowPool pool{Epoch{}};
+  std::vector<RowPool::Member> members(kMembers);
+  auto name = [&](RowPool::Member& member, std::uint64_t ip) {
+    StateKey key = pool.key_of(member, ip, CodeMode::k64);
+    if (key != 0) return key;
+    pool.make_room();
+    return pool.key_of(member, ip, CodeMode::k64);
+  };
+  for (std::uint64_t i = 0; i < kMembers; ++i) {
+    pool.join(members[i]);
+    for (std::uint64_t j = 0; j < kReturns; ++j)
+      members[i].kept.push(name(members[i], kBase + i * kReturns + j));
+  }
+  for (std::uint64_t ip = 1ull << 40; !pool.is_full(); ++ip) name(members[0], ip);
+  pool.drop_if_full();
+  for (std::uint64_t i = 0; i < kMembers; ++i) {
+    const std::span<StateKey> keys = members[i].kept.keys();
+    ASSERT_EQ(keys.size(), kReturns);
+    for (std::uint64_t j = 0; j < kReturns; ++j) {
+      ASSERT_NE(keys[j], 0u);
+      EXPECT_EQ(pool.rows().state(keys[j]).ip, kBase + i * kReturns + j);
+    }
+  }
+  for (RowPool::Member& member : members) pool.leave(member);
 }
 
 }  // namespace
