@@ -211,7 +211,7 @@ struct Story : Sink {
   // libipt does not know RFLAGS.IF, which any MODE.Exec may tell.
   bool tells_interrupt_flag = true;
   std::vector<std::string> items, gaps;
-  std::size_t clean = ~std::size_t{0};
+  std::size_t clean = ~std::size_t{0}, first_gap_offset = 0;
 
   void instructions(std::span<const Instruction> run, const RunState& state) override {
     for (const Instruction& insn : run)
@@ -229,6 +229,7 @@ struct Story : Sink {
                                 e.payload));
   }
   void gap(const Gap& gap) override {
+    if (gaps.empty()) first_gap_offset = gap.offset_bytes;
     clean = std::min(clean, items.size());
     items.push_back(fmt::format("({})", error_text(gap.error)));
     gaps.push_back(fmt::format("{} at {:x}{} offset {} size {}", error_text(gap.error),
@@ -290,14 +291,12 @@ void print_hex(const char* name, ByteSpan bytes) {
 
 std::string gap_text(DecodeError error) { return fmt::format("({})", error_text(error)); }
 
-// A mode that no processor has is an error to us; libipt goes on to the next instruction, which it
-// cannot decode in that mode.
-bool is_impossible_mode(const Story& ours, const Story& theirs) {
-  return ours.clean < ours.items.size() && theirs.clean < theirs.items.size() &&
-         theirs.clean != 0 && ours.items[ours.clean] == gap_text(DecodeError::kBadPacket) &&
-         theirs.items[theirs.clean] == gap_text(DecodeError::kBadInstruction) &&
-         theirs.items[theirs.clean - 1].starts_with(
-             fmt::format("[{} ", static_cast<int>(EventKind::kExecMode)));
+// A mode that no processor has, CS.L and CS.D, is an error at its packet to us; libipt tells it and
+// goes on, with whatever comes of it.
+bool is_impossible_mode(const Story& ours, ByteSpan trace) {
+  const std::size_t at = ours.first_gap_offset;
+  return ours.clean < ours.items.size() && at + 1 < trace.size() && trace[at] == 0x99 &&
+         (trace[at + 1] & 0xe3) == 0x03;
 }
 
 // Tracing ended at a conditional branch, and packets come where none can be: libipt takes its
@@ -329,7 +328,7 @@ void compare_with_libipt(const CodeImage& code, const Starts& starts, const Deco
   }
   bool no_instruction = ours.clean < ours.items.size() &&
                         ours.items[ours.clean] == gap_text(DecodeError::kBadInstruction);
-  if (no_instruction || is_impossible_mode(ours, theirs)) return;
+  if (no_instruction || is_impossible_mode(ours, trace)) return;
   if (ours.clean < theirs.clean && ours.clean < theirs.items.size())
     report("flow (which finds a gap) and libipt", ours.items, theirs.items, ours.clean);
 }
