@@ -299,6 +299,37 @@ bool is_impossible_mode(const Story& ours, ByteSpan trace) {
          (trace[at + 1] & 0xe3) == 0x03;
 }
 
+// A MODE.Exec right before a FUP: with event tracing an instruction like STI makes it, which libipt
+// does not know. As far as the packets can be read.
+bool has_mode_of_event_tracing(ByteSpan trace) {
+  PacketReader packets(trace);
+  bool has_mode = false, in_psb = false;
+  for (Packet packet; packets.next(packet) == ReadStatus::kOk;) {
+    switch (packet.kind) {
+      case PacketKind::kPsb:
+        in_psb = true;
+        break;
+      case PacketKind::kModeExec:
+        has_mode = !in_psb;
+        break;
+      case PacketKind::kFup:
+        if (has_mode) return true;
+        break;
+      case PacketKind::kPsbEnd:
+        in_psb = false;
+        break;
+      case PacketKind::kTip:
+      case PacketKind::kTipPge:
+      case PacketKind::kTipPgd:
+        has_mode = false;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
 // Tracing ended at a conditional branch, and packets come where none can be: libipt takes its
 // outcome from them.
 bool has_outcome_behind_end(const Story& ours, std::size_t at) {
@@ -404,7 +435,8 @@ void fuzz_one(ByteSpan input) {
   current_trace = trace;
   DecoderConfig config;
   config.timing = {1, 64, 3, 32};
-  if (!maker.has_newer_packets()) compare_with_libipt(code, starts, config, trace);
+  if (!maker.has_newer_packets() && !has_mode_of_event_tracing(trace))
+    compare_with_libipt(code, starts, config, trace);
   compare_paths(code, config, trace);
 }
 
