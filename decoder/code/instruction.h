@@ -47,7 +47,7 @@ struct Instruction {
   bool ends_run() const {
     return kind >= InstructionClass::kJump && kind <= InstructionClass::kSystemReturn;
   }
-  bool is_branch() const {
+  constexpr bool is_branch() const {
     return kind >= InstructionClass::kConditional && kind <= InstructionClass::kSystemReturn;
   }
 };

@@ -1,7 +1,7 @@
 // Which instructions leave for another privilege or machine: tracing may end with them, and where
 // they lead is told by packets of its own.
 //
-// Threading: a pure function.
+// Threading: pure functions.
 #pragma once
 
 #include "decoder/code/instruction.h"
@@ -22,5 +22,8 @@ constexpr bool is_far(InstructionClass kind) {
       return false;
   }
 }
+
+// Whether control may go elsewhere than behind it.
+constexpr bool may_branch(const Instruction& insn) { return insn.is_branch() || is_far(insn.kind); }
 
 }  // namespace tailtrace::pt

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "decoder/pt/far.h"
 #include "decoder/pt/flow_fast.h"
 
 namespace tailtrace::pt {
@@ -28,13 +29,8 @@ Address expected_after(const Instruction& insn) {
   }
 }
 
-constexpr bool falls_through(InstructionClass kind) {
-  return kind <= InstructionClass::kRepString || kind >= InstructionClass::kMovCr3;
-}
-
-// Whether only a packet tells where it leads.
-constexpr bool needs_packet(InstructionClass kind) {
-  return !falls_through(kind) && kind != InstructionClass::kJump && kind != InstructionClass::kCall;
+constexpr bool is_direct(InstructionClass kind) {
+  return kind == InstructionClass::kJump || kind == InstructionClass::kCall;
 }
 
 }  // namespace
@@ -242,14 +238,14 @@ FlowWalker::Next FlowWalker::step_quietly() {
     if (!insn) return no_instruction();
     emit(*insn);
     ++since_anchor_;
-    if (falls_through(insn->kind) && straight_ < kMaxStraight) {
+    if (!may_branch(*insn) && straight_ < kMaxStraight) {
       ++straight_;
       at = insn->next();
       continue;
     }
     const Next next = follow(*insn);
     if (next != Next::kGoOn) return next;
-    if (needs_packet(insn->kind)) return deliver_events(&*insn);
+    if (!is_direct(insn->kind)) return deliver_events(&*insn);
     at = ip_;
   }
 }

@@ -117,15 +117,17 @@ class Dropper {
 
  private:
   void drop_after(std::uint64_t first_ip) {
+    bool is_full = false;
     {
       std::lock_guard at_work(member_.at_work);
       std::uint64_t ip = first_ip;
       while (ip != first_ip + 64 && pool_->key_of(member_, ip, CodeMode::k64) != 0) ++ip;
       if (ip == first_ip + 64) return;
+      is_full = pool_->is_full();
     }
     pool_->make_room();
     pool_->drop_if_full();
-    ++drops_;
+    drops_ += is_full;
   }
 
   std::shared_ptr<RowPool> pool_;
