@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
 #include "decoder/export/call_spans.h"
 #include "decoder/history/symbolizer.h"
 
@@ -12,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) {
   // Names of files and symbols need not be UTF-8; the document must.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 Json slice(const CallSegment& segment, const CallSpan& span, ThreadId thread) {

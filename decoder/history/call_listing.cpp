@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
+
 namespace tailtrace {
 namespace {
 
@@ -228,7 +230,7 @@ void list_calls_json(const History& history, const CallHistory& calls, Symbolize
     const CallSegment segment = calls.at(n);
     if (is_hidden(segment, hidden)) continue;
     Json json = segment_json(names, segment, cursor, symbols);
-    if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
+    if (!sink(json_text(json))) return;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "decoder/base/json_text.h"
 #include "decoder/base/text.h"
 #include "decoder/history/counts.h"
 
@@ -274,7 +275,7 @@ std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer&
   std::vector<BranchRecord> events = events_before(history, item);
   if (!events.empty()) json["events"] = events_json(events);
   // Names of files and symbols need not be UTF-8; the document must.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace
@@ -373,7 +374,7 @@ void list_folded_json(const History& history, Symbolizer& symbols, Range range,
     if (!more) return;
     Json json = loop_json(history, loop, JsonNumbers::kBoth);
     json["text"] = loop_place_text(symbols, loop);
-    if (!wanted(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
+    if (!wanted(json_text(json))) return;
     next = loop.items.last + 1;
   }
   list_instructions_json(history, symbols, {next, range.last}, wanted);

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
+
 namespace tailtrace {
 namespace {
 
@@ -26,7 +28,7 @@ Address pc_of(const PathFrame& frame, const Instruction& insn, bool is_innermost
 std::string frame_json(const Function& function, Address pc) {
   nlohmann::ordered_json json = {{"pc", fmt::format("{:#x}", pc.value)},
                                  {"function", function.name}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
+
 namespace tailtrace {
 namespace {
 
@@ -75,7 +77,7 @@ void list_whole_calls_json(const History& history, const CallHistory& calls, Sym
       }
     }
     if (segment.tail_called) json["tail_called"] = true;
-    if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
+    if (!sink(json_text(json))) return;
   }
 }
 

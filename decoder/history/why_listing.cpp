@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
+
 namespace tailtrace {
 
 using Json = nlohmann::ordered_json;
@@ -34,7 +36,7 @@ void list_reasons_json(const History& history, Symbolizer& symbols, const ToldRe
       if (decision.event) item["event"] = kind_name(decision.event->kind);
       json["decisions"].push_back(std::move(item));
     }
-    if (!sink(json.dump(-1, ' ', false, Json::error_handler_t::replace))) return;
+    if (!sink(json_text(json))) return;
   }
 }
 

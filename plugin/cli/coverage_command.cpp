@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
 #include "decoder/base/text.h"
 #include "decoder/export/lcov.h"
 #include "decoder/history/location.h"
@@ -79,8 +80,7 @@ void print_objects(const Coverage& coverage, const Options& options, const Invoc
   for (const auto& [path, file] : coverage.files()) {
     if (!options.file.empty() && !ends_path(path, options.file)) continue;
     if (form == JsonForm::kLines)
-      fmt::print(invocation.out, "{}\n",
-                 file_json(path, file).dump(-1, ' ', false, Json::error_handler_t::replace));
+      fmt::print(invocation.out, "{}\n", json_text(file_json(path, file)));
     else
       files.push_back(file_json(path, file));
   }

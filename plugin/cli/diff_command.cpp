@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
 #include "decoder/history/diff.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/history_view.h"
@@ -61,7 +62,7 @@ class DiffPrinter {
       if (!divergence.function.empty()) json["function"] = divergence.function;
       json["here"] = side_json(here_, divergence.fork_here, divergence.here);
       json["there"] = side_json(there_, divergence.fork_there, divergence.there);
-      sink(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+      sink(json_text(json));
     }
   }
 

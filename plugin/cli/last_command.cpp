@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
 #include "decoder/base/text.h"
 #include "decoder/history/path_listing.h"
 #include "decoder/history/stop_stack.h"
@@ -81,7 +82,7 @@ class PathPrinter {
       frames.back()["before_history"] = true;
     }
     if (path.cut) hit["path_cut"] = true;
-    printer_.add_object(hit.dump(-1, ' ', false, Json::error_handler_t::replace));
+    printer_.add_object(json_text(hit));
   }
 
   Json frame_json(const PathFrame& frame) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "decoder/base/json_text.h"
 #include "decoder/history/merged.h"
 
 namespace tailtrace {
@@ -81,7 +82,7 @@ std::string json_of(const HistoryView& view, const TimedStretch& stretch, Range 
         return true;
       },
       numbers);
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 void list_json(const Views& views, const std::vector<TimedStretch>& stretches, JsonNumbers numbers,

@@ -6,10 +6,13 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
 #include "plugin/cli/help.h"
 
 namespace tailtrace {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 bool environment_forbids_color() {
   const char* no_color = std::getenv("NO_COLOR");
@@ -48,12 +51,10 @@ std::shared_ptr<OutputOptions> add_output_options(CLI::App& app) {
 
 void print_json(std::FILE* out, std::string_view schema, const nlohmann::ordered_json& document,
                 JsonForm form) {
-  nlohmann::ordered_json whole = {{"schema", schema}};
+  Json whole = {{"schema", schema}};
   whole.update(document);
-  // Names of files and symbols need not be UTF-8; the document must.
-  fmt::print(out, "{}\n",
-             whole.dump(form == JsonForm::kLines ? -1 : 2, ' ', false,
-                        nlohmann::ordered_json::error_handler_t::replace));
+  if (form == JsonForm::kLines) return fmt::print(out, "{}\n", json_text(whole));
+  fmt::print(out, "{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string json_address(Address address) { return fmt::format("0x{:x}", address.value); }

@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "decoder/base/json_text.h"
+
 namespace tailtrace {
 namespace {
 
@@ -21,7 +23,7 @@ constexpr std::size_t kMaxLog_bytes = 1u << 20;
 
 // A report is a JSON document on a line of its own.
 void report(int fd, const Json& document) {
-  std::string line = document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string line = json_text(document) + "\n";
   for (std::size_t done = 0; done < line.size();) {
     ssize_t n = ::write(fd, line.data() + done, line.size() - done);
     if (n < 0 && errno != EINTR) return;  // nobody listens any more

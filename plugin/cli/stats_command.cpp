@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/json_text.h"
 #include "decoder/history/stats.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/question.h"
@@ -69,7 +70,7 @@ void print_objects(const HistoryStats& stats, std::uint64_t limit, AnswerPrinter
     Json json = {{"instructions", function.instructions}, {"entries", function.entries}};
     if (!function.name.empty()) json["function"] = function.name;
     if (!function.module.empty()) json["module"] = function.module;
-    printer.add_object(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    printer.add_object(json_text(json));
   }
 }
 
