@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "decoder/base/file.h"
+#include "decoder/base/json_text.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/decode_input.h"
+#include "plugin/cli/json_list.h"
 #include "plugin/cli/output_options.h"
 
 namespace tailtrace {
@@ -15,6 +17,7 @@ namespace {
 using pt::Packet;
 using pt::PacketKind;
 using pt::ReadStatus;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxTrace_bytes = std::size_t{1} << 36;
 
@@ -110,19 +113,20 @@ Result<int> run(const Options& options, const OutputOptions& output, const Invoc
     if (!parsed) return fail(parsed.error());
     cpu = *parsed;
   }
-  auto all = nlohmann::ordered_json::array();
+  LineOutput out(invocation.out);
+  std::optional<JsonList> list;
+  if (output.json != JsonForm::kNone)
+    list.emplace(out, output.json, Json{{"schema", "tailtrace.packets/1"}}, "packets",
+                 Json{{"schema", "tailtrace.packet/1"}});
   std::uint64_t count = 0;
   list_packets(*trace, pt::errata_of(cpu), [&](const ListedPacket& listed) {
-    if (output.json == JsonForm::kNone)
-      fmt::print(invocation.out, "{}\n", packet_text(listed));
-    else if (output.json == JsonForm::kLines)
-      print_json(invocation.out, "tailtrace.packet/1", packet_json(listed), output.json);
+    if (list)
+      list->put(json_text(packet_json(listed)));
     else
-      all.push_back(packet_json(listed));
+      out.print(FMT_COMPILE("{}\n"), packet_text(listed));
     return ++count != options.limit;
   });
-  if (output.json == JsonForm::kDocument)
-    print_json(invocation.out, "tailtrace.packets/1", {{"packets", std::move(all)}}, output.json);
+  if (list) list->finish();
   return kExitDone;
 }
 

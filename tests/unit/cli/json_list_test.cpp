@@ -1,0 +1,51 @@
+#include "plugin/cli/json_list.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/command_outcome.h"
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const Json kHead = {{"schema", "all/1"}, {"of", "us"}};
+const Json kLineHead = {{"schema", "one/1"}};
+
+std::string listed(JsonForm form, std::initializer_list<std::string_view> objects) {
+  CapturedFile file;
+  LineOutput out(file.file());
+  JsonList list(out, form, kHead, "items", kLineHead);
+  for (std::string_view object : objects) list.put(object);
+  list.finish();
+  out.flush();
+  return file.text();
+}
+
+TEST(JsonList, ADocumentHasAHeadAndAnObjectALine) {
+  EXPECT_EQ(listed(JsonForm::kDocument, {R"({"a":1})", R"({"b":[2]})"}),
+            R"({"schema":"all/1","of":"us","items":[)"
+            "\n"
+            R"({"a":1},)"
+            "\n"
+            R"({"b":[2]})"
+            "\n]}\n");
+}
+
+TEST(JsonList, ALineIsAnObjectOfItsOwn) {
+  EXPECT_EQ(listed(JsonForm::kLines, {R"({"a":1})", R"({"b":[2]})"}),
+            R"({"schema":"one/1","a":1})"
+            "\n"
+            R"({"schema":"one/1","b":[2]})"
+            "\n");
+}
+
+TEST(JsonList, NothingIsADocumentAndNoLine) {
+  EXPECT_EQ(Json::parse(listed(JsonForm::kDocument, {})).at("items"), Json::array());
+  EXPECT_EQ(listed(JsonForm::kLines, {}), "");
+}
+
+}  // namespace
+}  // namespace tailtrace
