@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <functional>
+#include <vector>
 
-#include "decoder/code/code_reader.h"
+#include "decoder/base/json_text.h"
+#include "decoder/code/code_image.h"
 #include "decoder/pt/event_text.h"
 #include "decoder/pt/record_sink.h"
+#include "plugin/cli/json_list.h"
 
 namespace tailtrace {
 namespace {
@@ -15,60 +18,56 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "tailtrace.decode/1";
 
-// Gathers lines and writes them in large pieces.
-class Output {
+std::string text_of(const CodeImage& code, const Instruction& insn, CodeMode mode) {
+  Bytes bytes(insn.size_bytes);
+  bytes.resize(code.read(insn.address, bytes, code.newest()));
+  return disassemble(bytes, insn.address, mode);
+}
+
+// What is printed for an instruction, remembered: loops come again.
+class InstructionLines {
  public:
-  explicit Output(std::FILE* out) : out_(out) {}
-  ~Output() { flush(); }
-  template <class... Args>
-  void print(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
-    if (buffer_.size() > kFlush_bytes) flush();
-  }
-  // The fast way of what is printed most: 16 hexadecimal digits and a line feed.
-  void address_line(Address address) {
-    char line[17];
-    std::uint64_t value = address.value;
-    for (int i = 15; i >= 0; --i, value >>= 4) line[i] = "0123456789abcdef"[value & 15];
-    line[16] = '\n';
-    buffer_.append(line, line + sizeof line);
-    if (buffer_.size() > kFlush_bytes) flush();
-  }
-  void flush() {
-    std::fwrite(buffer_.data(), 1, buffer_.size(), out_);
-    buffer_.clear();
+  using Make = std::function<std::string(const Instruction&, const pt::RunState&)>;
+  explicit InstructionLines(Make make) : make_(std::move(make)), entries_(kEntries) {}
+
+  const std::string& of(const Instruction& insn, const pt::RunState& state) {
+    Entry& entry = entries_[insn.address.value % kEntries];
+    const bool is_known = entry.address == insn.address && entry.mode == state.mode &&
+                          entry.in_transaction == state.in_transaction && !entry.line.empty();
+    if (!is_known) entry = {insn.address, state.mode, state.in_transaction, make_(insn, state)};
+    return entry.line;
   }
 
  private:
-  static constexpr std::size_t kFlush_bytes = 1 << 16;
-  std::FILE* out_;
-  fmt::memory_buffer buffer_;
+  static constexpr std::size_t kEntries = 1u << 16;
+  struct Entry {
+    Address address;
+    CodeMode mode = CodeMode::k64;
+    bool in_transaction = false;
+    std::string line;
+  };
+  Make make_;
+  std::vector<Entry> entries_;
 };
 
-// Disassembles what is executed.
-class Disassembler {
- public:
-  explicit Disassembler(const CodeImage& code) : code_(code) {}
+// As BranchRecord's members.
+void print(LineOutput& out, const BranchRecord& record) {
+  out.print(FMT_COMPILE("{:016x} {:016x} {:>6} {}"), record.from.value, record.to.value,
+            record.insns, kind_name(record.kind));
+  if (record.time != 0) out.print(FMT_COMPILE(" time={}"), record.time);
+  if (record.is_async()) out.put(" async");
+  if ((record.flags & kFlagInTransaction) != 0) out.put(" in-transaction");
+  if ((record.flags & kFlagAbort) != 0) out.put(" abort");
+  if (record.extra != 0) out.print(FMT_COMPILE(" extra={}"), record.extra);
+  out.put("\n");
+}
 
-  std::string at(const Instruction& insn, CodeMode mode) const {
-    Bytes bytes(insn.size_bytes);
-    bytes.resize(code_.read(insn.address, bytes, code_.newest()));
-    return disassemble(bytes, insn.address, mode);
-  }
-
- private:
-  const CodeImage& code_;
-};
-
-std::string text_of(const BranchRecord& record) {
-  std::string text = fmt::format("{:016x} {:016x} {:>6} {}", record.from.value, record.to.value,
-                                 record.insns, kind_name(record.kind));
-  if (record.time != 0) text += fmt::format(" time={}", record.time);
-  if (record.is_async()) text += " async";
-  if ((record.flags & kFlagInTransaction) != 0) text += " in-transaction";
-  if ((record.flags & kFlagAbort) != 0) text += " abort";
-  if (record.extra != 0) text += fmt::format(" extra={}", record.extra);
-  return text;
+// What json_text() makes of an object; there may be many.
+std::string json_of(const BranchRecord& record) {
+  return fmt::format(FMT_COMPILE(R"({{"from":"0x{:x}","to":"0x{:x}","kind":"{}",)"
+                                 R"("insns":{},"time":{},"flags":{},"extra":{}}})"),
+                     record.from.value, record.to.value, kind_name(record.kind), record.insns,
+                     record.time, record.flags, record.extra);
 }
 
 pt::Detail detail_of(DecodeItems items) {
@@ -87,9 +86,13 @@ class TextPrinter final : public DecodePrinter {
   TextPrinter(const DecodePrinterConfig& config, const CodeImage& code)
       : items_(config.items),
         out_(config.out),
-        disassembler_(code),
+        lines_([this, &code](const Instruction& insn, const pt::RunState& state) {
+          const std::uint64_t at = insn.address.value;
+          if (items_ == DecodeItems::kAddresses) return fmt::format("{:016x}\n", at);
+          return fmt::format("{:016x}  {}\n", at, text_of(code, insn, state.mode));
+        }),
         text_(config.items == DecodeItems::kEvents) {
-    if (!config.name.empty()) out_.print("[{}]\n", config.name);
+    if (!config.name.empty()) out_.print(FMT_COMPILE("[{}]\n"), config.name);
   }
 
   pt::Detail detail() const override { return detail_of(items_); }
@@ -102,11 +105,8 @@ class TextPrinter final : public DecodePrinter {
       records_.instructions(run, state);
       return print_records();
     }
-    if (items_ == DecodeItems::kAddresses)
-      for (const Instruction& insn : run) out_.address_line(insn.address);
-    if (items_ == DecodeItems::kInstructions)
-      for (const Instruction& insn : run)
-        out_.print("{:016x}  {}\n", insn.address.value, disassembler_.at(insn, state.mode));
+    if (items_ == DecodeItems::kEvents) return;
+    for (const Instruction& insn : run) out_.put(lines_.of(insn, state));
   }
 
   void event(const pt::Event& event) override {
@@ -115,13 +115,13 @@ class TextPrinter final : public DecodePrinter {
       return print_records();
     }
     std::string text = text_.of(event);
-    if (!text.empty()) out_.print("{}\n", text);
+    if (!text.empty()) out_.print(FMT_COMPILE("{}\n"), text);
   }
 
   void gap(const pt::Gap& gap) override {
     ++gaps_;
     if (items_ != DecodeItems::kRecords)
-      out_.print("{}\n", pt::EventText::of(gap));
+      out_.print(FMT_COMPILE("{}\n"), pt::EventText::of(gap));
     else
       records_.gap(gap);
   }
@@ -134,51 +134,45 @@ class TextPrinter final : public DecodePrinter {
 
  private:
   void print_records() {
-    for (const BranchRecord& record : records_.drain()) out_.print("{}\n", text_of(record));
+    for (const BranchRecord& record : records_.drain()) print(out_, record);
   }
 
   DecodeItems items_;
-  Output out_;
-  Disassembler disassembler_;
+  LineOutput out_;
+  InstructionLines lines_;
   pt::RecordSink records_;
   pt::EventText text_;
 };
 
-// As a document: {"schema": ..., "items": [...]}, written as it comes; as lines: an item each.
 class JsonPrinter final : public DecodePrinter {
  public:
   JsonPrinter(const DecodePrinterConfig& config, const CodeImage& code)
-      : config_(config), out_(config.out), disassembler_(code) {
-    if (lines()) return;
-    ordered_json head = {{"schema", kSchema}, {"decoder", config.decoder}};
-    if (!config.name.empty()) head["trace"] = config.name;
-    std::string text = dump(head);
-    text.pop_back();
-    out_.print("{},\"items\":[", text);
-  }
+      : items_(config.items),
+        out_(config.out),
+        list_(out_, config.json, head(config), "items", line_head(config)),
+        lines_([this, &code](const Instruction& insn, const pt::RunState& state) {
+          ordered_json item = {{"instruction", json_address(insn.address)}};
+          if (items_ == DecodeItems::kInstructions) item["text"] = text_of(code, insn, state.mode);
+          if (state.in_transaction) item["in_transaction"] = true;
+          return json_text(item);
+        }) {}
 
-  pt::Detail detail() const override { return detail_of(config_.items); }
+  pt::Detail detail() const override { return detail_of(items_); }
   void branches(const pt::BranchRun& run) override {
     records_.branches(run);
     put_records();
   }
   void instructions(std::span<const Instruction> run, const pt::RunState& state) override {
-    if (config_.items == DecodeItems::kRecords) {
+    if (items_ == DecodeItems::kRecords) {
       records_.instructions(run, state);
       return put_records();
     }
-    if (config_.items == DecodeItems::kEvents) return;
-    for (const Instruction& insn : run) {
-      ordered_json item = {{"instruction", json_address(insn.address)}};
-      if (config_.items == DecodeItems::kInstructions)
-        item["text"] = disassembler_.at(insn, state.mode);
-      if (state.in_transaction) item["in_transaction"] = true;
-      put(item);
-    }
+    if (items_ == DecodeItems::kEvents) return;
+    for (const Instruction& insn : run) list_.put(lines_.of(insn, state));
   }
 
   void event(const pt::Event& event) override {
-    if (config_.items == DecodeItems::kRecords) {
+    if (items_ == DecodeItems::kRecords) {
       records_.event(event);
       return put_records();
     }
@@ -189,61 +183,49 @@ class JsonPrinter final : public DecodePrinter {
     if (!event.ip.is_null()) item["ip"] = json_address(event.ip);
     if (!event.to.is_null()) item["to"] = json_address(event.to);
     if (event.has(pt::kEventHasTime)) item["time"] = event.time;
-    put(item);
+    list_.put(json_text(item));
   }
 
   void gap(const pt::Gap& gap) override {
     ++gaps_;
-    if (config_.items == DecodeItems::kRecords) return records_.gap(gap);
+    if (items_ == DecodeItems::kRecords) return records_.gap(gap);
     std::string text = pt::EventText::of(gap);
-    put({{"gap", pt::error_text(gap.error)},
-         {"text", text.substr(1, text.size() - 2)},
-         {"ip", json_address(gap.ip)},
-         {"offset_bytes", gap.offset_bytes},
-         {"size_bytes", gap.size_bytes}});
+    list_.put(json_text(ordered_json{{"gap", pt::error_text(gap.error)},
+                                     {"text", text.substr(1, text.size() - 2)},
+                                     {"ip", json_address(gap.ip)},
+                                     {"offset_bytes", gap.offset_bytes},
+                                     {"size_bytes", gap.size_bytes}}));
   }
 
   void finish() override {
     records_.finish();
-    if (config_.items == DecodeItems::kRecords) put_records();
-    if (!lines()) out_.print("{}]}}\n", first_ ? "" : "\n");
+    if (items_ == DecodeItems::kRecords) put_records();
+    list_.finish();
     out_.flush();
   }
 
  private:
-  bool lines() const { return config_.json == JsonForm::kLines; }
-  static std::string dump(const ordered_json& item) {
-    return item.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  static ordered_json line_head(const DecodePrinterConfig& config) {
+    ordered_json head = {{"schema", kSchema}};
+    if (!config.name.empty()) head["trace"] = config.name;
+    return head;
   }
-
-  void put(ordered_json item) {
-    if (lines()) {
-      ordered_json whole = {{"schema", kSchema}};
-      if (!config_.name.empty()) whole["trace"] = config_.name;
-      whole.update(item);
-      return out_.print("{}\n", dump(whole));
-    }
-    out_.print("{}\n{}", first_ ? "" : ",", dump(item));
-    first_ = false;
+  static ordered_json head(const DecodePrinterConfig& config) {
+    ordered_json head = {{"schema", kSchema}, {"decoder", config.decoder}};
+    if (!config.name.empty()) head["trace"] = config.name;
+    return head;
   }
 
   void put_records() {
-    for (const BranchRecord& record : records_.drain())
-      put({{"from", json_address(record.from)},
-           {"to", json_address(record.to)},
-           {"kind", kind_name(record.kind)},
-           {"insns", record.insns},
-           {"time", record.time},
-           {"flags", record.flags},
-           {"extra", record.extra}});
+    for (const BranchRecord& record : records_.drain()) list_.put(json_of(record));
   }
 
-  DecodePrinterConfig config_;
-  Output out_;
-  Disassembler disassembler_;
+  DecodeItems items_;
+  LineOutput out_;
+  JsonList list_;
+  InstructionLines lines_;
   pt::RecordSink records_;
   pt::EventText text_;
-  bool first_ = true;
 };
 
 }  // namespace

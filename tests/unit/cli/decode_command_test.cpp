@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -80,6 +81,44 @@ TEST_F(DecodeCommand, PrintsInstructions) {
 
 TEST_F(DecodeCommand, PrintsEventsOnly) {
   EXPECT_EQ(run({"--print=events"}).out, "[disabled, at: 0000000000001004]\n");
+}
+
+// Lines are remembered by the low bits of the address.
+TEST_F(DecodeCommand, PlacesFarFromEachOtherHaveLinesOfTheirOwn) {
+  constexpr std::uint64_t kNear = 0x1000, kFar = 0x1001000;
+  Bytes code(kFar - kNear + 2, 0x90);
+  std::ranges::copy(Bytes{0xff, 0xe0}, code.begin());
+  std::ranges::copy(Bytes{0xff, 0xe3}, code.end() - 2);
+  write("code", code);
+  pt::PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup({kNear});
+  out.psbend();
+  for (Address to : {Address{kFar}, Address{kNear}, Address{kFar}, Address{kNear}}) out.tip(to);
+  write("trace", out.take());
+  constexpr const char* kThere = "0000000000001000  jmp rax\n0000000001001000  jmp rbx\n";
+  EXPECT_EQ(run({"--print=instructions"}).out, std::string(kThere) + kThere + "[end of trace]\n");
+}
+
+TEST_F(DecodeCommand, TheSameBytesInOtherModesAreOtherInstructions) {
+  pt::PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup({0x1005});
+  out.psbend();
+  for (CodeMode mode : {CodeMode::k32, CodeMode::k16, CodeMode::k64}) {
+    out.tip_pgd({0x1005});
+    out.mode_exec(mode);
+    out.tip_pge({0x1005});
+  }
+  out.tip_pgd({0x1005});
+  write("trace", out.take());
+  std::istringstream lines(run({"--print=instructions"}).out);
+  std::vector<std::string> jumps;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("0")) jumps.push_back(line.substr(18));
+  EXPECT_EQ(jumps, (std::vector<std::string>{"jmp rax", "jmp eax", "jmp ax", "jmp rax"}));
 }
 
 TEST_F(DecodeCommand, PrintsRecords) {
