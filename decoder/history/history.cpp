@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <thread>
 
 #include "decoder/history/record_slices.h"
 #include "decoder/history/runs.h"
@@ -32,7 +31,7 @@ History::History(ThreadFrame frame, std::shared_ptr<const SegmentSource> source,
     record_end_.value = records ? frame_.first.value + *records : kNewest;
     return;
   }
-  if (!store_->look_at_all(threads(), options.watch)) {
+  if (!store_->look_at_all(threads_, options.watch)) {
     store_->leave_out_older();
     frame_.complete = false;
   }
@@ -41,12 +40,8 @@ History::History(ThreadFrame frame, std::shared_ptr<const SegmentSource> source,
   record_end_.value = frame_.first.value + records.value_or(found.records);
 }
 
-unsigned History::threads() const {
-  return threads_ != 0 ? threads_ : std::max(1u, std::thread::hardware_concurrency());
-}
-
 SegmentStore::Totals History::totals() const {
-  store_->look_at_all(threads(), nullptr);
+  store_->look_at_all(threads_, nullptr);
   return store_->totals();
 }
 

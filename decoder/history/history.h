@@ -113,7 +113,6 @@ class History {
   };
 
   SegmentStore::Totals totals() const;
-  unsigned threads() const;
   std::optional<Placed> placed(std::size_t index) const;
   std::optional<Placed> holding(std::uint64_t number) const;
   // Whether the segment's first run began in the older one.

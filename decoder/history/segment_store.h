@@ -91,7 +91,8 @@ class SegmentStore {
                std::size_t cache_bytes);
   ~SegmentStore();
 
-  // Reads segments until all are known, on so many threads. False: `watch` had enough.
+  // Reads segments until all are known, on so many threads; 0: one for each processor. False:
+  // `watch` had enough.
   bool look_at_all(unsigned threads, const Watch& watch);
 
   // From now on there is nothing older than what is known. REQUIRES: nobody else looks at segments.
@@ -125,6 +126,8 @@ class SegmentStore {
   using Lock = std::unique_lock<std::mutex>;
   using Decoded = std::shared_ptr<const DecodedSegment>;
 
+  // REQUIRES: the mutex is held.
+  bool knows_all() const { return all_cut_ && facts_.size() == cut_; }
   bool look_at_next(Lock& lock);
   void publish(std::size_t index, Extent extent, const Decoded& decoded);
   template <class Known>

@@ -72,12 +72,16 @@ std::shared_ptr<const SegmentSource> slices(const std::shared_ptr<const ThreadSn
 class Watched final : public SegmentSource {
  public:
   explicit Watched(std::shared_ptr<const SegmentSource> source) : source_(std::move(source)) {}
-  std::uint64_t size() const override { return source_->size(); }
+  std::uint64_t size() const override {
+    ++asks_;
+    return source_->size();
+  }
   std::optional<std::uint64_t> record_count() const override { return source_->record_count(); }
   std::unique_ptr<SegmentReader> reader() const override {
     return std::make_unique<Reader>(source_->reader(), reads_);
   }
   std::size_t reads() const { return reads_; }
+  std::size_t asks() const { return asks_; }
 
  private:
   class Reader final : public SegmentReader {
@@ -96,7 +100,7 @@ class Watched final : public SegmentSource {
   };
 
   std::shared_ptr<const SegmentSource> source_;
-  mutable std::atomic<std::size_t> reads_ = 0;
+  mutable std::atomic<std::size_t> reads_ = 0, asks_ = 0;
 };
 
 // A run of a toy program, which is truth, with the record that closes it.
@@ -119,6 +123,20 @@ TEST(HistorySegments, AnySlicesShowWhatWasExecuted) {
       }
     }
   }
+}
+
+// Threads to look with, and the processors that they would run on, were asked for with each item.
+TEST(HistorySegments, WhatIsKnownIsNotLookedForAgain) {
+  ToyRun run = toy_run(2, 2000);
+  auto source = std::make_shared<Watched>(slices(run.snapshot, 64));
+  History history(*run.snapshot, source, {Numbers::kFromNewest, 1 << 20, 2, {}});
+  const std::uint64_t size = history.size();
+  const std::size_t asks = source->asks(), reads = source->reads();
+  EXPECT_GT(asks, 0u);
+  for (std::uint64_t item = 1; item <= 100; ++item)
+    EXPECT_EQ(history.from_oldest(History::kNewest - size + item), item);
+  EXPECT_EQ(source->asks(), asks);
+  EXPECT_EQ(source->reads(), reads);
 }
 
 TEST(HistorySegments, RecordsAreReachedAtRandom) {
