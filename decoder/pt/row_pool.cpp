@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <thread>
 
@@ -19,7 +20,7 @@ void BriefLock::lock() {
 void RowPool::join(Member& member, std::span<const Rows::State> kept) {
   std::lock_guard moving(moving_);
   for (const Rows::State& state : kept) member.kept.push(key_of(member, state.ip, state.mode));
-  members_.push_back(&member);
+  members_.insert(std::ranges::upper_bound(members_, &member, std::less<>()), &member);
 }
 
 std::vector<Rows::State> RowPool::leave(Member& member) {

@@ -83,7 +83,7 @@ class RowPool {
 
   const Epoch epoch_;
   std::mutex moving_;             // before any member's
-  std::vector<Member*> members_;  // guarded by moving_
+  std::vector<Member*> members_;  // by address, as their mutexes are taken; guarded by moving_
   std::atomic<bool> is_wanted_{false}, is_crowded_{false};
   BriefLock lock_;
   Rows rows_;
