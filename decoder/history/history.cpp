@@ -49,6 +49,10 @@ bool History::holds(std::uint64_t number) const {
   return number <= newest_ && store_->holding_item(newest_ - number + 1).has_value();
 }
 
+bool History::has_met(std::uint64_t number) const {
+  return number <= newest_ && newest_ - number < store_->progress().found.items;
+}
+
 void History::each_gap(const std::function<void(GapReason)>& see) const {
   if (gaps() == 0) return;
   HistoryRuns runs(*this, oldest());

@@ -57,6 +57,8 @@ class History {
   std::uint64_t oldest() const { return newest_ + 1 - size(); }
   // Whether there is an item of that number. Looks at what is newer.
   bool holds(std::uint64_t number) const;
+  // Whether it is among those that were looked at already.
+  bool has_met(std::uint64_t number) const;
 
   // Instructions and gaps. They look at all items if nobody did.
   std::uint64_t size() const { return totals().items; }

@@ -53,10 +53,12 @@ py::object item_at(py::object self, std::int64_t position) {
 }
 
 bool holds(ThreadHistory& thread, std::int64_t position) {
-  thread.history();
-  return interruptible([self = thread.shared_from_this(), position] {
-    return position < 0 && self->made().holds(self->number_of(position));
-  });
+  const History& history = thread.history();
+  if (position >= 0) return false;
+  const std::uint64_t number = thread.number_of(position);
+  if (history.has_met(number)) return true;
+  return interruptible(
+      [self = thread.shared_from_this(), number] { return self->made().holds(number); });
 }
 
 py::str listing(ThreadHistory& thread, std::int64_t first, std::int64_t last, bool from_newest,

@@ -117,6 +117,19 @@ def test_walks_far_more_than_a_batch_in_both_directions(open_loop):
     assert [insn.number for insn in reversed(h[:])] == list(range(40_000, 0, -1))
 
 
+def voluntary_switches():
+    with open("/proc/thread-self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt"))
+
+
+def test_an_index_is_not_waited_for(open_loop):
+    h = open_loop(3000, 8192)
+    assert h[-5000].position == -5000
+    before = voluntary_switches()
+    assert sum(h[index].address != 0 for index in range(-1000, 0)) == 1000
+    assert voluntary_switches() - before < 100  # one each: it was asked of a thread made for that
+
+
 def test_cursor_steps_back_and_forth(example):
     cursor = example.goto()
     seen = [cursor.item.address]

@@ -125,6 +125,19 @@ TEST(HistorySegments, AnySlicesShowWhatWasExecuted) {
   }
 }
 
+TEST(HistorySegments, WhatWasMetIsKnownWithoutLooking) {
+  ToyRun run = toy_run(2, 2000);
+  History history(*run.snapshot, slices(run.snapshot, 64), {Numbers::kFromNewest, 1 << 20, 2, {}});
+  EXPECT_FALSE(history.has_met(History::kNewest));
+  ASSERT_TRUE(history.holds(History::kNewest));
+  EXPECT_TRUE(history.has_met(History::kNewest));
+  EXPECT_FALSE(history.has_met(History::kNewest + 1));
+  EXPECT_FALSE(history.has_met(History::kNewest - 1500));
+  const std::uint64_t size = history.size();
+  EXPECT_TRUE(history.has_met(History::kNewest - size + 1));
+  EXPECT_FALSE(history.has_met(History::kNewest - size));
+}
+
 // Threads to look with, and the processors that they would run on, were asked for with each item.
 TEST(HistorySegments, WhatIsKnownIsNotLookedForAgain) {
   ToyRun run = toy_run(2, 2000);
