@@ -211,8 +211,7 @@ bool SegmentStore::look_at_all(unsigned threads, const Watch& watch) {
   look_at_next(lock);
   const std::uint64_t typical = std::max<std::uint64_t>(1, source_->size() - cut_end_);
   const std::uint64_t worthwhile = cut_end_ / typical / kSegmentsWorthAThread;
-  std::vector<std::thread> helpers =
-      start(std::min<std::uint64_t>(threads - 1, worthwhile), help);
+  std::vector<std::thread> helpers = start(std::min<std::uint64_t>(threads - 1, worthwhile), help);
   auto next_watch = std::chrono::steady_clock::now() + kWatchPeriod;
   while (!stopped && look_at_next(lock)) {
     if (watch == nullptr || std::chrono::steady_clock::now() < next_watch) continue;

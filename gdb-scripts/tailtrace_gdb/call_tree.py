@@ -21,11 +21,14 @@ class Node:
         return bool(mine.get("caller")) and parts.get(mine["caller"]) == other.get("caller")
 
 
-def newest(history, function, limit):
-    """The newest calls of a function, or of all of them, from the newest on."""
+def newest(history, function, limit, most_parts=None):
+    """The newest calls of a function, or of all of them, from the newest on; and the position where
+    that ended although there may be more: once something is found, so many parts are looked at."""
     found, parts = [], {}
     told = set()  # segments of calls that were met before, by a newer segment
-    for call in history.backwards("calls"):
+    for seen, call in enumerate(history.backwards("calls")):
+        if most_parts is not None and seen >= most_parts and found:
+            return found, call["position"] + 1
         if "gap" in call:
             continue
         position, earlier = call["position"], call.get("earlier")
@@ -40,7 +43,7 @@ def newest(history, function, limit):
             break
         else:
             found.append(Node(call))
-    return found
+    return found, None
 
 
 # A call that called others this often is not followed to its beginning.

@@ -180,13 +180,20 @@ def call_line(history, call, modifiers):
     return text + "\n"
 
 
+# Of calls, to find those that `tailtrace calls` shows: a loop may have called the same a million
+# times.
+MOST_PARTS = 20000
+
+
 class Calls(Command):
     """Show the calls of the selected thread as a tree, each once, newest last.
 
 Usage: tailtrace calls [FUNCTION]
 
 With a function, its calls alone and where each came from. The numbers are those of the first and
-last instruction, with all that was called in between. Equal calls in a row are one line."""
+last instruction, with all that was called in between. Equal calls in a row are one line. Once a
+call is found, no more than the newest 20000 parts of calls are looked at, unless `tailtrace
+history-size` is unlimited."""
 
     name = "calls"
     completion = gdb.COMPLETE_SYMBOL
@@ -194,10 +201,15 @@ last instruction, with all that was called in between. Equal calls in a row are 
     def run(self, argument):
         history = source.current()
         wanted = argument.strip()
-        limit = gdb.parameter("tailtrace history-size") or history.number_of_calls()
-        found = call_tree.newest(history, wanted, limit)
+        limit = gdb.parameter("tailtrace history-size")
+        most_parts = MOST_PARTS if limit else None
+        found, oldest = call_tree.newest(history, wanted, limit or history.number_of_calls(),
+                                         most_parts)
         if not found:
             raise user_error(f"{wanted or 'nothing'} was not called in what is recorded")
+        if oldest is not None:
+            gdb.write(f"calls before {history.call_number(oldest)} were not looked at: "
+                      "see `help tailtrace calls`\n")
         for line in call_tree.lines(history, found, bool(wanted)):
             gdb.write(line)
 

@@ -258,15 +258,21 @@ std::string MonitorHistory::calls(Arguments arguments) {
   return text;
 }
 
-// Of as much of the history as it takes.
+// Of as much of the history as it takes. Whoever goes on backwards makes it look twice as far each
+// time.
 std::string MonitorHistory::newest_calls_json(std::int64_t first, std::uint64_t count) {
-  std::uint64_t back = 0 - static_cast<std::uint64_t>(first);
-  auto calls = newest_calls(*made_->history, *made_->symbols,
-                            [back](std::uint64_t segments) { return segments > back; });
-  if (!calls) return calls.error().to_string() + "\n";
+  const std::uint64_t back = 0 - static_cast<std::uint64_t>(first);
+  if (back > made_->newest_calls_size) {
+    const std::uint64_t size = 2 * back;
+    auto calls = newest_calls(*made_->history, *made_->symbols,
+                              [size](std::uint64_t segments) { return segments > size; });
+    if (!calls) return calls.error().to_string() + "\n";
+    made_->newest_calls = std::make_unique<const CallHistory>(std::move(*calls));
+    made_->newest_calls_size = size;
+  }
   std::string text = head_line("tailtrace.calls/1", false);
-  list_calls_json(*made_->history, *calls, *made_->symbols,
-                  cut(first, count, calls->size(), kMaxItems), into(text),
+  list_calls_json(*made_->history, *made_->newest_calls, *made_->symbols,
+                  cut(first, count, made_->newest_calls->size(), kMaxItems), into(text),
                   JsonNumbers::kFromNewest);
   return text;
 }
@@ -483,11 +489,7 @@ Result<bool> MonitorHistory::make(ThreadId id, bool whole, std::string& problem)
                .is_whole = is_whole,
                .is_long = is_long(*opened.source),
                .history = std::make_unique<const History>(opened.frame, opened.source, settings),
-               .symbols = symbols_of(id, opened.frame.code),
-               .calls = nullptr,
-               .shown_items = {},
-               .shown_calls = {},
-               .stack = {}};
+               .symbols = symbols_of(id, opened.frame.code)};
   return true;
 }
 

@@ -47,10 +47,12 @@ class MonitorHistory {
     bool is_long = false;  // long_history.h; of the whole, too
     std::unique_ptr<const History> history;
     std::unique_ptr<Symbolizer> symbols;
-    std::unique_ptr<const CallHistory> calls;  // null: not asked for yet
-    std::optional<Range> shown_items;          // last
-    std::optional<Range> shown_calls;
-    std::optional<std::vector<Address>> stack;  // nothing: not needed yet
+    // Null, nothing: not asked for yet.
+    std::unique_ptr<const CallHistory> calls = nullptr;
+    std::unique_ptr<const CallHistory> newest_calls = nullptr;
+    std::uint64_t newest_calls_size = 0;  // so many, or all there are
+    std::optional<std::vector<Address>> stack = {};
+    std::optional<Range> shown_items = {}, shown_calls = {};  // last
   };
   // The words behind a command's name.
   struct Arguments {

@@ -323,6 +323,26 @@ def talk_behind_a_long_history(*commands):
         *commands, program=[str(program)])
 
 
+# However far back is asked first, and once all are known.
+FAR_CALLS = """
+from tailtrace_gdb import source
+history = source.current()
+def asked():
+    return [[(call["position"], call.get("function"), call["first"], call["last"])
+             for call in history.some("calls", first, 3)]
+            for first in (-3, -4000, -3, -70000, -9000, -100000000)]
+near = asked()
+history.number_of_calls()
+print(near == asked(), [len(calls) for calls in near], near[0] == near[2])
+"""
+
+
+def test_calls_far_back_are_the_same_when_all_are_known(tmp_path):
+    (tmp_path / "far.py").write_text(FAR_CALLS)
+    said = talk_behind_a_long_history(f"source {SCRIPT}", f"source {tmp_path}/far.py")
+    assert said[-1] == "True [3, 3, 3, 3, 3, 0] True\n"
+
+
 # What a script asks behind a question that it does not wait for is answered, not that one.
 QUESTIONS = """
 import gdb, json
