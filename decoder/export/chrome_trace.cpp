@@ -11,11 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& json) {
-  // Names of files and symbols need not be UTF-8; the document must.
-  return json_text(json);
-}
-
 Json slice(const CallSegment& segment, const CallSpan& span, ThreadId thread) {
   const bool gap = segment.function == nullptr;
   Json json = {
@@ -41,9 +36,9 @@ void list_chrome_trace(const CallHistory& calls, ThreadId thread, const TextSink
                {"pid", thread.pid},
                {"tid", thread.tid},
                {"args", {{"name", "thread " + std::to_string(thread.tid)}}}};
-  if (!line("," + text_of(name))) return;
+  if (!line("," + json_text(name))) return;
   for (const CallSpan& span : call_spans(calls))
-    if (!line("," + text_of(slice(calls.at(span.segment), span, thread)))) return;
+    if (!line("," + json_text(slice(calls.at(span.segment), span, thread)))) return;
 }
 
 void end_chrome_trace(const TextSink& line) { line("]}"); }

@@ -274,7 +274,6 @@ std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer&
   if (item.time != 0) json["time"] = item.time;
   std::vector<BranchRecord> events = events_before(history, item);
   if (!events.empty()) json["events"] = events_json(events);
-  // Names of files and symbols need not be UTF-8; the document must.
   return json_text(json);
 }
 
