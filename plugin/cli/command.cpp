@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 #include <numeric>
+#include <system_error>
 
 #include "plugin/cli/help.h"
 #include "plugin/cli/manual.h"
@@ -101,12 +101,22 @@ Result<int> dispatch(const std::vector<Command>& table, std::vector<std::string>
   return parse_and_run(**command, std::move(args), out, err);
 }
 
+// What prints throws when it cannot.
+Result<int> attempt(const std::vector<Command>& table, std::vector<std::string> args,
+                    std::FILE* out, std::FILE* err) {
+  try {
+    return dispatch(table, std::move(args), out, err);
+  } catch (const std::system_error& error) {
+    return fail(system_error("cannot write the output", error.code().value()));
+  }
+}
+
 // A full disk must not pass for success.
 Result<int> flushed(Result<int> status, std::FILE* out) {
-  bool failed = std::ferror(out) != 0;
-  errno = 0;
-  failed |= std::fflush(out) != 0;
-  if (failed && status) return fail(system_error("cannot write the output"));
+  if (!status) return status;
+  if (std::fflush(out) != 0) return fail(system_error("cannot write the output"));
+  // Why was known when it was written.
+  if (std::ferror(out) != 0) return fail(ErrorCode::kSystem, "cannot write the output");
   return status;
 }
 
@@ -137,10 +147,10 @@ std::string nearest_verb(const std::vector<Command>& table, std::string_view typ
 
 int run_command_line(const std::vector<Command>& table, std::vector<std::string> args,
                      std::FILE* out, std::FILE* err) {
-  Result<int> status = flushed(dispatch(table, std::move(args), out, err), out);
+  Result<int> status = flushed(attempt(table, std::move(args), out, err), out);
   if (status) return *status;
   std::fflush(out);
-  fmt::print(err, "{}\n", status.error().to_string());
+  std::fputs((status.error().to_string() + "\n").c_str(), err);
   return static_cast<int>(status.error().code);
 }
 

@@ -1,4 +1,5 @@
-// LineOutput: many short lines to a file, gathered and written in large pieces.
+// LineOutput: many short lines to a file, gathered and written in large pieces, the last one by
+// flush(). As fmt::print() it throws when the file cannot be written to.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -14,7 +15,6 @@ class LineOutput {
  public:
   explicit LineOutput(std::FILE* out) : out_(out) {}
   LineOutput(const LineOutput&) = delete;
-  ~LineOutput() { flush(); }
 
   void put(std::string_view text) {
     buffer_.append(text);
@@ -27,8 +27,9 @@ class LineOutput {
     if (buffer_.size() > kFlush_bytes) flush();
   }
   void flush() {
-    std::fwrite(buffer_.data(), 1, buffer_.size(), out_);
+    const std::string_view text(buffer_.data(), buffer_.size());
     buffer_.clear();
+    fmt::print(out_, "{}", text);
   }
 
  private:

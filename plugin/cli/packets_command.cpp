@@ -127,6 +127,7 @@ Result<int> run(const Options& options, const OutputOptions& output, const Invoc
     return ++count != options.limit;
   });
   if (list) list->finish();
+  out.flush();
   return kExitDone;
 }
 

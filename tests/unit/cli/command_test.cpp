@@ -154,6 +154,35 @@ TEST(CommandTest, OutputThatCannotBeWrittenIsAnError) {
   std::fclose(full);
 }
 
+// It does not fit into the buffer of the file, and is refused while it is printed.
+TEST(CommandTest, MuchOutputThatCannotBeWrittenIsAnError) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  CapturedFile err;
+  EXPECT_EQ(run_command_line(table(), {"greet", std::string(100000, 'a')}, full, err.file()), 7);
+  EXPECT_EQ(err.text(), "error: cannot write the output\n");
+  std::fclose(full);
+}
+
+TEST(CommandTest, OutputThatIsRefusedAtOnceIsAnError) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  std::setvbuf(full, nullptr, _IONBF, 0);
+  CapturedFile err;
+  EXPECT_EQ(run_command_line(table(), {"--version"}, full, err.file()), 7);
+  EXPECT_THAT(err.text(), StartsWith("error: cannot write the output\n  why:  No space left"));
+  std::fclose(full);
+}
+
+TEST(CommandTest, AnErrorThatCannotBeToldIsStillAStatus) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  std::setvbuf(full, nullptr, _IONBF, 0);
+  CapturedFile out;
+  EXPECT_EQ(run_command_line(table(), {"no-such-verb"}, out.file(), full), 2);
+  std::fclose(full);
+}
+
 TEST(OutputOptionsTest, ColorFollowsTheOptionAndElseTheTerminal) {
   OutputOptions options;
   std::FILE* no_terminal = std::fopen("/dev/null", "w");
