@@ -200,7 +200,7 @@ std::vector<std::thread> start(std::uint64_t count, const Work& work) {
 bool SegmentStore::look_at_all(unsigned threads, const Watch& watch) {
   Lock lock(mutex_);
   if (knows_all()) return true;
-  // Asking takes five calls of the system.
+  // Asking for processors reads a file of the system.
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
   bool stopped = false;
   auto help = [&] {

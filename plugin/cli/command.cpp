@@ -101,13 +101,15 @@ Result<int> dispatch(const std::vector<Command>& table, std::vector<std::string>
   return parse_and_run(**command, std::move(args), out, err);
 }
 
-// What prints throws when it cannot.
+// What prints throws when it cannot; so does what starts threads.
 Result<int> attempt(const std::vector<Command>& table, std::vector<std::string> args,
                     std::FILE* out, std::FILE* err) {
   try {
     return dispatch(table, std::move(args), out, err);
   } catch (const std::system_error& error) {
-    return fail(system_error("cannot write the output", error.code().value()));
+    if (std::ferror(out) != 0 || std::ferror(err) != 0)
+      return fail(system_error("cannot write the output", error.code().value()));
+    return fail(ErrorCode::kSystem, "cannot go on", error.what());
   }
 }
 

@@ -149,7 +149,7 @@ class JsonPrinter final : public DecodePrinter {
   JsonPrinter(const DecodePrinterConfig& config, const CodeImage& code)
       : items_(config.items),
         out_(config.out),
-        list_(out_, config.json, head(config), "items", line_head(config)),
+        list_(out_, config.json, head(config), "items"),
         lines_([this, &code](const Instruction& insn, const pt::RunState& state) {
           ordered_json item = {{"instruction", json_address(insn.address)}};
           if (items_ == DecodeItems::kInstructions) item["text"] = text_of(code, insn, state.mode);
@@ -205,13 +205,9 @@ class JsonPrinter final : public DecodePrinter {
   }
 
  private:
-  static ordered_json line_head(const DecodePrinterConfig& config) {
-    ordered_json head = {{"schema", kSchema}};
-    if (!config.name.empty()) head["trace"] = config.name;
-    return head;
-  }
   static ordered_json head(const DecodePrinterConfig& config) {
-    ordered_json head = {{"schema", kSchema}, {"decoder", config.decoder}};
+    ordered_json head = {{"schema", kSchema}};
+    if (config.json == JsonForm::kDocument) head["decoder"] = config.decoder;
     if (!config.name.empty()) head["trace"] = config.name;
     return head;
   }

@@ -15,10 +15,10 @@ namespace tailtrace {
 
 class JsonList {
  public:
-  // A document has the members of `head` before its list `name`; a line begins with those of
-  // `line_head`. REQUIRES: neither is empty; a form other than kNone.
+  // The members of `head` stand before a document's list `name`, or begin each line. REQUIRES:
+  // there are some; a form other than kNone.
   JsonList(LineOutput& out, JsonForm form, const nlohmann::ordered_json& head,
-           std::string_view name, const nlohmann::ordered_json& line_head);
+           std::string_view name);
 
   // An object's text in one line. REQUIRES: it has members.
   void put(std::string_view object);
@@ -29,7 +29,7 @@ class JsonList {
   LineOutput& out_;
   bool lines_;
   bool is_first_ = true;
-  std::string line_head_;  // up to where an object's members go on
+  std::string head_;  // up to where more members follow
 };
 
 }  // namespace tailtrace

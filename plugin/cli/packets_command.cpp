@@ -98,6 +98,10 @@ std::string payload_text(const ListedPacket& listed) {
   }
 }
 
+const char* schema_of(JsonForm form) {
+  return form == JsonForm::kLines ? "tailtrace.packet/1" : "tailtrace.packets/1";
+}
+
 struct Options {
   std::string file;
   std::string cpu;
@@ -116,8 +120,7 @@ Result<int> run(const Options& options, const OutputOptions& output, const Invoc
   LineOutput out(invocation.out);
   std::optional<JsonList> list;
   if (output.json != JsonForm::kNone)
-    list.emplace(out, output.json, Json{{"schema", "tailtrace.packets/1"}}, "packets",
-                 Json{{"schema", "tailtrace.packet/1"}});
+    list.emplace(out, output.json, Json{{"schema", schema_of(output.json)}}, "packets");
   std::uint64_t count = 0;
   list_packets(*trace, pt::errata_of(cpu), [&](const ListedPacket& listed) {
     if (list)

@@ -145,42 +145,38 @@ TEST(CommandTest, VersionIsOneLine) {
   EXPECT_EQ(outcome_of({"--version"}, table()).out, "tailtrace " TAILTRACE_VERSION "\n");
 }
 
-TEST(CommandTest, OutputThatCannotBeWrittenIsAnError) {
-  std::FILE* full = std::fopen("/dev/full", "w");
-  ASSERT_NE(full, nullptr);
-  CapturedFile err;
-  EXPECT_EQ(run_command_line(table(), {"greet", "Ada"}, full, err.file()), 7);
-  EXPECT_THAT(err.text(), StartsWith("error: cannot write the output\n  why:  No space left"));
-  std::fclose(full);
+// A disk that is full already.
+class FullDisk : public testing::Test {
+ protected:
+  ~FullDisk() override { std::fclose(full_); }
+  // What the error is.
+  std::string refused(std::vector<std::string> args) {
+    CapturedFile err;
+    EXPECT_EQ(run_command_line(table(), std::move(args), full_, err.file()), 7);
+    return err.text();
+  }
+  std::FILE* const full_ = std::fopen("/dev/full", "w");
+};
+
+constexpr const char* kNoSpace = "error: cannot write the output\n  why:  No space left";
+
+TEST_F(FullDisk, IsAnErrorAtTheEnd) {
+  EXPECT_THAT(refused({"greet", "Ada"}), StartsWith(kNoSpace));
 }
 
-// It does not fit into the buffer of the file, and is refused while it is printed.
-TEST(CommandTest, MuchOutputThatCannotBeWrittenIsAnError) {
-  std::FILE* full = std::fopen("/dev/full", "w");
-  ASSERT_NE(full, nullptr);
-  CapturedFile err;
-  EXPECT_EQ(run_command_line(table(), {"greet", std::string(100000, 'a')}, full, err.file()), 7);
-  EXPECT_EQ(err.text(), "error: cannot write the output\n");
-  std::fclose(full);
+TEST_F(FullDisk, IsAnErrorOfMoreThanTheBufferHolds) {
+  EXPECT_EQ(refused({"greet", std::string(100000, 'a')}), "error: cannot write the output\n");
 }
 
-TEST(CommandTest, OutputThatIsRefusedAtOnceIsAnError) {
-  std::FILE* full = std::fopen("/dev/full", "w");
-  ASSERT_NE(full, nullptr);
-  std::setvbuf(full, nullptr, _IONBF, 0);
-  CapturedFile err;
-  EXPECT_EQ(run_command_line(table(), {"--version"}, full, err.file()), 7);
-  EXPECT_THAT(err.text(), StartsWith("error: cannot write the output\n  why:  No space left"));
-  std::fclose(full);
+TEST_F(FullDisk, IsAnErrorAtOnce) {
+  std::setvbuf(full_, nullptr, _IONBF, 0);
+  EXPECT_THAT(refused({"--version"}), StartsWith(kNoSpace));
 }
 
-TEST(CommandTest, AnErrorThatCannotBeToldIsStillAStatus) {
-  std::FILE* full = std::fopen("/dev/full", "w");
-  ASSERT_NE(full, nullptr);
-  std::setvbuf(full, nullptr, _IONBF, 0);
+TEST_F(FullDisk, LeavesTheStatusOfAnErrorThatCannotBeTold) {
+  std::setvbuf(full_, nullptr, _IONBF, 0);
   CapturedFile out;
-  EXPECT_EQ(run_command_line(table(), {"no-such-verb"}, out.file(), full), 2);
-  std::fclose(full);
+  EXPECT_EQ(run_command_line(table(), {"no-such-verb"}, out.file(), full_), 2);
 }
 
 TEST(OutputOptionsTest, ColorFollowsTheOptionAndElseTheTerminal) {

@@ -12,12 +12,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const Json kHead = {{"schema", "all/1"}, {"of", "us"}};
-const Json kLineHead = {{"schema", "one/1"}};
 
 std::string listed(JsonForm form, std::initializer_list<std::string_view> objects) {
   CapturedFile file;
   LineOutput out(file.file());
-  JsonList list(out, form, kHead, "items", kLineHead);
+  JsonList list(out, form, kHead, "items");
   for (std::string_view object : objects) list.put(object);
   list.finish();
   out.flush();
@@ -36,9 +35,9 @@ TEST(JsonList, ADocumentHasAHeadAndAnObjectALine) {
 
 TEST(JsonList, ALineIsAnObjectOfItsOwn) {
   EXPECT_EQ(listed(JsonForm::kLines, {R"({"a":1})", R"({"b":[2]})"}),
-            R"({"schema":"one/1","a":1})"
+            R"({"schema":"all/1","of":"us","a":1})"
             "\n"
-            R"({"schema":"one/1","b":[2]})"
+            R"({"schema":"all/1","of":"us","b":[2]})"
             "\n");
 }
 
