@@ -164,6 +164,7 @@ class ItemReader {
   bool take_pip(const Packet& packet);
   bool take_vmcs(const Packet& packet);
   bool take_exstop(const Packet& packet);
+  bool emit_mwaits();
   bool take_ptw(const Packet& packet);
   bool take_cfe(const Packet& packet);
   bool take_evd(const Packet& packet);

@@ -1,4 +1,6 @@
 // Packets that are events, or belong to an IP packet that comes behind them.
+#include <algorithm>
+
 #include "decoder/pt/flow_items.h"
 
 namespace tailtrace::pt {
@@ -89,7 +91,20 @@ bool ItemReader::take_exstop(const Packet& packet) {
   Event event = make(EventKind::kExstop);
   if (packet.has_ip) return bind_to_fup(event);
   event.flags |= kEventIpSuppressed;
-  return emit(event);
+  return emit_mwaits() && emit(event);
+}
+
+// An EXSTOP without IP has no FUP that they could share: the next one is of something else.
+bool ItemReader::emit_mwaits() {
+  auto is_mwait = [](const Pending& p) { return p.event.kind == EventKind::kMwait; };
+  for (Pending& pending : at_fup_) {
+    if (!is_mwait(pending)) continue;
+    pending.event.flags |= kEventIpSuppressed;
+    if (!emit(pending.event)) return false;
+  }
+  at_fup_.size = static_cast<std::size_t>(std::ranges::remove_if(at_fup_, is_mwait).begin() -
+                                          at_fup_.begin());
+  return true;
 }
 
 bool ItemReader::take_ptw(const Packet& packet) {
