@@ -14,25 +14,18 @@ void CodeReader::set_epoch(Epoch epoch) {
   pages_.fill({});
 }
 
-std::optional<Instruction> CodeReader::read_into_slot(Address address) {
-  std::optional<Instruction> insn = read(address);
-  if (insn) slots_[slot_of(address)] = *insn;
-  return insn;
-}
-
-std::optional<Instruction> CodeReader::read(Address address) {
+bool CodeReader::read_elsewhere(Address address, Instruction& insn) {
   constexpr std::uint64_t kPage_bytes = 1u << kPageBits;
-  Page& page = pages_[address.value >> kPageBits & (kPages - 1)];
-  Address begin{address.value & ~(kPage_bytes - 1)};
-  if (page.bytes.empty() || page.begin != begin)
-    page = {begin, image_.at(begin, kPage_bytes + kMaxInstructionSize_bytes, epoch_)};
-  std::size_t offset = address - begin;
-  if (offset + kMaxInstructionSize_bytes <= page.bytes.size())
-    return forms_.decode(page.bytes.subspan(offset, kMaxInstructionSize_bytes), address);
+  const Address begin{address.value & ~(kPage_bytes - 1)};
+  const ByteSpan known = image_.at(begin, kPage_bytes + kMaxInstructionSize_bytes, epoch_);
+  Page& page = pages_[page_of(address)];
+  page = {begin, known.data(), std::max(known.size(), kMaxInstructionSize_bytes - 1) -
+                                   (kMaxInstructionSize_bytes - 1)};
+  if (page.holds(address)) return forms_.decode(page.bytes_at(address), address, insn);
   // Where sections begin and end.
   std::uint8_t bytes[kMaxInstructionSize_bytes];
-  std::size_t size = image_.read(address, bytes, epoch_);
-  return forms_.decode({bytes, size}, address);
+  const std::size_t size = image_.read(address, bytes, epoch_);
+  return forms_.decode({bytes, size}, address, insn);
 }
 
 Bytes CodeReader::bytes_of(const Instruction& instruction) const {

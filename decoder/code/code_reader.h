@@ -28,13 +28,31 @@ class CodeReader {
   // The instruction at an address; nothing when its bytes are not known or are no instruction
   // (known() tells which).
   std::optional<Instruction> at(Address address) {
-    const Instruction& slot = slots_[slot_of(address)];
-    if (slot.size_bytes != 0 && slot.address == address) [[likely]]
-      return slot;
-    return read_into_slot(address);
+    const Instruction* insn = find(address);
+    return insn != nullptr ? std::optional(*insn) : std::nullopt;
   }
-  // The same for those who remember themselves what they asked for.
-  std::optional<Instruction> read(Address address);
+  // The same, until something else is asked for, or the epoch changes.
+  const Instruction* find(Address address) {
+    Instruction& slot = slots_[slot_of(address)];
+    if (slot.size_bytes != 0 && slot.address == address) [[likely]]
+      return &slot;
+    return read(address, slot) ? &slot : nullptr;
+  }
+  // The same for those who remember themselves what they asked for. False: there is none, and
+  // `insn` is empty.
+  bool read(Address address, Instruction& insn) {
+    const Page& page = pages_[page_of(address)];
+    if (page.holds(address)) [[likely]]
+      return forms_.decode(page.bytes_at(address), address, insn);
+    return read_elsewhere(address, insn);
+  }
+
+  // The instruction there will be read soon.
+  void fetch_ahead(Address address) const {
+    const Page& page = pages_[page_of(address)];
+    if (page.holds(address)) __builtin_prefetch(page.bytes_at(address).data());
+    __builtin_prefetch(&slots_[slot_of(address)]);
+  }
 
   // Whether any byte at the address is known.
   bool known(Address address) const { return !image_.at(address, 1, epoch_).empty(); }
@@ -49,15 +67,24 @@ class CodeReader {
     return (address.value ^ (address.value >> 13)) & (kSlots - 1);
   }
   static constexpr unsigned kPageBits = 12;
-  static constexpr std::size_t kPages = 64;
-
-  std::optional<Instruction> read_into_slot(Address address);
+  static constexpr std::size_t kPages = 1024;
+  static std::size_t page_of(Address address) {
+    return address.value >> kPageBits & (kPages - 1);
+  }
 
   // The bytes that are known without a break from the page's begin on, and somewhat behind it.
   struct Page {
     Address begin;
-    ByteSpan bytes;
+    const std::uint8_t* bytes = nullptr;
+    std::size_t starts = 0;  // so many first bytes of instructions, which are known to their end
+
+    bool holds(Address address) const { return address.value - begin.value < starts; }
+    ByteSpan bytes_at(Address address) const {
+      return {bytes + (address - begin), kMaxInstructionSize_bytes};
+    }
   };
+
+  bool read_elsewhere(Address address, Instruction& insn);
 
   const CodeImage& image_;
   InstructionForms forms_;

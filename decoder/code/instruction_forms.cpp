@@ -1,6 +1,8 @@
 #include "decoder/code/instruction_forms.h"
 
+#include <array>
 #include <cstring>
+#include <optional>
 
 #include "decoder/code/prefixes.h"
 
@@ -26,8 +28,9 @@ constexpr bool lacks_modrm_0f(std::uint8_t opcode) {
   return (opcode & 0xf0) == 0x80 || opcode == 0x05 || (opcode >= 0xc8 && opcode < 0xd0);
 }
 
-// Prefixes that are not part of a key, escapes to other maps, and 3DNow, whose last byte counts.
-constexpr bool is_uncommon(std::uint8_t opcode, CodeMode mode) {
+// Prefixes that are not part of a key, escapes to other maps, and 3DNow, whose last byte counts. A
+// REX where none belongs is one of them in 64-bit code.
+constexpr bool is_uncommon(std::uint8_t opcode) {
   if (is_legacy_prefix(opcode)) return true;
   switch (opcode) {
     case 0x62:  // EVEX, or BOUND
@@ -37,13 +40,26 @@ constexpr bool is_uncommon(std::uint8_t opcode, CodeMode mode) {
     case 0xd5:  // REX2, or AAD
       return true;
     default:
-      return mode == CodeMode::k64 && (opcode & 0xf0) == 0x40;
+      return false;
   }
 }
 
 constexpr bool is_uncommon_0f(std::uint8_t opcode) {
   return opcode == 0x0f || opcode == 0x38 || opcode == 0x3a;
 }
+
+// The same by opcode, map 0 and then 0F: which byte comes cannot be guessed.
+enum Trait : std::uint8_t { kLacksModrm = 1, kUncommon = 2 };
+constexpr std::array<std::uint8_t, 512> kTraits = [] {
+  std::array<std::uint8_t, 512> traits{};
+  for (unsigned i = 0; i < 256; ++i) {
+    const auto opcode = static_cast<std::uint8_t>(i);
+    traits[i] = (lacks_modrm(opcode) ? kLacksModrm : 0) | (is_uncommon(opcode) ? kUncommon : 0);
+    traits[256 + i] =
+        (lacks_modrm_0f(opcode) ? kLacksModrm : 0) | (is_uncommon_0f(opcode) ? kUncommon : 0);
+  }
+  return traits;
+}();
 
 // What instructions of the same form have in common; 0: uncommon. REQUIRES: kKey_bytes.
 std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
@@ -54,20 +70,21 @@ std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
     key |= (first == 0x66 ? 1u : first - 0xf0u) << 27;
     ++bytes;
   }
-  if (mode == CodeMode::k64 && (*bytes & 0xf0) == 0x40) key |= ((*bytes++ & 0x0fu) | 0x10u) << 16;
-  std::uint8_t opcode = *bytes++;
-  bool lacks = false;
+  auto is_rex = [mode](std::uint8_t byte) {
+    return mode == CodeMode::k64 && (byte & 0xf0) == 0x40;
+  };
+  if (is_rex(*bytes)) key |= ((*bytes++ & 0x0fu) | 0x10u) << 16;
+  unsigned opcode = *bytes++;
   if (opcode == 0x0f) {
     key |= kMap0f;
-    opcode = *bytes++;
-    if (is_uncommon_0f(opcode)) return 0;
-    lacks = lacks_modrm_0f(opcode);
-  } else {
-    if (is_uncommon(opcode, mode)) return 0;
-    lacks = lacks_modrm(opcode);
+    opcode = 256u + *bytes++;
+  } else if (is_rex(static_cast<std::uint8_t>(opcode))) {
+    return 0;
   }
-  key |= std::uint32_t{opcode} << 8;
-  if (lacks) return key;
+  const unsigned traits = kTraits[opcode];
+  if ((traits & kUncommon) != 0) return 0;
+  key |= (opcode & 0xff) << 8;
+  if ((traits & kLacksModrm) != 0) return key;
   std::uint8_t modrm = bytes[0];
   key |= modrm;
   if ((modrm & 0xc7) == 0x04 && (bytes[1] & 7) == 5) key |= kDisplacement;
@@ -89,42 +106,52 @@ std::uint64_t distance_at(const std::uint8_t* bytes, std::size_t size_bytes) {
 
 }  // namespace
 
-std::optional<Instruction> InstructionForms::decode(ByteSpan bytes, Address address) {
+bool InstructionForms::decode(ByteSpan bytes, Address address, Instruction& insn) {
   std::uint32_t key = bytes.size() < kKey_bytes ? 0 : key_of(bytes.data(), mode_);
-  if (key == 0) return decode_instruction(bytes, address, mode_);
+  if (key == 0) return decode_uncommon(bytes, address, insn);
   Form& form = (*forms_)[key * 0x9e3779b1u >> (32 - kSlotBits)];
-  if (form.key != key) return learn(form, key, bytes, address);
-  if (form.size_bytes > bytes.size()) return std::nullopt;
-  Instruction insn{address, {}, form.size_bytes, form.kind};
+  if (form.key != key) return learn(form, key, bytes, address, insn);
+  if (form.size_bytes > bytes.size()) [[unlikely]]
+    return decode_uncommon(bytes, address, insn);
+  // Field by field: whoever asked reads them so, and at once.
+  insn.address = address;
+  insn.size_bytes = form.size_bytes;
+  insn.kind = form.kind;
+  insn.target = {};
   if (form.distance_bytes != 0)
     insn.target = insn.next() + distance_at(bytes.data() + form.size_bytes - form.distance_bytes,
                                             form.distance_bytes);
-  return insn;
+  return true;
+}
+
+[[gnu::noinline]] bool InstructionForms::decode_uncommon(ByteSpan bytes, Address address, Instruction& insn) const {
+  const std::optional<Instruction> decoded = decode_instruction(bytes, address, mode_);
+  insn = decoded.value_or(Instruction{});
+  return decoded.has_value();
 }
 
 // What is no instruction is not remembered, nor what is cut to the width of a mode.
-std::optional<Instruction> InstructionForms::learn(Form& form, std::uint32_t key, ByteSpan bytes,
-                                                   Address address) {
-  std::optional<Instruction> insn = decode_instruction(bytes, address, mode_);
-  if (!insn) return insn;
-  if (!has_target(insn->kind)) {
-    form = {key, insn->size_bytes, 0, insn->kind};
-    return insn;
+[[gnu::noinline]] bool InstructionForms::learn(Form& form, std::uint32_t key, ByteSpan bytes, Address address,
+                             Instruction& insn) {
+  if (!decode_uncommon(bytes, address, insn)) return false;
+  if (!has_target(insn.kind)) {
+    form = {key, insn.size_bytes, 0, insn.kind};
+    return true;
   }
-  if (mode_ != CodeMode::k64) return insn;
+  if (mode_ != CodeMode::k64) return true;
   for (std::uint8_t size : {std::uint8_t{1}, std::uint8_t{4}}) {
     bool fits =
-        insn->size_bytes > size &&
-        insn->next() + distance_at(bytes.data() + insn->size_bytes - size, size) == insn->target;
+        insn.size_bytes > size &&
+        insn.next() + distance_at(bytes.data() + insn.size_bytes - size, size) == insn.target;
     // A short distance could look like a long one's last byte, but for the opcode.
     bool is_short =
         (key >> 8 & 0xf0) == 0x70 || (key >> 8 & 0xff) == 0xeb || (key >> 8 & 0xfc) == 0xe0;
     if (fits && is_short == (size == 1)) {
-      form = {key, insn->size_bytes, size, insn->kind};
+      form = {key, insn.size_bytes, size, insn.kind};
       break;
     }
   }
-  return insn;
+  return true;
 }
 
 }  // namespace tailtrace

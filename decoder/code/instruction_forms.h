@@ -13,7 +13,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "decoder/code/instruction.h"
 
@@ -23,8 +22,8 @@ class InstructionForms {
  public:
   explicit InstructionForms(CodeMode mode) : mode_(mode), forms_(std::make_unique<Table>()) {}
 
-  // As decode_instruction() in the mode of this object.
-  std::optional<Instruction> decode(ByteSpan bytes, Address address);
+  // As decode_instruction() in the mode of this object. False: no instruction, and `insn` is empty.
+  bool decode(ByteSpan bytes, Address address, Instruction& insn);
 
  private:
   // Direct-mapped: bounded, and a collision only costs decoding again.
@@ -38,7 +37,8 @@ class InstructionForms {
   };
   using Table = std::array<Form, std::size_t{1} << kSlotBits>;
 
-  std::optional<Instruction> learn(Form& form, std::uint32_t key, ByteSpan bytes, Address address);
+  bool decode_uncommon(ByteSpan bytes, Address address, Instruction& insn) const;
+  bool learn(Form& form, std::uint32_t key, ByteSpan bytes, Address address, Instruction& insn);
 
   const CodeMode mode_;
   std::unique_ptr<Table> forms_;

@@ -225,17 +225,18 @@ FlowWalker::Next FlowWalker::step() {
 bool FlowWalker::is_quiet() {
   if (held_) return false;
   if (outcome_count_ != 0) return true;
-  const ItemKind next = items_.peek().kind;
-  return next == ItemKind::kTnt || next == ItemKind::kTip;
+  const Item& next = items_.peek();
+  if (next.kind == ItemKind::kTip) reader_->fetch_ahead({next.payload});
+  return next.kind == ItemKind::kTnt || next.kind == ItemKind::kTip;
 }
 
-// As step(), up to the next branch that a packet tells, without asking for events on the way.
-// REQUIRES: is_quiet().
+// As step(), as long as nothing can happen between two branches, without asking for events on the
+// way. REQUIRES: is_quiet().
 FlowWalker::Next FlowWalker::step_quietly() {
   for (Address at = ip_;;) {
-    const std::optional<Instruction> insn = reader_->at(at);
+    const Instruction* const insn = reader_->find(at);
     ip_ = at;
-    if (!insn) return no_instruction();
+    if (insn == nullptr) return no_instruction();
     emit(*insn);
     ++since_anchor_;
     if (!may_branch(*insn) && straight_ < kMaxStraight) {
@@ -243,9 +244,14 @@ FlowWalker::Next FlowWalker::step_quietly() {
       at = insn->next();
       continue;
     }
-    const Next next = follow(*insn);
+    // What a packet brings may be other code.
+    const Instruction branch{at, insn->target, insn->size_bytes, insn->kind};
+    const Next next = follow(branch);
     if (next != Next::kGoOn) return next;
-    if (!is_direct(insn->kind)) return deliver_events(&*insn);
+    if (!is_direct(branch.kind)) {
+      if (!is_quiet()) return deliver_events(&branch);
+      if (fast_ != nullptr && !fast_->rests()) return next;
+    }
     at = ip_;
   }
 }

@@ -1,6 +1,7 @@
 #include "decoder/pt/flow_items.h"
 
 #include <cstring>
+#include <utility>
 
 namespace tailtrace::pt {
 namespace {
@@ -37,8 +38,23 @@ void ItemReader::start(std::size_t psb_offset) {
 
 void ItemReader::fetch() {
   out_begin_ = out_end_ = 0;
+  if (take_branch()) return;
   while (!has_item() && read_and_take()) {
   }
+}
+
+// What most packets are, while nothing waits for a TIP: read_and_take() makes the same of them.
+bool ItemReader::take_branch() {
+  packet_offset_ = packets_.offset();
+  Packet packet;
+  if (!at_tip_.empty() || !packets_.next_branch(packet)) return false;
+  if (packet.kind == PacketKind::kTnt) {
+    add_outcomes(packet);
+  } else {
+    take_address(packet);
+    add_target();
+  }
+  return true;
 }
 
 // False: an item ends the stream.
@@ -68,7 +84,8 @@ bool ItemReader::take_packet(const Packet& packet) {
       if (!packets_.in_block()) packets_.seek(behind_padding(packets_.bytes(), packets_.offset()));
       return true;
     case PacketKind::kTnt:
-      return take_tnt(packet);
+      add_outcomes(packet);
+      return true;
     case PacketKind::kTip:
     case PacketKind::kTipPge:
     case PacketKind::kTipPgd:
@@ -148,9 +165,13 @@ bool ItemReader::take_other(const Packet& packet) {
 
 // --- IP packets ------------------------------------------------------------------------------
 
-bool ItemReader::take_ip(const Packet& packet) {
+void ItemReader::take_address(const Packet& packet) {
   have_ip_ = packet.bits != kIpSuppressed;
   if (have_ip_) last_ip_ = apply_ip(last_ip_, packet);
+}
+
+bool ItemReader::take_ip(const Packet& packet) {
+  take_address(packet);
   switch (packet.kind) {
     case PacketKind::kTip:
       return take_tip(packet);
@@ -170,11 +191,7 @@ bool ItemReader::take_tip(const Packet&) {
     put_ip(event, true);
     if (!emit(event)) return false;
   } else {
-    Item& item = out_[out_end_++] = Item{};
-    item.kind = ItemKind::kTip;
-    item.payload = last_ip_;
-    item.suppressed = !have_ip_;
-    stamp(item);
+    add_target();
   }
   for (Pending& pending : at_tip_) {
     if (pending.event.kind == EventKind::kAsyncBranch) continue;
@@ -275,15 +292,6 @@ bool ItemReader::emit_behind_branch(const Event& event) {
   return event.kind != EventKind::kExecMode || emit_changed_interrupt_flag(event);
 }
 
-bool ItemReader::take_tnt(const Packet& packet) {
-  Item& item = out_[out_end_++] = Item{};
-  item.kind = ItemKind::kTnt;
-  item.bits = packet.bits;
-  item.payload = packet.payload;
-  stamp(item);
-  return true;
-}
-
 // --- Making items ----------------------------------------------------------------------------
 
 Event ItemReader::make(EventKind kind) const {
@@ -296,21 +304,38 @@ Event ItemReader::make(EventKind kind) const {
   return event;
 }
 
-void ItemReader::stamp(Item& item) {
-  item.offset_bytes = packet_offset_;
+// Its event is none of an item that is no event.
+Item& ItemReader::add(ItemKind kind) {
+  Item& item = out_[out_end_++];
+  item.kind = kind;
+  item.error = DecodeError::kNoSync;
+  item.bits = 0;
+  item.suppressed = item.cut = false;
+  item.time_exact = std::exchange(fresh_time_, false);
+  item.payload = 0;
   item.time = clock_.known_ticks();
-  item.time_exact = fresh_time_;
-  fresh_time_ = false;
+  item.offset_bytes = packet_offset_;
+  return item;
+}
+
+void ItemReader::add_outcomes(const Packet& packet) {
+  Item& item = add(ItemKind::kTnt);
+  item.bits = packet.bits;
+  item.payload = packet.payload;
+}
+
+void ItemReader::add_target() {
+  Item& item = add(ItemKind::kTip);
+  item.payload = last_ip_;
+  item.suppressed = !have_ip_;
 }
 
 bool ItemReader::emit(const Event& event) {
   if (out_end_ + 1 >= out_.size()) return fail(DecodeError::kTooMuch);
-  Item& item = out_[out_end_++] = Item{};
-  item.kind = ItemKind::kEvent;
+  Item& item = add(ItemKind::kEvent);
   item.event = event;
-  if (fresh_time_ && event.has(kEventHasTime) && event.time == clock_.ticks())
+  if (item.time_exact && event.has(kEventHasTime) && event.time == clock_.ticks())
     item.event.flags |= kEventTimeExact;
-  stamp(item);
   return true;
 }
 
@@ -350,19 +375,14 @@ bool ItemReader::is_branch_packet() const {
 }
 
 bool ItemReader::end(bool cut) {
-  Item& item = out_[out_end_++] = Item{};
-  item.kind = ItemKind::kEnd;
-  item.cut = cut;
-  stamp(item);
+  add(ItemKind::kEnd).cut = cut;
   return false;
 }
 
 bool ItemReader::stop_at_boundary() {
-  Item& item = out_[out_end_++] = Item{};
-  item.kind = ItemKind::kBoundary;
+  Item& item = add(ItemKind::kBoundary);
   item.payload = last_ip_;
   item.suppressed = !have_ip_;
-  stamp(item);
   return false;
 }
 
@@ -370,12 +390,10 @@ bool ItemReader::fail(DecodeError error) { return fail_at(error, packet_offset_)
 
 bool ItemReader::fail_at(DecodeError error, std::size_t offset) {
   if (out_end_ == out_.size()) --out_end_;
-  Item& item = out_[out_end_++] = Item{};
-  item.kind = ItemKind::kError;
-  item.error = error;
   packet_offset_ = offset;
+  Item& item = add(ItemKind::kError);
+  item.error = error;
   item.cut = is_branch_packet();
-  stamp(item);
   return false;
 }
 

@@ -36,7 +36,7 @@ struct Item {
   std::uint64_t payload = 0;
   std::uint64_t time = 0;          // TSC; 0 unknown
   std::uint64_t offset_bytes = 0;  // of the packet; of the PSB for what PSB+ says
-  Event event;
+  Event event;                     // kEvent
 };
 
 // A Trigger event's payload: TRBV | ICNT << 8 | kTriggerCounted when it lies ICNT instructions
@@ -140,6 +140,7 @@ class ItemReader {
 
   bool has_item() const { return out_begin_ != out_end_; }
   void fetch();
+  bool take_branch();
   bool read_and_take();
   bool take_packet(const Packet& packet);
   bool take_other(const Packet& packet);
@@ -149,6 +150,7 @@ class ItemReader {
   bool header_fup_is_bdm70() const;
   void end_header();
 
+  void take_address(const Packet& packet);
   bool take_ip(const Packet& packet);
   bool take_tip(const Packet& packet);
   bool take_pge(const Packet& packet);
@@ -158,7 +160,6 @@ class ItemReader {
   bool emit_interrupt_flag(Event event);
   bool emit_changed_interrupt_flag(const Event& event);
   bool emit_behind_branch(const Event& event);
-  bool take_tnt(const Packet& packet);
   bool take_mode_exec(const Packet& packet);
   bool take_mode_tsx(const Packet& packet);
   bool take_pip(const Packet& packet);
@@ -197,7 +198,9 @@ class ItemReader {
   bool stop_at_boundary();
   bool fail(DecodeError error);
   bool fail_at(DecodeError error, std::size_t offset);
-  void stamp(Item& item);
+  Item& add(ItemKind kind);
+  void add_target();
+  void add_outcomes(const Packet& packet);
   bool put_ip(Event& event, bool to = false) const;
 
   const DecoderConfig& config_;

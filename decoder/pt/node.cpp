@@ -84,31 +84,31 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
   Node node;
   node.first_direct = static_cast<std::uint32_t>(directs_.size());
   for (std::uint32_t steps = 0; steps < kMaxNodeInsns; ++steps) {
-    std::optional<Instruction> insn = code.read({ip});
-    node.lacks_code = !insn;
-    if (!insn) return node;
+    Instruction insn;
+    node.lacks_code = !code.read({ip}, insn);
+    if (node.lacks_code) return node;
     ++node.tail_insns;
-    switch (insn->kind) {
+    switch (insn.kind) {
       case InstructionClass::kMovCr3:
         node.has_paging = true;
         [[fallthrough]];
       case InstructionClass::kOther:
       case InstructionClass::kRepString:
       case InstructionClass::kPtwrite:
-        ip = insn->next().value;
+        ip = insn.next().value;
         break;
       case InstructionClass::kJump:
       case InstructionClass::kCall:
         if (node.direct_count == kMaxNodeDirects) return node;
         ++node.direct_count;
         directs_.push_back(
-            {ip, insn->target.value, insn->next().value, node.tail_insns,
-             insn->kind == InstructionClass::kJump ? RecordKind::kJump : RecordKind::kCall});
+            {ip, insn.target.value, insn.next().value, node.tail_insns,
+             insn.kind == InstructionClass::kJump ? RecordKind::kJump : RecordKind::kCall});
         node.tail_insns = 0;
-        ip = insn->target.value;
+        ip = insn.target.value;
         break;
       default:
-        node.end = *insn;
+        node.end = insn;
         node.usable = true;
         return node;
     }

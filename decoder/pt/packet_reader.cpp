@@ -51,8 +51,8 @@ struct Cursor {
 
   // 7..1 stop bit and outcomes, 0: 0
   ReadStatus short_tnt() {
-    take(PacketKind::kTnt, 1);
-    return take_outcomes(data()[0] >> 1);
+    packet = tailtrace::pt::short_tnt(data()[0]);
+    return ReadStatus::kOk;
   }
 
   // 02 a3, 6 bytes of stop bit and outcomes
@@ -63,10 +63,9 @@ struct Cursor {
 
   // IPBytes in bits 7..5, the rest tells the kind; 0, 2, 4, 6 or 8 bytes of IP
   ReadStatus ip(PacketKind kind) {
-    static constexpr std::uint8_t kSizes_bytes[8] = {0, 2, 4, 6, 6, 0xff, 8, 0xff};
     packet.bits = data()[0] >> 5;
-    unsigned size = kSizes_bytes[packet.bits];
-    if (size == 0xff) return ReadStatus::kBadPacket;
+    const unsigned size = IpSize::of(data()[0]);
+    if (size == IpSize::kNoSize) return ReadStatus::kBadPacket;
     return take(kind, 1 + size, size);
   }
 

@@ -7,7 +7,9 @@
 // Threading: one thread at a time; the bytes must outlive the reader.
 #pragma once
 
+#include <bit>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 
 #include "decoder/base/bytes.h"
@@ -26,6 +28,20 @@ enum class ReadStatus : std::uint8_t {
 // The packet that `bytes` begins with. `block_item_size_bytes` is 4 or 8 inside a block, else 0.
 // REQUIRES: `bytes` is not empty.
 ReadStatus read_packet(ByteSpan bytes, std::uint8_t block_item_size_bytes, Packet& packet);
+
+// A TNT of one byte, which is even and above 2.
+inline Packet short_tnt(std::uint8_t head) {
+  const auto bits = static_cast<std::uint8_t>(std::bit_width(head) - 2);
+  return {PacketKind::kTnt, 1, bits, false, head >> 1 & ((1u << bits) - 1)};
+}
+
+// How many bytes of address an IP packet has, by the IPBytes in its first byte; kNoSize: there is
+// no such packet.
+struct IpSize {
+  static constexpr std::uint8_t kNoSize = 0xff;
+  static constexpr std::uint8_t kOf[8] = {0, 2, 4, 6, 6, kNoSize, 8, kNoSize};
+  static std::uint8_t of(std::uint8_t head) { return kOf[head >> 5]; }
+};
 
 class PacketReader {
  public:
@@ -48,7 +64,31 @@ class PacketReader {
   // Reads a packet and moves behind it. Stays in place unless kOk.
   ReadStatus next(Packet& packet);
 
+  // The same for what most packets are, sooner: a TNT of one byte or a TIP. False: it may be
+  // anything else, and nothing was read.
+  bool next_branch(Packet& packet) {
+    constexpr std::size_t kLongest_bytes = 9;
+    if (in_block() || offset_ + kLongest_bytes > bytes_.size()) return false;
+    const std::uint8_t* const at = bytes_.data() + offset_;
+    const std::uint8_t head = *at;
+    if ((head & 1) == 0 && head > 2) {
+      packet = short_tnt(head);
+    } else {
+      const std::uint8_t size = IpSize::of(head);
+      if ((head & 0x1f) != kTipHead || size == IpSize::kNoSize) return false;
+      std::uint64_t raw;
+      std::memcpy(&raw, at + 1, sizeof raw);
+      if (size < sizeof raw) raw &= (1ull << 8 * size) - 1;
+      packet = {PacketKind::kTip, static_cast<std::uint8_t>(1 + size),
+                static_cast<std::uint8_t>(head >> 5), false, raw};
+    }
+    offset_ += packet.size_bytes;
+    return true;
+  }
+
  private:
+  static constexpr std::uint8_t kTipHead = 0x0d;  // in the low five bits
+
   ByteSpan bytes_;
   std::size_t offset_ = 0;
   std::uint8_t block_item_size_bytes_ = 0;

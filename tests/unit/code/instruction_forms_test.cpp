@@ -13,7 +13,9 @@ class Forms : public testing::TestWithParam<CodeMode> {
   void expect_as_decoded(ByteSpan bytes) {
     Address at{0x7f0012345678 & (GetParam() == CodeMode::k16 ? 0xffff : ~0ull)};
     std::optional<Instruction> expected = decode_instruction(bytes, at, GetParam());
-    std::optional<Instruction> got = forms_.decode(bytes, at);
+    Instruction insn;
+    std::optional<Instruction> got;
+    if (forms_.decode(bytes, at, insn)) got = insn;
     ASSERT_EQ(got.has_value(), expected.has_value()) << to_hex(bytes);
     if (!got) return;
     EXPECT_EQ(got->address, expected->address);
