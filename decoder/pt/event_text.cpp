@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "decoder/pt/libipt_events.h"
+#include "decoder/pt/packet.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -29,9 +30,6 @@ enum EventDataType : std::uint8_t {
 };
 
 constexpr std::size_t kMaxData = 16;
-
-// C-states are numbered from C1 in the packets.
-unsigned c_state(std::uint64_t value) { return static_cast<unsigned>((value + 1) & 0xf); }
 
 std::string_view bits_of(CodeMode mode) {
   switch (mode) {

@@ -78,11 +78,11 @@ std::string payload_text(const ListedPacket& listed) {
     case PacketKind::kMwait:
       return fmt::format("hints {:#x}, extensions {:#x}", p.payload & 0xffffffff, p.payload >> 32);
     case PacketKind::kPwre:
-      return fmt::format("C-state {}, sub C-state {}, HW {}", p.payload & 0xff, p.payload >> 8,
-                         p.bits);
+      return fmt::format("C{}.{}, HW {}", pt::c_state(p.payload & 0xff),
+                         pt::c_state(p.payload >> 8), p.bits);
     case PacketKind::kPwrx:
-      return fmt::format("last {}, deepest {}, reason {:#x}", p.payload & 0xff, p.payload >> 8,
-                         p.bits);
+      return fmt::format("last C{}, deepest C{}, reason {:#x}", pt::c_state(p.payload & 0xff),
+                         pt::c_state(p.payload >> 8), p.bits);
     case PacketKind::kBbp:
       return fmt::format("type {}, items of {} bytes", p.bits, p.payload);
     case PacketKind::kBip:
@@ -139,26 +139,32 @@ Result<int> run(const Options& options, const OutputOptions& output, const Invoc
 void list_packets(ByteSpan trace, const pt::Errata& errata,
                   const std::function<bool(const ListedPacket&)>& take) {
   pt::PacketReader packets(trace, errata.skz84);
-  std::optional<std::size_t> psb = pt::find_psb(trace, 0);
-  if (!psb) return;
-  packets.seek(*psb);
+  const std::optional<std::size_t> psb = pt::find_psb(trace, 0);
+  packets.seek(psb.value_or(trace.size()));
+  if (packets.offset() != 0) {
+    ListedPacket before;
+    before.size_bytes = packets.offset();
+    before.error = psb ? "bytes before the first PSB" : "there is no PSB";
+    if (!take(before)) return;
+  }
   std::uint64_t last_ip = 0;
   for (;;) {
     ListedPacket listed;
     listed.offset_bytes = packets.offset();
-    listed.status = packets.next(listed.packet);
-    if (errata.skd007 && listed.status == ReadStatus::kOk &&
+    ReadStatus status = packets.next(listed.packet);
+    if (errata.skd007 && status == ReadStatus::kOk &&
         pt::is_cut_by_ovf(listed.packet, trace, packets.offset())) {
       packets.seek(listed.offset_bytes + 1);
-      listed.status = packets.next(listed.packet);
+      status = packets.next(listed.packet);
     }
-    if (listed.status == ReadStatus::kEnd) return;
-    if (listed.status == ReadStatus::kOk) {
+    if (status == ReadStatus::kEnd) return;
+    if (status == ReadStatus::kOk) {
       listed.size_bytes = packets.offset() - listed.offset_bytes;
       if (listed.packet.kind == PacketKind::kPsb) last_ip = 0;
       if (has_address(listed.packet.kind) && listed.packet.bits != pt::kIpSuppressed)
         listed.ip = last_ip = pt::apply_ip(last_ip, listed.packet);
     } else {
+      listed.error = status_text(status);
       std::size_t next = pt::find_psb(trace, listed.offset_bytes + 1).value_or(trace.size());
       listed.size_bytes = next - listed.offset_bytes;
       packets.seek(next);
@@ -169,9 +175,9 @@ void list_packets(ByteSpan trace, const pt::Errata& errata,
 }
 
 std::string packet_text(const ListedPacket& listed) {
-  if (listed.status != ReadStatus::kOk)
-    return fmt::format("{:016x}  -- {}: {} bytes left out --", listed.offset_bytes,
-                       status_text(listed.status), listed.size_bytes);
+  if (!listed.error.empty())
+    return fmt::format("{:016x}  -- {}: {} bytes left out --", listed.offset_bytes, listed.error,
+                       listed.size_bytes);
   std::string payload = payload_text(listed);
   if (listed.packet.has_ip) payload += payload.empty() ? "IP" : ", IP";
   std::string line = fmt::format("{:016x}  {:<10} {}", listed.offset_bytes,
@@ -184,8 +190,8 @@ nlohmann::ordered_json packet_json(const ListedPacket& listed) {
   nlohmann::ordered_json json;
   json["offset"] = listed.offset_bytes;
   json["size"] = listed.size_bytes;
-  if (listed.status != ReadStatus::kOk) {
-    json["error"] = status_text(listed.status);
+  if (!listed.error.empty()) {
+    json["error"] = listed.error;
     return json;
   }
   json["packet"] = pt::packet_name(listed.packet.kind);
@@ -225,8 +231,8 @@ Command packets_command() {
       },
       .take_program = {},
       .details =
-          "The list begins at the first PSB. Where bytes are no packet it says so and goes "
-          "on at the next PSB.",
+          "The list begins at the first PSB, and says how much lies before it. Where bytes are no "
+          "packet it says so and goes on at the next PSB.",
   };
 }
 

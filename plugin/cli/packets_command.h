@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "decoder/base/bytes.h"
 #include "decoder/pt/decoder.h"
@@ -17,13 +18,14 @@ namespace tailtrace {
 struct ListedPacket {
   std::uint64_t offset_bytes = 0;
   std::uint64_t size_bytes = 0;
-  pt::ReadStatus status = pt::ReadStatus::kOk;
+  std::string_view error;  // why these bytes are left out; empty: they are a packet
   pt::Packet packet;
   std::uint64_t ip = 0;  // of an IP packet: the whole address
 };
 
-// Lists the packets from the first PSB on; behind bytes that are no packet it goes on at the next
-// PSB. Stops when `take` returns false. Of the errata those that spoil packets count.
+// Lists the packets from the first PSB on, and tells of what lies before it; behind bytes that are
+// no packet it goes on at the next PSB. Stops when `take` returns false. Of the errata those that
+// spoil packets count.
 void list_packets(ByteSpan trace, const pt::Errata& errata,
                   const std::function<bool(const ListedPacket&)>& take);
 

@@ -58,8 +58,8 @@ const Case kCases[] = {
     {"0262", "EXSTOP"},
     {"02e2", "EXSTOP     IP"},
     {"02c20b00000001000000", "MWAIT      hints 0xb, extensions 0x1"},
-    {"02228012", "PWRE       C-state 1, sub C-state 2, HW 1"},
-    {"02a20508000000", "PWRX       last 0, deepest 5, reason 0x8"},
+    {"02228012", "PWRE       C2.3, HW 1"},
+    {"02a20508000000", "PWRX       last C1, deepest C6, reason 0x8"},
     {"0292efcdab90", "PTW        0x90abcdef (4 bytes), IP"},
     {"0232efcdab9078563412", "PTW        0x1234567890abcdef (8 bytes)"},
     {"0213010e", "CFE        type 1, vector 14"},
@@ -85,13 +85,23 @@ TEST(PacketsCommand, NamesEveryKindOfPacketAndItsFields) {
 
 TEST(PacketsCommand, ASpoiltPacketIsNamedAndTheListGoesOnAtTheNextPsb) {
   std::vector<ListedPacket> listed = list(std::string("00") + kPsb + "c9ffff" + kPsb + "0223");
-  ASSERT_EQ(listed.size(), 4u);
-  EXPECT_EQ(listed[1].size_bytes, 3u);
-  EXPECT_EQ(packet_text(listed[1]),
+  ASSERT_EQ(listed.size(), 5u);
+  EXPECT_EQ(packet_text(listed[0]),
+            "0000000000000000  -- bytes before the first PSB: 1 bytes left out --");
+  EXPECT_EQ(listed[2].size_bytes, 3u);
+  EXPECT_EQ(packet_text(listed[2]),
             "0000000000000011  -- bytes that are no packet: 3 bytes left out --");
-  EXPECT_EQ(packet_json(listed[1])["error"], "bytes that are no packet");
-  EXPECT_EQ(line_of(listed[2]), "PSB");
-  EXPECT_EQ(line_of(listed[3]), "PSBEND");
+  EXPECT_EQ(packet_json(listed[2])["error"], "bytes that are no packet");
+  EXPECT_EQ(line_of(listed[3]), "PSB");
+  EXPECT_EQ(line_of(listed[4]), "PSBEND");
+}
+
+TEST(PacketsCommand, ATraceWithoutPsbIsLeftOut) {
+  std::vector<ListedPacket> listed = list("4d4d4d4d");
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(packet_text(listed[0]), "0000000000000000  -- there is no PSB: 4 bytes left out --");
+  EXPECT_EQ(packet_json(listed[0])["size"], 4);
+  EXPECT_TRUE(list("").empty());
 }
 
 TEST(PacketsCommand, ErrataSpoilPackets) {
@@ -105,7 +115,7 @@ TEST(PacketsCommand, ErrataSpoilPackets) {
   EXPECT_EQ(line_of(listed[2]), "PSBEND");
 
   std::string corrupt = kPsb + std::string("0273010101010000") + "0223";  // and a byte too many
-  EXPECT_NE(list(corrupt)[1].status, pt::ReadStatus::kOk);
+  EXPECT_EQ(list(corrupt)[1].error, "a packet with an impossible payload");
   listed = list(corrupt, {.skz84 = true});
   ASSERT_EQ(listed.size(), 3u);
   EXPECT_EQ(listed[1].size_bytes, 8u);
