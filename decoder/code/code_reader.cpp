@@ -19,8 +19,8 @@ bool CodeReader::read_elsewhere(Address address, Instruction& insn) {
   const Address begin{address.value & ~(kPage_bytes - 1)};
   const ByteSpan known = image_.at(begin, kPage_bytes + kMaxInstructionSize_bytes, epoch_);
   Page& page = pages_[page_of(address)];
-  page = {begin, known.data(), std::max(known.size(), kMaxInstructionSize_bytes - 1) -
-                                   (kMaxInstructionSize_bytes - 1)};
+  page = {begin, known.data(),
+          std::max(known.size(), kMaxInstructionSize_bytes - 1) - (kMaxInstructionSize_bytes - 1)};
   if (page.holds(address)) return forms_.decode(page.bytes_at(address), address, insn);
   // Where sections begin and end.
   std::uint8_t bytes[kMaxInstructionSize_bytes];

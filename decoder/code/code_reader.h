@@ -36,15 +36,15 @@ class CodeReader {
     Instruction& slot = slots_[slot_of(address)];
     if (slot.size_bytes != 0 && slot.address == address) [[likely]]
       return &slot;
-    return read(address, slot) ? &slot : nullptr;
+    return read(address, slot);
   }
-  // The same for those who remember themselves what they asked for. False: there is none, and
-  // `insn` is empty.
-  bool read(Address address, Instruction& insn) {
+  // The same into `insn`, which is empty where there is none: for those who do not come back, or
+  // remember themselves what they asked for.
+  const Instruction* read(Address address, Instruction& insn) {
     const Page& page = pages_[page_of(address)];
-    if (page.holds(address)) [[likely]]
-      return forms_.decode(page.bytes_at(address), address, insn);
-    return read_elsewhere(address, insn);
+    const bool is_there = page.holds(address) ? forms_.decode(page.bytes_at(address), address, insn)
+                                              : read_elsewhere(address, insn);
+    return is_there ? &insn : nullptr;
   }
 
   // The instruction there will be read soon.
@@ -68,9 +68,7 @@ class CodeReader {
   }
   static constexpr unsigned kPageBits = 12;
   static constexpr std::size_t kPages = 1024;
-  static std::size_t page_of(Address address) {
-    return address.value >> kPageBits & (kPages - 1);
-  }
+  static std::size_t page_of(Address address) { return address.value >> kPageBits & (kPages - 1); }
 
   // The bytes that are known without a break from the page's begin on, and somewhat behind it.
   struct Page {

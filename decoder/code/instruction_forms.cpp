@@ -124,15 +124,16 @@ bool InstructionForms::decode(ByteSpan bytes, Address address, Instruction& insn
   return true;
 }
 
-[[gnu::noinline]] bool InstructionForms::decode_uncommon(ByteSpan bytes, Address address, Instruction& insn) const {
+[[gnu::noinline]] bool InstructionForms::decode_uncommon(ByteSpan bytes, Address address,
+                                                         Instruction& insn) const {
   const std::optional<Instruction> decoded = decode_instruction(bytes, address, mode_);
   insn = decoded.value_or(Instruction{});
   return decoded.has_value();
 }
 
 // What is no instruction is not remembered, nor what is cut to the width of a mode.
-[[gnu::noinline]] bool InstructionForms::learn(Form& form, std::uint32_t key, ByteSpan bytes, Address address,
-                             Instruction& insn) {
+[[gnu::noinline]] bool InstructionForms::learn(Form& form, std::uint32_t key, ByteSpan bytes,
+                                               Address address, Instruction& insn) {
   if (!decode_uncommon(bytes, address, insn)) return false;
   if (!has_target(insn.kind)) {
     form = {key, insn.size_bytes, 0, insn.kind};

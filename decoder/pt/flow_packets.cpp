@@ -102,8 +102,8 @@ bool ItemReader::emit_mwaits() {
     pending.event.flags |= kEventIpSuppressed;
     if (!emit(pending.event)) return false;
   }
-  at_fup_.size = static_cast<std::size_t>(std::ranges::remove_if(at_fup_, is_mwait).begin() -
-                                          at_fup_.begin());
+  at_fup_.size =
+      static_cast<std::size_t>(std::ranges::remove_if(at_fup_, is_mwait).begin() - at_fup_.begin());
   return true;
 }
 

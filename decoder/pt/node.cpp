@@ -85,7 +85,7 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
   node.first_direct = static_cast<std::uint32_t>(directs_.size());
   for (std::uint32_t steps = 0; steps < kMaxNodeInsns; ++steps) {
     Instruction insn;
-    node.lacks_code = !code.read({ip}, insn);
+    node.lacks_code = code.read({ip}, insn) == nullptr;
     if (node.lacks_code) return node;
     ++node.tail_insns;
     switch (insn.kind) {

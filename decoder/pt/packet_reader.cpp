@@ -51,7 +51,7 @@ struct Cursor {
 
   // 7..1 stop bit and outcomes, 0: 0
   ReadStatus short_tnt() {
-    packet = tailtrace::pt::short_tnt(data()[0]);
+    packet = short_tnt_packet(data()[0]);
     return ReadStatus::kOk;
   }
 

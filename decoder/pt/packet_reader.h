@@ -30,7 +30,7 @@ enum class ReadStatus : std::uint8_t {
 ReadStatus read_packet(ByteSpan bytes, std::uint8_t block_item_size_bytes, Packet& packet);
 
 // A TNT of one byte, which is even and above 2.
-inline Packet short_tnt(std::uint8_t head) {
+inline Packet short_tnt_packet(std::uint8_t head) {
   const auto bits = static_cast<std::uint8_t>(std::bit_width(head) - 2);
   return {PacketKind::kTnt, 1, bits, false, head >> 1 & ((1u << bits) - 1)};
 }
@@ -72,7 +72,7 @@ class PacketReader {
     const std::uint8_t* const at = bytes_.data() + offset_;
     const std::uint8_t head = *at;
     if ((head & 1) == 0 && head > 2) {
-      packet = short_tnt(head);
+      packet = short_tnt_packet(head);
     } else {
       const std::uint8_t size = IpSize::of(head);
       if ((head & 0x1f) != kTipHead || size == IpSize::kNoSize) return false;

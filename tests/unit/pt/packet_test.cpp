@@ -105,6 +105,30 @@ TEST(Packet, CutAnywhereIsToldFromBad) {
   }
 }
 
+// What is read sooner is what is read otherwise, or nothing; a TNT and a TIP well before the end
+// are.
+TEST(Packet, BranchesThatAreReadSoonerAreTheSame) {
+  std::mt19937 random(1);
+  for (unsigned head = 0; head < 256; ++head)
+    for (std::size_t size = 1; size <= 9; ++size) {
+      Bytes bytes(size);
+      for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+      bytes[0] = static_cast<std::uint8_t>(head);
+      PacketReader sooner(bytes), otherwise(bytes);
+      Packet got, expected;
+      const ReadStatus status = otherwise.next(expected);
+      const bool is_read = sooner.next_branch(got);
+      const bool is_branch = status == ReadStatus::kOk &&
+                             (expected.kind == PacketKind::kTip ||
+                              (expected.kind == PacketKind::kTnt && expected.size_bytes == 1));
+      EXPECT_EQ(is_read, is_branch && size == 9) << head;
+      EXPECT_EQ(sooner.offset(), is_read ? otherwise.offset() : 0) << head;
+      if (is_read) {
+        EXPECT_EQ(got, expected) << head;
+      }
+    }
+}
+
 TEST(Packet, ReservedEncodingsAreErrors) {
   Packet got;
   auto status = [&](const char* hex) { return read_packet(bytes_of(hex), 0, got); };
