@@ -38,8 +38,8 @@ class CodeReader {
       return &slot;
     return read(address, slot);
   }
-  // The same into `insn`, which is empty where there is none: for those who do not come back, or
-  // remember themselves what they asked for.
+  // The same into `insn`, which is empty where there is none, for those who remember themselves
+  // what they asked for.
   const Instruction* read(Address address, Instruction& insn) {
     const Page& page = pages_[page_of(address)];
     const bool is_there = page.holds(address) ? forms_.decode(page.bytes_at(address), address, insn)

@@ -221,7 +221,7 @@ FlowWalker::Next FlowWalker::step() {
   return deliver_events(&*insn);
 }
 
-// Whether nothing can happen before the next branch.
+// Whether nothing can happen before the next branch. Where that leads is fetched ahead.
 bool FlowWalker::is_quiet() {
   if (held_) return false;
   if (outcome_count_ != 0) return true;
@@ -233,11 +233,8 @@ bool FlowWalker::is_quiet() {
 // As step(), as long as nothing can happen between two branches, without asking for events on the
 // way. REQUIRES: is_quiet().
 FlowWalker::Next FlowWalker::step_quietly() {
-  // Code that does not come again need not be remembered.
-  const bool remembers = fast_ == nullptr || !fast_->is_resting();
-  Instruction unremembered;
   for (Address at = ip_;;) {
-    const Instruction* const insn = remembers ? reader_->find(at) : reader_->read(at, unremembered);
+    const Instruction* const insn = reader_->find(at);
     ip_ = at;
     if (insn == nullptr) return no_instruction();
     emit(*insn);

@@ -82,7 +82,6 @@ class FastFlow {
   // Whether the flow had better go on without it for now: what it remembers does not come again.
   // Asked once a branch.
   bool rests() { return rest_branches_ != 0 && rest_branches_-- != 0; }
-  bool is_resting() const { return rest_branches_ != 0; }
 
   // What a call on the complete path leaves behind, and a return takes.
   void push_return(std::uint64_t ip, CodeMode mode);
