@@ -140,52 +140,49 @@ void Rows::take_large_pages() {
 }
 
 void Rows::open_windows(std::span<const std::span<StateKey>> kept) {
-  // Keys become numbers, from 1 on, and keys again when the windows are known.
-  auto number = [this](StateKey& key) { key = key == 0 ? 0 : owners_[key] + 1; };
-  auto name = [this](StateKey& key) { key = key == 0 ? 0 : keys_[key - 1]; };
-  std::span<Pushes> pushed(pushes_.data(), book_->size());
-  std::vector<MovingTarget> targets = take_targets();
-  for (std::span<StateKey> keys : kept) std::ranges::for_each(keys, number);
-  for (Pushes& pushes : pushed) std::ranges::for_each(pushes.keys, number);
+  // Of the windows that keys name until now.
+  const std::vector<StateNumber> owners(owners_.data(), owners_.data() + next_window_);
+  auto renamed = [&](StateKey key) { return key < kFirstWindow ? key : keys_[owners[key]]; };
+  auto rename_next = [&](std::uint64_t row) {
+    return RowBits::with_next(row, renamed(RowBits::next(row)));
+  };
 
-  lay_out();
-
-  for (std::span<StateKey> keys : kept) std::ranges::for_each(keys, name);
-  for (Pushes& pushes : pushed) std::ranges::for_each(pushes.keys, name);
-  for (const MovingTarget& target : targets) {
-    StateKey from = target.kind == IpKind::kTarget ? target.state : keys_[target.state];
-    put(from, target.ip, target.kind, renamed(target.row, target.next));
+  const OutcomesOfStates outcomes = take_outcomes();
+  lay_out(outcomes);
+  for (StateNumber state = 0; state < states_.size(); ++state)
+    for (const std::uint64_t row : outcomes.of(state)) {
+      place(keys_[state], rename_next(row));
+      if (aside_.is_half_full()) aside_.grow();
+    }
+  for (const auto& target : targets_.take()) {
+    const TargetKey key = target.key();
+    targets_.put({renamed(key.state), key.ip, key.kind},
+                 rename_next(target.row & ~RowBits::kTagMask));
   }
+  // Most push nothing, and are not written.
+  for (Pushes& pushes : std::span(pushes_.data(), book_->size()))
+    for (StateKey& key : pushes.keys)
+      if (key != 0) key = renamed(key);
+  for (std::span<StateKey> keys : kept) std::ranges::transform(keys, keys.begin(), renamed);
+
   // So many cost about as much as this did.
   tolerated_detours_ = std::max(kFirstDetours, 4 * book_->size());
   detours_ = 0;
 }
 
-// A row with the key that its next state has now; a compressed return's has none.
-std::uint64_t Rows::renamed(std::uint64_t row, StateNumber next) const {
-  if (RowBits::next(row) == 0) return row;
-  return (row & ~RowBits::kNextMask) | std::uint64_t{keys_[next]} << RowBits::kNextShift;
-}
-
-// Opens all windows anew, in the order in which the states were met.
-void Rows::lay_out() {
-  const MovingOutcomes outcomes = take_outcomes();
+// Gives each state another window, in the order in which the states were met.
+void Rows::lay_out(const OutcomesOfStates& outcomes) {
   WindowLayout layout(kFirstWindow, kMaxSlots / 2);
   std::vector<std::uint8_t> bits;
   for (StateNumber state = 0; state < states_.size(); ++state) {
     bits.clear();
-    for (const MovingOutcome& outcome : outcomes.of(state))
-      bits.push_back(static_cast<std::uint8_t>(outcome.row & RowBits::kTagMask));
-    std::size_t window = layout.add(bits);
+    for (const std::uint64_t row : outcomes.of(state))
+      bits.push_back(static_cast<std::uint8_t>(row & RowBits::kTagMask));
+    const std::size_t window = layout.add(bits);
     keys_[state] = static_cast<StateKey>(window);
     owners_[window] = state;
   }
   next_window_ = layout.end();
-  for (StateNumber state = 0; state < states_.size(); ++state)
-    for (const MovingOutcome& outcome : outcomes.of(state)) {
-      place(keys_[state], renamed(outcome.row, outcome.next));
-      if (aside_.is_half_full()) aside_.grow();
-    }
 }
 
 // Calls visit(state's number, row with its tag).
@@ -198,15 +195,14 @@ void Rows::for_each_outcome(Visit visit) const {
     if (entry.row != 0) visit(owners_[entry.key().state], entry.row);
 }
 
-Rows::MovingOutcomes Rows::take_outcomes() {
-  MovingOutcomes taken{std::vector<MovingOutcome>(outcome_count_),
-                       std::vector<std::uint32_t>(states_.size() + 2)};
+Rows::OutcomesOfStates Rows::take_outcomes() {
+  OutcomesOfStates taken{std::vector<std::uint64_t>(outcome_count_),
+                         std::vector<std::uint32_t>(states_.size() + 2)};
   // Counted two places further, and put one place further, they end up where they belong.
   for_each_outcome([&](StateNumber state, std::uint64_t) { ++taken.first[state + 2]; });
   std::partial_sum(taken.first.begin(), taken.first.end(), taken.first.begin());
-  for_each_outcome([&](StateNumber state, std::uint64_t row) {
-    taken.rows[taken.first[state + 1]++] = {row, owners_[RowBits::next(row)]};
-  });
+  for_each_outcome(
+      [&](StateNumber state, std::uint64_t row) { taken.rows[taken.first[state + 1]++] = row; });
   std::fill_n(outcomes_.data(), next_window_ + kWindow_slots, 0);
   aside_.clear();
   return taken;
@@ -216,19 +212,6 @@ Rows::MovingOutcomes Rows::take_outcomes() {
 
 void Rows::put(StateKey state, std::uint64_t ip, IpKind kind, std::uint64_t row) {
   targets_.put({state, ip, kind}, row);
-}
-
-std::vector<Rows::MovingTarget> Rows::take_targets() {
-  std::vector<MovingTarget> all;
-  for (const auto& entry : targets_.entries()) {
-    if (entry.row == 0) continue;
-    const TargetKey key = entry.key();
-    StateNumber from = key.kind == IpKind::kTarget ? key.state : owners_[key.state];
-    all.push_back({from, owners_[RowBits::next(entry.row)], key.kind, key.ip,
-                   entry.row & ~RowBits::kTagMask});
-  }
-  targets_.clear();
-  return all;
 }
 
 }  // namespace tailtrace::pt

@@ -140,19 +140,15 @@ class Rows {
   static constexpr std::size_t kFirstDetours = 1024;
   static constexpr std::size_t kManyEffects = 1u << 13;
 
-  struct MovingOutcome {
-    std::uint64_t row;  // with its tag
-    StateNumber next;
-  };
-  // All of them, and which is the first of each state.
-  struct MovingOutcomes {
-    std::vector<MovingOutcome> rows;
+  // All rows, with their tags, and which is the first of each state.
+  struct OutcomesOfStates {
+    std::vector<std::uint64_t> rows;
     std::vector<std::uint32_t> first;
-    std::span<const MovingOutcome> of(StateNumber state) const {
+    std::span<const std::uint64_t> of(StateNumber state) const {
       return {rows.data() + first[state], rows.data() + first[state + 1]};
     }
   };
-  MovingOutcomes take_outcomes();
+  OutcomesOfStates take_outcomes();
   template <class Visit>
   void for_each_outcome(Visit visit) const;
   bool is_scattered() const { return detours_ > tolerated_detours_ || aside_.is_half_full(); }
@@ -160,16 +156,7 @@ class Rows {
   // All that the windows hold is put there anew behind it.
   void take_large_pages();
   void open_windows(std::span<const std::span<StateKey>> kept);
-  void lay_out();
-  std::uint64_t renamed(std::uint64_t row, StateNumber next) const;
-  struct MovingTarget {
-    StateNumber state;  // or the mode
-    StateNumber next;
-    IpKind kind;
-    std::uint64_t ip;
-    std::uint64_t row;  // without its tag
-  };
-  std::vector<MovingTarget> take_targets();
+  void lay_out(const OutcomesOfStates& outcomes);
 
   BoundedArray<State> states_;
   BoundedArray<StateKey> keys_;  // by state

@@ -29,6 +29,9 @@ struct RowBits {
   static_assert(EffectBook::kMaxEffects <= kEffectMask + 1);
 
   static StateKey next(std::uint64_t row) { return static_cast<StateKey>(row >> kNextShift); }
+  static std::uint64_t with_next(std::uint64_t row, StateKey next) {
+    return (row & ~kNextMask) | std::uint64_t{next} << kNextShift;
+  }
   static std::uint32_t effect(std::uint64_t row) {
     return static_cast<std::uint32_t>(row >> kEffectShift) & kEffectMask;
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "decoder/pt/large_array.h"
 #include "decoder/pt/row_bits.h"
@@ -71,6 +72,16 @@ class RowTable {
   void put(const Key& key, std::uint64_t row) {
     ++size_;
     place(key, row | key.tag());
+  }
+
+  // All rows, with their tags; it is empty then.
+  std::vector<Entry> take() {
+    std::vector<Entry> taken;
+    taken.reserve(size_);
+    for (const Entry& entry : entries())
+      if (entry.row != 0) taken.push_back(entry);
+    clear();
+    return taken;
   }
 
   void clear() {
