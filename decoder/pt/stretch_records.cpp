@@ -11,8 +11,8 @@ namespace tailtrace::pt {
 
 namespace {
 
-// Records that are copied in one go.
-constexpr std::uint32_t kAtOnce = 3;
+// Records that are copied in one go, and where words hardly make more than one.
+constexpr std::uint32_t kAtOnce = 3, kAtOnceOfFew = 1;
 
 }  // namespace
 
@@ -39,12 +39,11 @@ class StretchRecords::Stamp {
   }
 
   // So many, one behind the other; what comes on top is the first one's.
+  template <std::uint32_t kCount>
   [[gnu::always_inline]] void put_some(const std::uint8_t* from, BranchRecord* to,
                                        std::uint32_t more_insns = 0) const {
-    static_assert(kAtOnce == 3);
     put(from, to[0], more_insns);
-    put(from + sizeof(TimelessRecord), to[1]);
-    put(from + 2 * sizeof(TimelessRecord), to[2]);
+    if constexpr (kCount > 1) put_some<kCount - 1>(from + sizeof(TimelessRecord), to + 1);
   }
 
   std::uint8_t flags(std::uint8_t of_effect) const { return of_effect & keep_flags_; }
@@ -62,6 +61,7 @@ StretchRecords::StretchRecords(const Stretch& stretch, std::span<const std::uint
       bytes_(stretch.book->bytes()),
       places_(stretch.book->places()),
       marks_(marks),
+      makes_few_(2 * stretch.end.totals.records < 3 * words.size()),
       before_(stretch.start.before),
       now_(stretch.start.before) {
   static_assert(Counts::kMaxBranches + 2 + kAtOnce <= kSlack);
@@ -77,7 +77,8 @@ std::size_t StretchRecords::take(std::span<BranchRecord> to) {
 
 BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* full) {
   while (!done() && to <= full) {
-    if (is_quiet()) to = expand_quiet(to, full);
+    if (is_quiet())
+      to = makes_few_ ? expand_quiet<kAtOnceOfFew>(to, full) : expand_quiet<kAtOnce>(to, full);
     if (done() || to > full) break;
     if ((words_[next_] & kPathFirst) != 0) next_packet();
     to = expand_told(place_of(next_++), to);
@@ -85,65 +86,84 @@ BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* f
   return to;
 }
 
-// Branches before the first that the packet told have the time of the packet before. What is read
-// in vain, behind an effect, another thread may just write: here and below no sanitizer looks at
-// it.
+// What is read in vain, behind an effect, another thread may just write: here and below no
+// sanitizer looks at it.
 [[gnu::no_sanitize_thread]] BranchRecord* StretchRecords::expand_told(const std::uint8_t* place,
                                                                       BranchRecord* to) {
-  BranchRecord* behind = expand(place, Stamp(now_), to, open_);
-  const Effect effect = Effect::at(place);
-  const std::uint32_t lead = untold_ ? effect.lead_count : 0;
-  const Stamp stamp(before_);
-  for (std::uint32_t i = 0; i < lead; ++i) {
-    to[i].time = before_.ticks;
-    to[i].flags = stamp.flags(Effect::flags_of(place, i));
-  }
-  untold_ = untold_ && effect.decides == 0;
+  BranchRecord* behind = expand<kAtOnce>(place, Stamp(now_), to, open_);
+  if (untold_) date_back(place, to);
+  untold_ = untold_ && Effect::at(place).decides == 0;
   return behind;
 }
 
-// As long as nothing tells another time. Effects lie anywhere in memory, and are known long before.
+// Branches before the first that the packet told have the time of the packet before.
+void StretchRecords::date_back(const std::uint8_t* place, BranchRecord* records) const {
+  const Stamp stamp(before_);
+  const std::uint32_t lead = Effect::at(place).lead_count;
+  for (std::uint32_t i = 0; i < lead; ++i) {
+    records[i].time = before_.ticks;
+    records[i].flags = stamp.flags(Effect::flags_of(place, i));
+  }
+}
+
+// As long as no time is exact, and what has another time tells a branch. Effects lie anywhere in
+// memory, and are known long before; where each is done with soon, the processor itself comes to
+// those ahead in time.
+template <std::uint32_t kCount>
 [[gnu::no_sanitize_thread]] BranchRecord* StretchRecords::expand_quiet(BranchRecord* to,
                                                                        const BranchRecord* full) {
   constexpr std::size_t kAhead = 24, kLine_bytes = 64;
-  const Stamp stamp(now_);
+  Stamp stamp(now_);
   // What is written below could be any of our members, as far as anybody knows.
   const std::uint8_t* const bytes = bytes_;
   const std::uint32_t *const places = places_, *const words = words_.data();
   const auto place_of = [=](std::size_t i) { return bytes + places[words[i] & kPathEffect]; };
-  const std::size_t end = next_mark();
-  const std::size_t known = std::min(end, words_.size() - std::min(words_.size(), kAhead));
-  std::size_t next = next_;
+  const std::size_t known = words_.size() - std::min(words_.size(), kAhead);
+  std::size_t next = next_, end = next_mark();
   Open open = open_;
-  while (next < end && to <= full) {
+  while (to <= full) {
     // So many words have room.
     const std::size_t room = static_cast<std::size_t>(full - to) / kSlack + 1;
     const std::size_t until = std::min(end, next + room);
     for (const std::size_t stop = std::min(known, until); next < stop; ++next) {
-      const std::uint8_t* ahead = place_of(next + kAhead);
-      __builtin_prefetch(ahead);
-      __builtin_prefetch(ahead + kLine_bytes);
-      to = expand(place_of(next), stamp, to, open);
+      if constexpr (kCount != kAtOnceOfFew) {
+        const std::uint8_t* ahead = place_of(next + kAhead);
+        __builtin_prefetch(ahead);
+        __builtin_prefetch(ahead + kLine_bytes);
+      }
+      to = expand<kCount>(place_of(next), stamp, to, open);
     }
-    for (; next < until; ++next) to = expand(place_of(next), stamp, to, open);
+    for (; next < until; ++next) to = expand<kCount>(place_of(next), stamp, to, open);
+    if (next < end) continue;
+    if (to > full || !stays_quiet(next)) break;
+    next_ = next;
+    next_packet();
+    stamp = Stamp(now_);
+    const std::uint8_t* const place = place_of(next++);
+    BranchRecord* const behind = expand<kCount>(place, stamp, to, open);
+    date_back(place, to);
+    untold_ = false;
+    to = behind;
+    end = next_mark();
   }
   next_ = next;
   open_ = open;
   return to;
 }
 
-// Several records are copied at once: asking how many there are costs more.
+// So many records are copied without asking how many there are, which cannot be guessed.
+template <std::uint32_t kCount>
 [[gnu::always_inline]] inline BranchRecord* StretchRecords::expand(const std::uint8_t* place,
                                                                    const Stamp& stamp,
                                                                    BranchRecord* to, Open& open) {
   const Effect effect = Effect::at(place);
   const std::uint8_t* from = place + sizeof effect;
   *open.returned_to = effect.start;
-  stamp.put_some(from, to, open.insns);
+  stamp.put_some<kCount>(from, to, open.insns);
   const std::size_t made_bytes = effect.made_bytes;
-  if (made_bytes > kAtOnce * sizeof(BranchRecord)) [[unlikely]]
-    for (std::size_t i = kAtOnce; i * sizeof(BranchRecord) < made_bytes; i += kAtOnce)
-      stamp.put_some(from + i * sizeof(TimelessRecord), to + i);
+  if (made_bytes > kCount * sizeof(BranchRecord)) [[unlikely]]
+    for (std::size_t i = kCount; i * sizeof(BranchRecord) < made_bytes; i += kCount)
+      stamp.put_some<kCount>(from + i * sizeof(TimelessRecord), to + i);
   // Both without asking, as what comes cannot be guessed.
   open.insns = (open.insns & (0u - (made_bytes == 0))) + effect.tail_insns;
   auto* const bytes = reinterpret_cast<std::uint8_t*>(to);

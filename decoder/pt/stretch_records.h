@@ -58,8 +58,11 @@ class StretchRecords {
     return bytes_ + places_[words_[i] & kPathEffect];
   }
   BranchRecord* expand_all(BranchRecord* to, const BranchRecord* full);
+  template <std::uint32_t kCount>
   BranchRecord* expand_quiet(BranchRecord* to, const BranchRecord* full);
   BranchRecord* expand_told(const std::uint8_t* place, BranchRecord* to);
+  void date_back(const std::uint8_t* place, BranchRecord* records) const;
+  template <std::uint32_t kCount>
   static BranchRecord* expand(const std::uint8_t* place, const Stamp& stamp, BranchRecord* to,
                               Open& open);
   void next_packet();
@@ -68,12 +71,19 @@ class StretchRecords {
     return marks_.empty() ? words_.size() : std::min<std::size_t>(marks_[0].word, words_.size());
   }
   bool is_quiet() const { return begun_ && !untold_ && !now_.exact; }
+  // Whether it is behind the word that has the next time, which is that word's alone.
+  bool stays_quiet(std::size_t next) const {
+    return next < words_.size() && (words_[next] & kPathFirst) != 0 && marks_[0].exact == 0 &&
+           (marks_.size() == 1 || marks_[1].word != next) &&
+           Effect::at(bytes_ + places_[words_[next] & kPathEffect]).decides != 0;
+  }
 
   const Stretch& stretch_;
   const std::span<const std::uint32_t> words_;
   const std::uint8_t* const bytes_;  // of the book
   const std::uint32_t* const places_;
   std::span<const TimeMark> marks_;  // of words from next_ on
+  const bool makes_few_;             // most words make one record or none
   std::size_t next_ = 0;
   PacketTime before_, now_;  // of the packet before, and of the one that makes words
   bool begun_ = false;       // the first packet was met
