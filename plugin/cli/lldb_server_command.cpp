@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "plugin/cli/lldb_refusal.h"
+#include "plugin/cli/say_at_once.h"
 #include "plugin/cli/serve_options.h"
 #include "plugin/server/lldb_server_link.h"
 
@@ -133,7 +134,7 @@ Result<void> find_lldb_client(ServeOptions& serve, LldbServerWords& words) {
   }
   serve.comm = words.address.starts_with('*') ? "0.0.0.0" + words.address.substr(1) : words.address;
   serve.allow_remote_hosts = true;  // who names a host means it
-  serve.say = [](std::string_view line) { fmt::print(stderr, "{}\n", line); };
+  serve.say = [](std::string_view line) { say_at_once(stderr, line); };
   return {};
 }
 

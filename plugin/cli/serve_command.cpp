@@ -1,8 +1,7 @@
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "plugin/cli/commands.h"
+#include "plugin/cli/say_at_once.h"
 #include "plugin/cli/serve_options.h"
 #include "plugin/engines/qemu/program_check.h"
 
@@ -43,10 +42,7 @@ Command serve_command() {
           auto options = serve_options(*words, invocation.program, invocation.extras);
           if (!options) return fail(std::move(options.error()));
           if (auto ok = check_program(*options); !ok) return fail(std::move(ok.error()));
-          options->say = [err = invocation.err](std::string_view line) {
-            std::fprintf(err, "%.*s\n", static_cast<int>(line.size()), line.data());
-            std::fflush(err);
-          };
+          options->say = [err = invocation.err](std::string_view line) { say_at_once(err, line); };
           return serve(*options);
         };
       },

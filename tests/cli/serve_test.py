@@ -4,6 +4,7 @@ and what it leaves behind."""
 import json
 import os
 import re
+import select
 import signal
 import stat
 import tempfile
@@ -180,6 +181,18 @@ class Debuggers(Serving):
         second = self.connect(server)
         second.greet()
         self.assertRegex(second.ask("?"), "^T")
+
+    def test_each_is_served_although_nobody_reads_what_the_server_says(self):
+        server = self.serve("--multi", "127.0.0.1:0", TALKS)
+        with open(f"/proc/{server.process.pid}/fd/2", "wb", buffering=0) as said:
+            os.set_blocking(said.fileno(), False)
+            while said.write(b"." * select.PIPE_BUF) is not None:
+                pass
+        for _ in range(3):
+            debugger = self.connect(server)
+            debugger.greet()
+            self.assertRegex(debugger.ask("?"), "^T")
+            debugger.close()
 
     def test_one_that_comes_after_lldb_is_told_nothing_of_lldbs_trace(self):
         server = self.serve("--multi", "127.0.0.1:0", RELAY)
