@@ -96,13 +96,13 @@ void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
   std::uint32_t function = index_of(symbols_.function_in(address, when));
   std::uint32_t newest = stacks_.newest();
   if (newest == 0 || stacks_.at(newest).is_gap()) {
-    begin_segment(function, item);
+    begin_unseen(function, address, item);
     return;
   }
   if (last_.kind == InstructionClass::kReturn) {
     const Function& from = *calls_.functions_[stacks_.at(newest).function];
     if (plain_name(from) == "_dl_runtime_resolve") return begin_call(function, item, true);
-    return begin_return(function, item);
+    return begin_return(function, address, item);
   }
   if (is_near_call(last_.kind) && last_.next() != address) return begin_call(function, item, false);
   if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
@@ -116,7 +116,7 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   const Function& from = *calls_.functions_[stacks_.at(newest).function];
   if (plain_name(from).starts_with("_Unwind_") &&
       stacks_.find_function(stacks_.at(newest).caller, function) != 0)
-    return begin_return(function, item);
+    return begin_return(function, address, item);
   bool switched = stacks_.switched(newest, function);
   if (switched && entry.is_null()) return begin_call(function, item, true);
   if (switched) begin_switch(function, item);
@@ -129,6 +129,14 @@ std::uint32_t CallBuilder::begin_segment(std::uint32_t function, std::uint64_t i
   if (stacks_.newest() != 0) segment.level = stacks_.at(stacks_.newest()).level;
   calls_.segments_.push_back(segment);
   return stacks_.newest();
+}
+
+// What led there was not seen: the call began before, unless it begins right here.
+std::uint32_t CallBuilder::begin_unseen(std::uint32_t function, Address address,
+                                        std::uint64_t item) {
+  std::uint32_t number = begin_segment(function, item);
+  stacks_.at(number).begun_before = calls_.functions_[function]->entry != address;
+  return number;
 }
 
 void CallBuilder::begin_call(std::uint32_t function, std::uint64_t item, bool tail_called) {
@@ -147,11 +155,11 @@ void CallBuilder::begin_switch(std::uint32_t function, std::uint64_t item) {
   segment.tail_called = before.tail_called;
 }
 
-void CallBuilder::begin_return(std::uint32_t function, std::uint64_t item) {
+void CallBuilder::begin_return(std::uint32_t function, Address address, std::uint64_t item) {
   // From its caller on: a recursive function does not return to itself.
   std::uint32_t from = stacks_.newest();
   std::uint32_t caller = stacks_.find_function(stacks_.at(from).caller, function);
-  if (caller == 0) return begin_return_to_nobody(function, item);
+  if (caller == 0) return begin_return_to_nobody(function, address, item);
   std::uint32_t number = begin_segment(function, item);
   KeptSegment& segment = stacks_.at(number);
   KeptSegment& earlier = stacks_.at(caller);
@@ -163,18 +171,19 @@ void CallBuilder::begin_return(std::uint32_t function, std::uint64_t item) {
 }
 
 // No caller of that name was recorded.
-void CallBuilder::begin_return_to_nobody(std::uint32_t function, std::uint64_t item) {
+void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address,
+                                         std::uint64_t item) {
   std::uint32_t from = stacks_.newest();
   if (stacks_.find_call(stacks_.at(from).caller) == 0) {
     // The call is older than the record: what lay outermost was called from here.
     std::uint32_t top = stacks_.find_top(from);
-    std::uint32_t number = begin_segment(function, item);
+    std::uint32_t number = begin_unseen(function, address, item);
     stacks_.at(number).level = stacks_.at(top).level - 1;
     stacks_.set_caller(top, number, false);
     return;
   }
   // There was a call that should have been returned to: another stack altogether.
-  std::uint32_t number = begin_segment(function, item);
+  std::uint32_t number = begin_unseen(function, address, item);
   stacks_.at(number).level = stacks_.at(from).level - 1;
   stacks_.at(from).caller = number;
   stacks_.at(from).tail_called = false;

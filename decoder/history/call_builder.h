@@ -73,10 +73,11 @@ class CallBuilder {
   void arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t begin_segment(std::uint32_t function, std::uint64_t item);
+  std::uint32_t begin_unseen(std::uint32_t function, Address address, std::uint64_t item);
   void begin_call(std::uint32_t function, std::uint64_t item, bool tail_called);
   void begin_switch(std::uint32_t function, std::uint64_t item);
-  void begin_return(std::uint32_t function, std::uint64_t item);
-  void begin_return_to_nobody(std::uint32_t function, std::uint64_t item);
+  void begin_return(std::uint32_t function, Address address, std::uint64_t item);
+  void begin_return_to_nobody(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t index_of(const Function& function);
   void shift_levels();

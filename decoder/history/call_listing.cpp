@@ -209,6 +209,7 @@ Json segment_json(const Names& names, const CallSegment& segment, HistoryCursor&
   if (segment.earlier != 0) json["earlier"] = names.segment(segment.earlier);
   if (segment.later != 0) json["later"] = names.segment(segment.later);
   if (segment.tail_called) json["tail_called"] = true;
+  if (segment.begun_before) json["begun_before"] = true;
   cursor.seek(segment.items.first);
   if (cursor.item().time != 0) json["time"] = cursor.item().time;
   return json;

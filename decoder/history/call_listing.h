@@ -42,7 +42,7 @@ void list_calls(const History& history, const CallHistory& calls, Symbolizer& sy
 // One JSON object a line for each segment:
 //   {"number":3,"position":-2,"function":"twice","module":"/bin/x","level":1,"first":3,"last":14,
 //    "file":"main.cc","first_line":8,"last_line":11,"caller":1,"earlier":1,"later":7,
-//    "tail_called":true,"time":12}
+//    "tail_called":true,"begun_before":true,"time":12}
 //   {"number":4,"position":-1,"gap":"not-recorded","text":"...","level":1,"first":15,"last":15}
 // What is not known or does not hold is left out. Items and segments are numbers, as in "number".
 void list_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,

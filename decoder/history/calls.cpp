@@ -24,6 +24,7 @@ CallSegment CallHistory::at(std::uint64_t number) const {
   segment.earlier = kept.earlier;
   segment.later = kept.later;
   segment.tail_called = kept.tail_called;
+  segment.begun_before = kept.begun_before && kept.earlier == 0;
   return segment;
 }
 

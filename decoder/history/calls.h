@@ -36,7 +36,8 @@ struct CallSegment {
   std::uint64_t caller = 0;
   std::uint64_t earlier = 0;
   std::uint64_t later = 0;
-  bool tail_called = false;  // the caller jumped here
+  bool tail_called = false;   // the caller jumped here
+  bool begun_before = false;  // its first part that is there, but nobody saw the call begin
 };
 
 // How a segment is kept. Links are numbers of segments, 0: none.
@@ -49,6 +50,7 @@ struct KeptSegment {
   std::uint32_t function = 0;                        // index; 0: a gap
   InstructionClass last = InstructionClass::kOther;  // its last instruction
   bool tail_called = false;
+  bool begun_before = false;  // unless it has an earlier part
 
   bool is_gap() const { return function == 0; }
 };

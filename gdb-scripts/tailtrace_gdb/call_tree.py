@@ -67,7 +67,8 @@ def lines(history, nodes, with_caller):
         number = history.call_number(begun["position"])
         text = f"{number}\t{indent}{styled('function', node.call.get('function', '??'))}"
         first, last = history.number(begun["first"]), history.number(node.last)
-        text += f"\tinst {'before ' if begun.get('earlier') else ''}{first},{last}"
+        before = "before " if begun.get("earlier") or begun.get("begun_before") else ""
+        text += f"\tinst {before}{first},{last}"
         if node.times > 1:
             text += f"\t{node.times} times"
         if with_caller and begun.get("caller"):

@@ -22,7 +22,8 @@ class History:
     0 the present, where nothing was executed yet.
 
     items: position, address ("0x..."), bytes, text, taken, to, or position, gap, text;
-    calls: position, function, level, first, last, caller, earlier, later, or position, gap, text;
+    calls: position, function, level, first, last, caller, earlier, later, begun_before, or
+    position, gap, text;
     loops: first, last, rounds, head, back, exit where it is known.
 
     Users see numbers as GDB has them, from 1, the oldest. Those of a long history are not known

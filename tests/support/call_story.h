@@ -1,0 +1,133 @@
+// Calls as a story: functions of 64 KiB each, named by one word; writes code and records as it
+// goes, so that a test reads as the story of what was executed.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "decoder/history/calls.h"
+
+namespace tailtrace {
+
+class CallStory : public Symbolizer {
+ public:
+  explicit CallStory(std::vector<std::string> names) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      Address begin{(i + 1) << 16};
+      Function function{begin, begin + 0x10000, begin, names[i], names[i], "", "", "m"};
+      functions_.push_back(std::make_unique<Function>(function));
+      bases_[names[i]] = begin;
+    }
+    here_ = bases_.at(names[0]);
+    push({{}, here_, 0, 0, RecordKind::kEnable, 0, 0});
+  }
+
+  // Every move executes one NOP and the branch itself.
+  CallStory& call(const std::string& name) { return call_to(bases_.at(name)); }
+  CallStory& call_next() { return call_to(here_ + 3); }
+  CallStory& jump(const std::string& name, std::uint64_t offset = 0) {
+    return move(RecordKind::kIndirectJump, "ffe0", bases_.at(name) + offset);
+  }
+  // To the caller, or to another place altogether.
+  CallStory& ret() {
+    Address to = stack_.back();
+    stack_.pop_back();
+    return move(RecordKind::kReturn, "c3", to);
+  }
+  CallStory& ret_to(const std::string& name, std::uint64_t offset) {
+    return move(RecordKind::kReturn, "c3", bases_.at(name) + offset);
+  }
+  CallStory& signal(const std::string& name) {
+    Address to = bases_.at(name);
+    put("90");
+    stack_.push_back(here_);
+    push({here_, to, 0, 1, RecordKind::kSignal, kFlagAsync, 0});
+    here_ = to;
+    return *this;
+  }
+  // Nobody knows what happened until it is there again.
+  CallStory& gap(const std::string& name, std::uint64_t offset) {
+    here_ = bases_.at(name) + offset;
+    push({{}, here_, 0, 0, RecordKind::kOverflow, 0, 0});
+    return *this;
+  }
+  CallStory& without_entry(const std::string& name) {
+    for (auto& function : functions_)
+      if (function->name == name) function->entry = {};
+    return *this;
+  }
+
+  // "main:0:1-2 f:1:3-4": name, level and items of every segment.
+  std::string told() {
+    put("90");
+    push({here_, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0});
+    auto snapshot = std::make_shared<ThreadSnapshot>();
+    auto image = std::make_shared<CodeImage>();
+    for (auto& [address, byte] : code_) EXPECT_TRUE(image->add(address, Bytes{byte}));
+    snapshot->code = image;
+    snapshot->records = records_;
+    history_ = std::make_unique<History>(snapshot);
+    return told({1, history_->size()});
+  }
+  std::string told(Range range) {
+    auto made = CallHistory::make(*history_, *this, range);
+    EXPECT_TRUE(made);
+    calls_ = std::move(*made);
+    std::string text;
+    for (std::uint64_t n = 1; n <= calls_.size(); ++n) {
+      CallSegment s = calls_.at(n);
+      EXPECT_EQ(calls_.holding(s.items.first), n);
+      EXPECT_EQ(calls_.holding(s.items.last), n);
+      std::string name = s.function == nullptr ? "[gap]" : s.function->name;
+      text += (n == 1 ? "" : " ") + name + ":" + std::to_string(s.level) + ":" +
+              std::to_string(s.items.first) + "-" + std::to_string(s.items.last);
+    }
+    EXPECT_FALSE(calls_.holding(range.last + 1));
+    return text;
+  }
+  const History& history() const { return *history_; }
+  const CallHistory& calls() const { return calls_; }
+
+  const Function& function_at(Address address) override {
+    std::size_t index = (address.value >> 16) - 1;
+    return index < functions_.size() ? *functions_[index] : none_;
+  }
+  std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+
+ private:
+  CallStory& call_to(Address to) {
+    stack_.push_back(here_ + 3);
+    return move(RecordKind::kIndirectCall, "ffd0", to);
+  }
+  CallStory& move(RecordKind kind, const char* code, Address to) {
+    put("90");
+    Address from = here_;
+    put(code);
+    push({from, to, 0, 2, kind, 0, 0});
+    here_ = to;
+    return *this;
+  }
+  void put(const char* hex) {
+    const Bytes bytes = *from_hex(hex);
+    for (std::uint8_t byte : bytes) {
+      code_[here_] = byte;
+      here_ = here_ + 1;
+    }
+  }
+  void push(const BranchRecord& record) { records_.push_back(record); }
+
+  std::vector<std::unique_ptr<Function>> functions_;
+  std::map<std::string, Address> bases_;
+  Function none_;
+  Address here_;
+  std::vector<Address> stack_;
+  std::map<Address, std::uint8_t> code_;
+  std::vector<BranchRecord> records_;
+  std::unique_ptr<History> history_;
+  CallHistory calls_;
+};
+
+}  // namespace tailtrace
