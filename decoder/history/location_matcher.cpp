@@ -1,5 +1,7 @@
 #include "decoder/history/location_matcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tailtrace {
@@ -98,6 +100,17 @@ std::vector<Address> LocationMatcher::firsts_of_line(const Function& function,
     firsts.push_back(at);
   }
   return firsts;
+}
+
+Result<LocationMatcher> functions_named(std::string_view text, Symbolizer& symbols) {
+  Result<Location> location = parse_location(text);
+  if (!location) return fail(std::move(location.error()));
+  LocationMatcher matcher(std::move(*location), symbols);
+  if (!matcher.is_of_functions())
+    return fail(ErrorCode::kUsage, fmt::format("`{}` is called by nobody", text),
+                "it is no function, and no range",
+                "tailtrace hits tells when a line or an address was reached");
+  return matcher;
 }
 
 }  // namespace tailtrace

@@ -49,4 +49,7 @@ class LocationMatcher {
   std::map<Address, std::vector<Address>> firsts_of_line_;  // by the function's begin
 };
 
+// One that is_of_functions(). Errors: kUsage when the text is no location of functions.
+Result<LocationMatcher> functions_named(std::string_view text, Symbolizer& symbols);
+
 }  // namespace tailtrace

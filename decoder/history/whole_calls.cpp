@@ -15,23 +15,37 @@ using Json = nlohmann::ordered_json;
 // The call instruction; nothing when it was not recorded.
 std::optional<HistoryItem> caller_of(const CallHistory& calls, const CallSegment& segment,
                                      HistoryCursor& cursor) {
-  if (segment.caller == 0) return std::nullopt;
+  // One that is newer is known by the return to it.
+  if (segment.caller == 0 || segment.caller > segment.number) return std::nullopt;
   cursor.seek(calls.at(segment.caller).items.last);
   if (!cursor.valid() || cursor.item().is_gap) return std::nullopt;
   return cursor.item();
 }
 
+// Whether `next` was called next after `segment`, by the same call.
+bool follows(const CallHistory& calls, const CallSegment& next, const CallSegment& segment) {
+  return next.function == segment.function && next.caller != 0 && segment.caller != 0 &&
+         calls.at(next.caller).earlier == segment.caller;
+}
+
 }  // namespace
 
-WholeCalls calls_of(const CallHistory& calls, const std::function<bool(const Function&)>& named,
-                    std::uint64_t limit) {
+WholeCalls calls_of(const CallHistory& calls, LocationMatcher& functions, std::uint64_t limit,
+                    bool fold) {
   WholeCalls whole;
   for (std::uint64_t number = calls.size(); number != 0; --number) {
     const CallSegment segment = calls.at(number);
-    if (segment.earlier != 0 || segment.function == nullptr || !named(*segment.function)) continue;
-    if (whole.count++ >= limit) continue;
-    const std::uint64_t last = calls.at(calls.last_part(number)).items.last;
-    whole.newest.push_back({number, {segment.items.first, last}});
+    if (segment.earlier != 0 || segment.function == nullptr) continue;
+    if (!functions.is_function(*segment.function)) continue;
+    ++whole.count;
+    if (fold && !whole.newest.empty() &&
+        follows(calls, calls.at(whole.newest.back().first), segment)) {
+      WholeCall& call = whole.newest.back();
+      call = {number, {segment.items.first, call.items.last}, call.times + 1};
+    } else if (whole.newest.size() < limit) {
+      const std::uint64_t last = calls.at(calls.last_part(number)).items.last;
+      whole.newest.push_back({number, {segment.items.first, last}});
+    }
   }
   std::reverse(whole.newest.begin(), whole.newest.end());
   return whole;
@@ -55,17 +69,22 @@ void list_whole_calls(const History& history, const CallHistory& calls, Symboliz
 }
 
 void list_whole_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                           const WholeCalls& whole, const LineSink& sink) {
+                           const WholeCalls& whole, const LineSink& sink, JsonNumbers numbers) {
   HistoryCursor cursor(history);
+  const bool both = numbers == JsonNumbers::kBoth;
+  auto item = [&](std::uint64_t number) {
+    return both ? Json(history.from_oldest(number)) : Json(history.from_newest(number));
+  };
   for (const WholeCall& call : whole.newest) {
     const CallSegment segment = calls.at(call.first);
-    Json json = {{"number", call.first},
-                 {"position", static_cast<std::int64_t>(call.first - calls.size()) - 1}};
+    Json json;
+    if (both) json["number"] = call.first;
+    json["position"] = static_cast<std::int64_t>(call.first - calls.size()) - 1;
     json["function"] = segment.function->name;
     if (!segment.function->module.empty()) json["module"] = segment.function->module;
     json["level"] = segment.level;
-    json["first"] = history.from_oldest(call.items.first);
-    json["last"] = history.from_oldest(call.items.last);
+    json["first"] = item(call.items.first);
+    json["last"] = item(call.items.last);
     if (auto caller = caller_of(calls, segment, cursor)) {
       const Address address = caller->instruction.address;
       const Function& function = symbols.function_in(address, caller->epoch);
@@ -77,6 +96,8 @@ void list_whole_calls_json(const History& history, const CallHistory& calls, Sym
       }
     }
     if (segment.tail_called) json["tail_called"] = true;
+    if (segment.begun_before) json["begun_before"] = true;
+    if (call.times != 1) json["times"] = call.times;
     if (!sink(json_text(json))) return;
   }
 }

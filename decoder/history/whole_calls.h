@@ -4,17 +4,18 @@
 // Threading: as CallHistory; one thread at a time for a symbolizer.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "decoder/history/calls.h"
 #include "decoder/history/listing.h"
+#include "decoder/history/location_matcher.h"
 
 namespace tailtrace {
 
 struct WholeCall {
   std::uint64_t first = 0;  // the number of its first segment
   Range items;              // of the history
+  std::uint64_t times = 1;  // equal ones in a row that it stands for, all their items with it
 };
 
 struct WholeCalls {
@@ -22,10 +23,11 @@ struct WholeCalls {
   std::uint64_t count = 0;        // of all
 };
 
-// Of the functions that `named` holds for; as many of the newest as `limit` says. A call that began
-// before the calls do is from where they begin.
-WholeCalls calls_of(const CallHistory& calls, const std::function<bool(const Function&)>& named,
-                    std::uint64_t limit);
+// Of the functions that the matcher is of; as many of the newest as `limit` says. A call that began
+// before the calls do is from where they begin. When folded, those that one call made in a row are
+// one. REQUIRES: functions.is_of_functions().
+WholeCalls calls_of(const CallHistory& calls, LocationMatcher& functions, std::uint64_t limit,
+                    bool fold = false);
 
 // A line for each: its items, its function, and who called it. REQUIRES: calls of that history.
 void list_whole_calls(const History& history, const CallHistory& calls, Symbolizer& symbols,
@@ -34,9 +36,10 @@ void list_whole_calls(const History& history, const CallHistory& calls, Symboliz
 // One JSON object a line for each:
 //   {"number":3,"position":-2,"function":"twice","module":"/bin/x","level":1,"first":3,"last":14,
 //    "caller":{"address":"0x401136","function":"main","file":"main.cc","line":8},
-//    "tail_called":true}
+//    "tail_called":true,"begun_before":true,"times":20}
 // What is not known or does not hold is left out.
 void list_whole_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                           const WholeCalls& whole, const LineSink& sink);
+                           const WholeCalls& whole, const LineSink& sink,
+                           JsonNumbers numbers = JsonNumbers::kBoth);
 
 }  // namespace tailtrace

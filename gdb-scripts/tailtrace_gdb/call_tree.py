@@ -1,6 +1,5 @@
 """Calls as wholes: the segments that GDB numbers, put together to what was called once."""
 
-from .frames import plain
 from .styles import styled
 
 
@@ -21,20 +20,20 @@ class Node:
         return bool(mine.get("caller")) and parts.get(mine["caller"]) == other.get("caller")
 
 
-def newest(history, function, limit, most_parts=None):
-    """The newest calls of a function, or of all of them, from the newest on; and the position where
-    that ended although there may be more: once something is found, so many parts are looked at."""
+def newest(history, limit, most_parts=None):
+    """The newest calls, from the newest on; and the position where that ended although there may be
+    more: so many parts are looked at."""
     found, parts = [], {}
     told = set()  # segments of calls that were met before, by a newer segment
     for seen, call in enumerate(history.backwards("calls")):
-        if most_parts is not None and seen >= most_parts and found:
+        if most_parts is not None and seen >= most_parts:
             return found, call["position"] + 1
         if "gap" in call:
             continue
         position, earlier = call["position"], call.get("earlier")
         parts[position] = earlier
         told.add(earlier)
-        if position in told or (function and plain(call.get("function")) != plain(function)):
+        if position in told:
             continue
         if found and found[-1].follows(call, parts):
             found[-1].times += 1
@@ -59,21 +58,31 @@ def beginning(history, call):
     return call
 
 
-def lines(history, nodes, with_caller):
+def lines(history, nodes):
     outermost = min(node.call.get("level", 0) for node in nodes)
     begun_nodes = [(beginning(history, node.call), node) for node in nodes]
     for begun, node in sorted(begun_nodes, key=lambda pair: pair[0]["first"]):
-        indent = "" if with_caller else "  " * (node.call.get("level", 0) - outermost)
-        number = history.call_number(begun["position"])
-        text = f"{number}\t{indent}{styled('function', node.call.get('function', '??'))}"
-        first, last = history.number(begun["first"]), history.number(node.last)
-        before = "before " if begun.get("earlier") or begun.get("begun_before") else ""
-        text += f"\tinst {before}{first},{last}"
-        if node.times > 1:
-            text += f"\t{node.times} times"
-        if with_caller and begun.get("caller"):
-            caller = history.call(begun["caller"])
-            text += f"\tfrom {styled('function', caller.get('function', '??'))}"
-            if "last_line" in caller:
-                text += f" at {styled('filename', caller['file'])}:{caller['last_line']}"
-        yield text + "\n"
+        indent = "  " * (node.call.get("level", 0) - outermost)
+        yield line(history, {**begun, "last": node.last, "times": node.times}, indent) + "\n"
+
+
+def line(history, call, indent=""):
+    """A call as a whole, from its first part on."""
+    number = history.call_number(call["position"])
+    first, last = history.number(call["first"]), history.number(call["last"])
+    before = "before " if call.get("earlier") or call.get("begun_before") else ""
+    text = f"{number}\t{indent}{styled('function', call.get('function', '??'))}"
+    text += f"\tinst {before}{first},{last}"
+    if call.get("times", 1) > 1:
+        text += f"\t{call['times']} times"
+    return text
+
+
+def line_with_caller(history, call):
+    text = line(history, call)
+    caller = call.get("caller")
+    if caller is not None:
+        text += f"\tfrom {styled('function', caller.get('function', '??'))}"
+        if "line" in caller:
+            text += f" at {styled('filename', caller['file'])}:{caller['line']}"
+    return text + "\n"

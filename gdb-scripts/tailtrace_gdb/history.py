@@ -160,6 +160,11 @@ class History:
         all is left out."""
         raise NotImplementedError
 
+    def whole_calls(self, limit, function):
+        """The newest calls of a function of ours, oldest first: position, function, first, last,
+        times, caller and begun_before where they hold."""
+        raise NotImplementedError
+
     def hits(self, limit, location):
         """The newest arrivals at a location of ours, newest first."""
         raise NotImplementedError

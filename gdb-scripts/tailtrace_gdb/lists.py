@@ -183,6 +183,8 @@ def call_line(history, call, modifiers):
 # Of calls, to find those that `tailtrace calls` shows: a loop may have called the same a million
 # times.
 MOST_PARTS = 20000
+# Calls of a function that are asked for at once.
+MOST_WHOLE = 10000
 
 
 class Calls(Command):
@@ -191,27 +193,38 @@ class Calls(Command):
 Usage: tailtrace calls [FUNCTION]
 
 With a function, its calls alone and where each came from. The numbers are those of the first and
-last instruction, with all that was called in between. Equal calls in a row are one line. Once a
-call is found, no more than the newest 20000 parts of calls are looked at, unless `tailtrace
-history-size` is unlimited."""
+last instruction, with all that was called in between; `before` stands where a call began before the
+first. Equal calls in a row are one line. Without a function, no more than the newest 20000 parts of
+calls are looked at, unless `tailtrace history-size` is unlimited."""
 
     name = "calls"
     completion = gdb.COMPLETE_SYMBOL
 
     def run(self, argument):
         history = source.current()
-        wanted = argument.strip()
         limit = gdb.parameter("tailtrace history-size")
-        most_parts = MOST_PARTS if limit else None
-        found, oldest = call_tree.newest(history, wanted, limit or history.number_of_calls(),
-                                         most_parts)
-        if not found:
-            raise user_error(f"{wanted or 'nothing'} was not called in what is recorded")
-        if oldest is not None:
-            gdb.write(f"calls before {history.call_number(oldest)} were not looked at: "
-                      "see `help tailtrace calls`\n")
-        for line in call_tree.lines(history, found, bool(wanted)):
+        function = argument.strip()
+        lines = calls_of(history, function, limit) if function else call_tree_of(history, limit)
+        for line in lines:
             gdb.write(line)
+
+
+def calls_of(history, function, limit):
+    found = history.whole_calls(limit or MOST_WHOLE, function)
+    if not found:
+        raise user_error(f"{function} was not called in what is recorded")
+    return (call_tree.line_with_caller(history, call) for call in found)
+
+
+def call_tree_of(history, limit):
+    found, oldest = call_tree.newest(history, limit or history.number_of_calls(),
+                                     MOST_PARTS if limit else None)
+    if not found:
+        raise user_error("nothing was called in what is recorded")
+    if oldest is not None:
+        yield (f"calls before {history.call_number(oldest)} were not looked at: "
+               "see `help tailtrace calls`\n")
+    yield from call_tree.lines(history, found)
 
 
 COMMANDS = [InstructionHistory, FunctionCallHistory, Calls]

@@ -107,6 +107,10 @@ class PackageHistory(History):
         number = attempt(lambda _: calls.holding(position)) if position < 0 else None
         return None if number is None else self.call(number - calls.size - 1)
 
+    def whole_calls(self, limit, function):
+        lines = attempt(lambda _: self.calls().json_lines_of(function, limit))
+        return [parsed(line) for line in lines.splitlines()]
+
     def hits(self, limit, location):
         found = attempt(lambda _: self.source.hits(location, limit=limit))
         return [self.item(item.position) for item in reversed(found)]

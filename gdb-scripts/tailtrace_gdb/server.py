@@ -101,6 +101,9 @@ class ServerHistory(History):
         head, _, raw = ask_raw(f"records {first} {count} {self.thread}").partition(b"\n")
         return parsed(head.decode())["first"], raw
 
+    def whole_calls(self, limit, function):
+        return self.ask(f"whole-calls {limit} {function}")[1][::-1]
+
     def hits(self, limit, location):
         return self.ask(f"hits {limit} {location}")[1]
 

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/call_listing.h"
-#include "decoder/history/location_matcher.h"
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/whole_calls.h"
 #include "plugin/cli/commands.h"
@@ -83,20 +82,14 @@ void print_calls_of(const HistoryView& view, const CallHistory& calls, const Who
 
 Result<int> show_calls_of(const Options& options, const std::string& function,
                           const Invocation& invocation) {
-  Result<Location> location = parse_location(function);
-  if (!location) return fail(std::move(location.error()));
   Result<HistoryView> view = open_view(options.shared, invocation.err);
   if (!view) return fail(std::move(view.error()));
-  LocationMatcher matcher(std::move(*location), *view->symbols);
-  if (!matcher.is_of_functions())
-    return fail(ErrorCode::kUsage, fmt::format("`{}` is called by nobody", function),
-                "it is no function, and no range",
-                "tailtrace hits tells when a line or an address was reached");
+  Result<LocationMatcher> named = functions_named(function, *view->symbols);
+  if (!named) return fail(std::move(named.error()));
   Result<CallHistory> calls = CallHistory::make(*view->history, *view->symbols,
                                                 newest_items(*view->history, options.newest));
   if (!calls) return fail(std::move(calls.error()));
-  const WholeCalls found = calls_of(
-      *calls, [&](const Function& one) { return matcher.is_function(one); }, options.limit);
+  const WholeCalls found = calls_of(*calls, *named, options.limit);
   const OutputOptions& output = *options.shared.output;
   if (output.json == JsonForm::kNone) {
     print_calls_of(*view, *calls, found, options, invocation.out);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -17,6 +18,7 @@
 #include "decoder/history/opened_thread.h"
 #include "decoder/history/path_listing.h"
 #include "decoder/history/stop_stack.h"
+#include "decoder/history/whole_calls.h"
 #include "decoder/history/why_listing.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/process_symbols.h"
@@ -86,38 +88,6 @@ JsonNumbers numbers_like(std::int64_t first) {
 
 }  // namespace
 
-std::string_view MonitorHistory::help() {
-  return "monitor tailtrace instruction-history [/fs] [RANGE]\n"
-         "monitor tailtrace function-call-history [RANGE]\n"
-         "                                    what the thread did last; a range is N, N,M, N,+K,\n"
-         "                                    N,-K or -, counted from 1 or back from -1;\n"
-         "                                    /f folds loops, /s tells source lines\n"
-         "monitor tailtrace items FIRST COUNT [pPID.TID]\n"
-         "monitor tailtrace calls FIRST COUNT [pPID.TID]\n"
-         "                                    the same for scripts, as JSON lines: COUNT of them "
-         "or,\n"
-         "                                    when that is too long for an answer, the first few;\n"
-         "                                    where FIRST is negative all is counted from -1, the\n"
-         "                                    newest, and what is older is left alone\n"
-         "monitor tailtrace loops FIRST COUNT [pPID.TID]\n"
-         "                                    loops among these instructions\n"
-         "monitor tailtrace counts BEGIN END [pPID.TID]\n"
-         "                                    how often the code at these addresses was executed\n"
-         "monitor tailtrace hits LIMIT LOCATION [pPID.TID]\n"
-         "                                    when a breakpoint there would have stopped, newest "
-         "first\n"
-         "monitor tailtrace why POSITION LIMIT [pPID.TID]\n"
-         "                                    the branches that led to an item, newest first\n"
-         "monitor tailtrace stack POSITION LIMIT [pPID.TID]\n"
-         "                                    the calls that led to an item, innermost first\n"
-         "monitor tailtrace frames POSITION LIMIT [pPID.TID]\n"
-         "                                    what was on the stack then, innermost first\n"
-         "monitor tailtrace find LIMIT ADDRESS... [pPID.TID]\n"
-         "                                    the newest instructions at these addresses, as many "
-         "as\n"
-         "                                    an answer holds\n";
-}
-
 Result<std::optional<std::string>> MonitorHistory::answer(std::string_view command) {
   if (Arguments{command}.word() == kRecords) return std::optional<std::string>();
   auto work = prepare(command);
@@ -134,6 +104,7 @@ Result<std::optional<MonitorHistory::Work>> MonitorHistory::prepare(std::string_
   if (verb == "items") run = &MonitorHistory::items;
   if (verb == kRecords) run = &MonitorHistory::records;
   if (verb == "calls") run = &MonitorHistory::calls;
+  if (verb == "whole-calls") run = &MonitorHistory::whole_calls;
   if (verb == "loops") run = &MonitorHistory::loops;
   if (verb == "counts") run = &MonitorHistory::counts;
   if (verb == "find") run = &MonitorHistory::find;
@@ -274,6 +245,26 @@ std::string MonitorHistory::newest_calls_json(std::int64_t first, std::uint64_t 
   list_calls_json(*made_->history, *made_->newest_calls, *made_->symbols,
                   cut(first, count, made_->newest_calls->size(), kMaxItems), into(text),
                   JsonNumbers::kFromNewest);
+  return text;
+}
+
+std::string MonitorHistory::whole_calls(Arguments arguments) {
+  std::uint64_t limit = 0;
+  bool good = arguments.number(limit) && limit != 0;
+  std::string_view function = trim(arguments.rest);
+  if (!good || function.empty()) return bad_arguments("whole-calls LIMIT FUNCTION [pPID.TID]");
+  auto named = functions_named(function, *made_->symbols);
+  if (!named) return named.error().to_string() + "\n";
+  // All of them: made_->calls are of so many items only as can surely be kept.
+  const History& history = *made_->history;
+  auto calls = CallHistory::make(history, *made_->symbols, {history.oldest(), history.newest()});
+  if (!calls) return calls.error().to_string() + "\n";
+  constexpr bool kFolded = true;
+  WholeCalls found = calls_of(*calls, *named, std::min(limit, kMaxItems), kFolded);
+  std::reverse(found.newest.begin(), found.newest.end());
+  std::string text = head_line("tailtrace.calls/1", false);
+  list_whole_calls_json(history, *calls, *made_->symbols, found, into(text),
+                        JsonNumbers::kFromNewest);
   return text;
 }
 

@@ -80,6 +80,7 @@ class MonitorHistory {
   std::string items(Arguments arguments);
   std::string records(Arguments arguments);
   std::string calls(Arguments arguments);
+  std::string whole_calls(Arguments arguments);
   std::string loops(Arguments arguments);
   std::string counts(Arguments arguments);
   std::string find(Arguments arguments);

@@ -5,6 +5,7 @@
 #include "decoder/history/call_listing.h"
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/stop_stack.h"
+#include "decoder/history/whole_calls.h"
 #include "python/core/errors.h"
 
 namespace tailtrace::python {
@@ -106,6 +107,22 @@ py::str json_lines(const Calls& calls, std::uint64_t first, std::uint64_t last) 
   return to_str(text);
 }
 
+// The same for the newest whole calls of functions, equal ones in a row as one.
+py::str json_lines_of(const Calls& calls, std::string_view function, std::uint64_t limit) {
+  constexpr bool kFolded = true;
+  Result<std::string> text =
+      calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) -> Result<std::string> {
+        Result<LocationMatcher> named = functions_named(function, symbols);
+        if (!named) return fail(std::move(named.error()));
+        const WholeCalls found = calls_of(calls.calls, *named, limit, kFolded);
+        return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
+          list_whole_calls_json(calls.thread->made(), calls.calls, symbols, found, sink,
+                                JsonNumbers::kFromNewest);
+        });
+      });
+  return to_str(unwrap(std::move(text)));
+}
+
 }  // namespace
 
 void bind_calls(py::module_& module) {
@@ -118,7 +135,8 @@ void bind_calls(py::module_& module) {
            })
       .def("older_callers", &older_callers)
       .def("listing", &listing)
-      .def("json_lines", &json_lines);
+      .def("json_lines", &json_lines)
+      .def("json_lines_of", &json_lines_of);
   module.def("make_calls", &make_calls);
   module.def("make_newest_calls", &make_newest_calls);
 }
