@@ -35,6 +35,8 @@ Result<CallHistory> CallBuilder::build() {
   HistoryRuns runs(history_, range_.first);
   HistoryRun run;
   while (range_.size() != 0 && runs.next(run) && run.first <= range_.last) {
+    if (history_.is_abandoned())
+      return fail(ErrorCode::kNegative, "the list of calls was given up");
     add_run(run, runs.code());
     if (full())
       return fail(ErrorCode::kUsage, "cannot list the calls of so long a history",

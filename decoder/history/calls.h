@@ -62,7 +62,8 @@ class CallHistory {
   static constexpr std::size_t kMaxSegments = std::size_t{1} << 24;
 
   // Of a stretch of a history; numbers begin there. Errors: kUsage when the stretch has more
-  // segments than can be kept; kBadInput when its calls are too entangled to be followed.
+  // segments than can be kept; kBadInput when its calls are too entangled to be followed;
+  // kNegative when the history is abandoned.
   // REQUIRES: a range of the history.
   static Result<CallHistory> make(const History& history, Symbolizer& symbols, Range range);
 

@@ -149,7 +149,7 @@ void find_items(const History& history, Symbolizer& symbols, Range range, const 
   Finder finder(history, symbols, wanted);
   std::vector<std::uint64_t> found;
   std::uint64_t stretch = kFirstStretch;
-  while (range.size() != 0) {
+  while (range.size() != 0 && !history.is_abandoned()) {
     Range part = range;
     std::uint64_t size = std::min(stretch, range.size());
     if (order == Order::kNewestFirst) {
@@ -173,7 +173,7 @@ void find_newest_items(const History& history, Symbolizer& symbols, const Wanted
   Finder finder(history, symbols, wanted);
   std::vector<std::uint64_t> found;
   std::uint64_t last = history.newest();
-  for (std::uint64_t size = kFirstStretch; history.holds(last);
+  for (std::uint64_t size = kFirstStretch; history.holds(last) && !history.is_abandoned();
        size = std::min(size * 4, kMaxStretch)) {
     Range part{last >= size ? last - size + 1 : 1, last};
     if (!history.holds(part.first)) part.first = history.oldest();

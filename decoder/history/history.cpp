@@ -23,7 +23,8 @@ History::History(ThreadFrame frame, std::shared_ptr<const SegmentSource> source,
                  const HistorySettings& options)
     : frame_(std::move(frame)),
       store_(std::make_shared<SegmentStore>(source, frame_.code, options.cache_bytes)),
-      threads_(options.threads) {
+      threads_(options.threads),
+      stop_(options.stop) {
   assert(frame_.code != nullptr);
   std::optional<std::uint64_t> records = source->record_count();
   if (options.numbers == HistorySettings::Numbers::kFromNewest) {

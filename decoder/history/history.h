@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "decoder/history/run.h"
@@ -37,6 +38,9 @@ struct HistorySettings {
   unsigned threads = 0;
   // Told how far it is while a history is counted. Where that is enough, older items are left out.
   SegmentStore::Watch watch;
+  // Once that is requested, calls are not listed any further, and nothing more is found: nobody
+  // waits for it.
+  std::stop_token stop;
 };
 
 class History {
@@ -59,6 +63,9 @@ class History {
   bool holds(std::uint64_t number) const;
   // Whether it is among those that were looked at already.
   bool has_met(std::uint64_t number) const;
+
+  // Whether nobody waits any more for what is being made of it.
+  bool is_abandoned() const { return stop_.stop_requested(); }
 
   // Instructions and gaps. They look at all items if nobody did.
   std::uint64_t size() const { return totals().items; }
@@ -123,6 +130,7 @@ class History {
   ThreadFrame frame_;
   std::shared_ptr<SegmentStore> store_;
   unsigned threads_ = 0;
+  std::stop_token stop_;
   std::uint64_t newest_ = 0;
   Position record_end_;
 };

@@ -41,6 +41,9 @@ def ask_raw(command):
             while answer == b"w":
                 answer = connection.send_packet(packet)
                 packet = b"qTailtrace.more"
+    except KeyboardInterrupt:
+        connection.send_packet(b"qTailtrace.stop")
+        raise
     except gdb.error as error:
         raise user_error("cannot ask for the history", str(error), FIX) from None
     if not (answer or b"").startswith(b"a"):

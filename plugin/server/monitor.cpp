@@ -49,10 +49,17 @@ Result<std::string> Monitor::answer_words(std::string_view words) {
 }
 
 void Monitor::come_to_rest() {
-  if (answer_.valid()) answer_.wait();
+  abandon();
+  if (answer_.valid()) answer_.get();
+}
+
+void Monitor::abandon() {
+  asked_.reset();
+  if (answer_.valid()) history_.abandon();
 }
 
 Result<std::optional<std::string>> Monitor::ask(std::string_view command) {
+  abandon();
   asked_ = trim(command);
   return go_on();
 }

@@ -28,6 +28,7 @@ class Monitor {
         below_(below),
         recorder_(recorder),
         history_(below, recorder) {}
+  ~Monitor() { abandon(); }
 
   // The text to show for a command; nothing when it is not ours. Errors: kGone.
   Result<std::optional<std::string>> answer(std::string_view command);
@@ -37,8 +38,11 @@ class Monitor {
   Result<std::optional<std::string>> ask(std::string_view command);
   Result<std::optional<std::string>> go_on();
 
+  // Nobody waits for an answer any more: what works on one ends soon.
+  void abandon();
+
  private:
-  // Waits for what works on an answer.
+  // Waits for what works on an answer, which nobody gets.
   void come_to_rest();
   Result<std::string> answer_words(std::string_view words);
 

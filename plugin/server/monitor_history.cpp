@@ -129,6 +129,10 @@ Result<std::optional<MonitorHistory::Work>> MonitorHistory::prepare(std::string_
       [this, run, words = std::string(arguments.rest)] { return (this->*run)(Arguments{words}); });
 }
 
+void MonitorHistory::abandon() {
+  if (made_) made_->stop.request_stop();
+}
+
 std::string_view MonitorHistory::Arguments::word() {
   std::size_t begin = std::min(rest.find_first_not_of(' '), rest.size());
   std::size_t end = std::min(rest.find(' ', begin), rest.size());
@@ -305,13 +309,15 @@ std::string MonitorHistory::find(Arguments arguments) {
   if (!good || wanted.empty()) return bad_arguments("find LIMIT ADDRESS... [pPID.TID]");
   std::string text = head_line("tailtrace.items/1", true);
   LineSink sink = into(text);
+  const History& history = *made_->history;
   bool more = true;
-  HistoryCursor cursor(*made_->history);
+  HistoryCursor cursor(history);
   for (cursor.seek_to_newest(); more && limit != 0 && cursor.valid(); cursor.prev()) {
+    if (history.is_abandoned()) break;
     const HistoryItem& item = cursor.item();
     if (item.is_gap || !wanted.contains(item.instruction.address)) continue;
     --limit;
-    list_instructions_json(*made_->history, *made_->symbols, {item.number, item.number},
+    list_instructions_json(history, *made_->symbols, {item.number, item.number},
                            [&](std::string_view line) { return more = sink(line); });
   }
   return text;
@@ -465,7 +471,7 @@ Result<bool> MonitorHistory::make(ThreadId id, bool whole, std::string& problem)
   auto head = recorder_.engine().head(id);
   if (!head) return fail(std::move(head.error()));
   if (made_ && made_->thread == id && made_->head == *head && made_->pc == stop->pc &&
-      (made_->is_whole || !whole))
+      (made_->is_whole || !whole) && !made_->history->is_abandoned())
     return true;
   auto snapshot = recorder_.visible(*thread, whole ? ~0ull : kNewest_records);
   if (!snapshot) return fail(std::move(snapshot.error()));
@@ -474,11 +480,14 @@ Result<bool> MonitorHistory::make(ThreadId id, bool whole, std::string& problem)
   OpenedThread opened = records_in_place(*shared, shared, shared->records);
   HistorySettings settings;
   settings.numbers = HistorySettings::Numbers::kFromNewest;
+  std::stop_source abandoned;
+  settings.stop = abandoned.get_token();
   made_ = Made{.thread = id,
                .head = *head,
                .pc = stop->pc,
                .is_whole = is_whole,
                .is_long = is_long(*opened.source),
+               .stop = std::move(abandoned),
                .history = std::make_unique<const History>(opened.frame, opened.source, settings),
                .symbols = symbols_of(id, opened.frame.code)};
   return true;

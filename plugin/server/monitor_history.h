@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,9 @@ class MonitorHistory {
   using Work = std::function<std::string()>;
   Result<std::optional<Work>> prepare(std::string_view command);
 
+  // That ends soon, and with it what it made. Whoever runs it may be at it.
+  void abandon();
+
  private:
   // What was made last, and of what.
   struct Made {
@@ -45,6 +49,7 @@ class MonitorHistory {
     Address pc;
     bool is_whole = true;  // or the newest part only
     bool is_long = false;  // long_history.h; of the whole, too
+    std::stop_source stop;
     std::unique_ptr<const History> history;
     std::unique_ptr<Symbolizer> symbols;
     // Null, nothing: not asked for yet.

@@ -148,6 +148,7 @@ void Proxy::debugger_is_gone() {
   terminal_.take_back();
   debugger_.reset();
   waiting_packets_.clear();
+  monitor_.abandon();
   non_stop_.forget_debugger();
   lldb_replay_.forget_debugger();
   lldb_.forget_debugger();

@@ -139,9 +139,16 @@ Result<bool> Proxy::on_monitor(std::string_view packet) {
   return true;
 }
 
-// `qTailtrace:COMMAND` in hexadecimal, and `qTailtrace.more` until the answer is no longer `w`.
+// `qTailtrace:COMMAND` in hexadecimal, and `qTailtrace.more` until the answer is no longer `w`, or
+// `qTailtrace.stop` when nobody waits for it any more.
 Result<bool> Proxy::on_question(std::string_view packet) {
-  static constexpr std::string_view kAsk = "qTailtrace:", kMore = "qTailtrace.more";
+  static constexpr std::string_view kAsk = "qTailtrace:", kMore = "qTailtrace.more",
+                                    kStop = "qTailtrace.stop";
+  if (packet == kStop) {
+    monitor_.abandon();
+    reply("OK");
+    return true;
+  }
   Result<std::optional<std::string>> text;
   if (packet == kMore) {
     text = monitor_.go_on();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/call_listing.h"
+#include "decoder/history/find.h"
 #include "decoder/history/item_range.h"
 #include "decoder/history/record_slices.h"
 #include "tests/support/toy_program.h"
@@ -19,8 +20,10 @@ std::shared_ptr<const ThreadSnapshot> snapshot() {
   return ToyProgram(3, 4, 5).run(3, kItems, false).snapshot;
 }
 
-History uncounted(const std::shared_ptr<const ThreadSnapshot>& snapshot) {
+History uncounted(const std::shared_ptr<const ThreadSnapshot>& snapshot,
+                  std::stop_token stop = {}) {
   HistorySettings settings;
+  settings.stop = std::move(stop);
   settings.numbers = HistorySettings::Numbers::kFromNewest;
   return History(*snapshot, std::make_shared<RecordSlices>(snapshot, snapshot->records, *snapshot),
                  settings);
@@ -52,6 +55,23 @@ TEST(NewestCalls, AreAllWhereThereAreNotEnough) {
   Result<CallHistory> newest = newest_calls(near, symbols, [](std::uint64_t) { return false; });
   ASSERT_TRUE(all && newest);
   EXPECT_EQ(newest->size(), all->size());
+}
+
+TEST(History, ThatIsAbandonedHasNoCallsAndNothingIsFoundInIt) {
+  ToySymbols symbols;
+  std::stop_source stop;
+  History history = uncounted(snapshot(), stop.get_token());
+  auto calls = [&] { return newest_calls(history, symbols, [](std::uint64_t) { return true; }); };
+  auto finds = [&] {
+    bool any = false;
+    find_newest_items(history, symbols, {}, [&](std::uint64_t) { return !(any = true); });
+    return any;
+  };
+  EXPECT_TRUE(calls());
+  EXPECT_TRUE(finds());
+  stop.request_stop();
+  EXPECT_FALSE(calls());
+  EXPECT_FALSE(finds());
 }
 
 TEST(CallListing, CountsEverythingFromTheNewestWhenAskedTo) {
