@@ -8,6 +8,7 @@
 #include "plugin/cli/exporters.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/question.h"
+#include "plugin/cli/write_output.h"
 
 namespace tailtrace {
 namespace {
@@ -19,57 +20,6 @@ struct Options {
   std::string output;
 };
 
-// Where the export goes: a new file that only its user can read, or what the program prints to.
-class Destination {
- public:
-  static Result<Destination> open(const std::string& path, std::FILE* out) {
-    Destination destination;
-    destination.file_ = out;
-    if (path.empty()) return destination;
-    std::FILE* file = std::fopen(path.c_str(), "wxe");
-    if (file == nullptr) return fail(system_error("cannot write " + path));
-    destination.own_.reset(file);
-    destination.file_ = file;
-    destination.path_ = path;
-    return destination;
-  }
-
-  TextSink sink() {
-    return [file = file_](std::string_view line) {
-      fmt::print(file, "{}\n", line);
-      return std::ferror(file) == 0;
-    };
-  }
-
-  ByteSink bytes_sink() {
-    return [file = file_](std::string_view bytes) {
-      return std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-    };
-  }
-  // Bytes are not for a terminal.
-  bool is_terminal() const { return ::isatty(::fileno(file_)) == 1; }
-
-  // Errors: what was written did not arrive; the file is gone then.
-  Result<void> close() {
-    if (!own_) return {};
-    bool failed = std::ferror(file_) != 0;
-    errno = 0;
-    failed |= std::fclose(own_.release()) != 0;
-    if (!failed) return {};
-    Error error = system_error("cannot write " + path_);
-    std::remove(path_.c_str());
-    return fail(std::move(error));
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::unique_ptr<std::FILE, Close> own_;
-  std::FILE* file_ = nullptr;
-  std::string path_;
-};
-
 Result<void> export_thread(const Options& options, HistoryView& view, Exporter& exporter) {
   Result<Range> range = asked_range(options.question, *view.history);
   if (!range) return fail(std::move(range.error()));
@@ -78,31 +28,41 @@ Result<void> export_thread(const Options& options, HistoryView& view, Exporter& 
   return range->size() != 0 ? exporter.add(view, *range) : Result<void>();
 }
 
-Result<int> run_export(const Options& options, const Invocation& invocation) {
-  Result<Destination> destination = Destination::open(options.output, invocation.out);
-  if (!destination) return fail(std::move(destination.error()));
-  if (!is_text_format(options.format) && destination->is_terminal())
+// `gaps`: how many the histories have.
+Result<void> export_into(std::FILE* file, const Options& options, std::FILE* err,
+                         std::uint64_t& gaps) {
+  if (!is_text_format(options.format) && ::isatty(::fileno(file)) == 1)
     return fail(ErrorCode::kUsage, fmt::format("cannot write {} to a terminal", options.format),
                 "it is no text", "-o FILE");
-  std::unique_ptr<Exporter> exporter =
-      make_exporter({options.format, options.question.shared.path, options.file},
-                    destination->sink(), destination->bytes_sink());
+  auto put_line = [file](std::string_view line) {
+    fmt::print(file, "{}\n", line);
+    return true;
+  };
+  auto put_bytes = [file](std::string_view bytes) {
+    put_text(file, bytes);
+    return true;
+  };
+  std::unique_ptr<Exporter> exporter = make_exporter(
+      {options.format, options.question.shared.path, options.file}, put_line, put_bytes);
   exporter->begin();
-  Result<std::uint64_t> gaps =
-      each_thread(options.question, invocation.err,
-                  [&](HistoryView& view, bool) { return export_thread(options, view, *exporter); });
-  if (gaps)
-    if (Result<void> ended = exporter->end(); !ended) gaps = fail(std::move(ended.error()));
-  Result<void> closed = destination->close();
-  if (!gaps) {
-    // Half of it would be taken for all.
-    if (!options.output.empty()) std::remove(options.output.c_str());
-    return fail(std::move(gaps.error()));
-  }
-  if (!closed) return fail(std::move(closed.error()));
-  for (const Error& problem : exporter->problems())
-    fmt::print(invocation.err, "{}\n", problem.to_string());
-  return question_status(true, *gaps, options.question);
+  Result<std::uint64_t> found = each_thread(options.question, err, [&](HistoryView& view, bool) {
+    return export_thread(options, view, *exporter);
+  });
+  if (!found) return fail(std::move(found.error()));
+  gaps = *found;
+  if (Result<void> ended = exporter->end(); !ended) return ended;
+  for (const Error& problem : exporter->problems()) fmt::print(err, "{}\n", problem.to_string());
+  return {};
+}
+
+Result<int> run_export(const Options& options, const Invocation& invocation) {
+  std::uint64_t gaps = 0;
+  auto write = [&](std::FILE* file) { return export_into(file, options, invocation.err, gaps); };
+  Result<void> written = options.output.empty()
+                             ? write(invocation.out)
+                             : write_output(options.output, OlderFile::kStays, write);
+  if (!written) return fail(std::move(written.error()));
+  return question_status(true, gaps, options.question);
 }
 
 }  // namespace

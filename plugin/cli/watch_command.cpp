@@ -9,6 +9,7 @@
 #include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/watch_place.h"
+#include "plugin/cli/write_output.h"
 #include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/provider/followed_program.h"
@@ -71,23 +72,16 @@ Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err)
   return status;
 }
 
-Result<void> print(const HitReport& report, const Options& options, std::FILE* err) {
-  std::FILE* out = err;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(nullptr, &std::fclose);
-  if (!options.file.empty()) {
-    file.reset(std::fopen(options.file.c_str(), "we"));
-    if (!file) return fail(system_error("cannot write " + options.file));
-    out = file.get();
-  }
+void print(const HitReport& report, const Options& options, std::FILE* out) {
   if (options.output->json == JsonForm::kNone)
     report.print(out, options.form);
   else
     report.print_json(out, options.form, options.output->json);
-  if (std::fflush(out) != 0) return fail(system_error("cannot write " + options.file));
-  return {};
 }
 
-Result<int> watch(const Options& options, const Invocation& invocation) {
+// `status` is the program's.
+Result<void> watch(const Options& options, const Invocation& invocation, std::FILE* out,
+                   int& status) {
   std::vector<std::string> words = invocation.program;
   if (words.empty())
     return fail(ErrorCode::kUsage, "cannot run a program", "there is none behind `--`",
@@ -103,14 +97,24 @@ Result<int> watch(const Options& options, const Invocation& invocation) {
   if (options.form.registers)
     for (perf::BreakpointSpec& spec : *specs) spec.registers = all_registers();
   Watching watching(std::move(*specs));
-  if (auto ok = watching.begins({program->pid(), program->pid()}); !ok)
-    return fail(std::move(ok.error()));
+  if (auto ok = watching.begins({program->pid(), program->pid()}); !ok) return ok;
   LeaveSignalsToProgram signals;
-  auto status = follow(*program, watching, invocation.err);
-  if (!status) return status;
-  if (auto ok = print(watching.report(), options, invocation.err); !ok)
-    return fail(std::move(ok.error()));
-  return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+  auto ended = follow(*program, watching, invocation.err);
+  if (!ended) return fail(std::move(ended.error()));
+  print(watching.report(), options, out);
+  status = WIFSIGNALED(*ended) ? 128 + WTERMSIG(*ended) : WEXITSTATUS(*ended);
+  return {};
+}
+
+// A file is begun before the program is.
+Result<int> run_watch(const Options& options, const Invocation& invocation) {
+  int status = kExitDone;
+  auto write = [&](std::FILE* out) { return watch(options, invocation, out, status); };
+  Result<void> written = options.file.empty()
+                             ? write(invocation.err)
+                             : write_output(options.file, OlderFile::kIsReplaced, write);
+  if (!written) return fail(std::move(written.error()));
+  return status;
 }
 
 }  // namespace
@@ -139,7 +143,7 @@ Command watch_command() {
         app.add_option("--output", options->file, "write into a file, not on standard error")
             ->type_name("FILE");
         options->output = add_output_options(app);
-        return [options](const Invocation& invocation) { return watch(*options, invocation); };
+        return [options](const Invocation& invocation) { return run_watch(*options, invocation); };
       },
       .take_program = take_behind_dashes,
       .details =

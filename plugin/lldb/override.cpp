@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <map>
 
+#include "decoder/base/output_file.h"
 #include "plugin/lldb/recording.h"
 
 namespace tailtrace::lldb_plugin {
@@ -63,10 +62,10 @@ Result<std::string> calls(Session& session, Words words) {
   if (json) asked.insert(asked.begin(), "--json");
   auto text = answer_of_recording(session, "calls", asked);
   if (!text || file.empty()) return text;
-  std::ofstream out(file);
-  out << *text;
-  out.close();
-  if (!out) return fail(system_error("cannot write " + file));
+  auto out = OutputFile::open(file, OlderFile::kIsReplaced);
+  if (!out) return fail(std::move(out.error()));
+  if (std::fputs(text->c_str(), out->file()) == EOF) return fail(out->error());
+  if (auto ok = out->finish(); !ok) return fail(std::move(ok.error()));
   return std::string();
 }
 

@@ -4,6 +4,7 @@ them; questions_test.py has the forms that show calls."""
 import json
 import os
 import re
+import resource
 import shutil
 import struct
 import subprocess
@@ -67,6 +68,23 @@ class Export(cases.CommandCase):
         items = [json.loads(line) for line in outcome.stdout.splitlines()[1:]]
         return [(int(item["address"], 16), len(item["bytes"]) // 2) for item in items
                 if "bytes" in item]
+
+    def test_a_full_disk_leaves_no_half_of_a_file(self):
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+        for form in ("folded", "html", "perfetto", "perf-data", "npy"):
+            with self.subTest(form):
+                path = os.path.join(self.folder, "cut")
+                outcome = cases.tailtrace("export", "--format=" + form, self.session, "-o", path,
+                                          preexec_fn=small_files, restore_signals=False)
+                self.assert_error(outcome, 7, "cannot write " + path, "File too large")
+                self.assertFalse([name for name in os.listdir(self.folder) if "cut" in name])
+                with open("/dev/full", "wb") as full:
+                    outcome = subprocess.run(
+                        [cases.TAILTRACE, "export", "--format=" + form, self.session], check=False,
+                        stdout=full, stderr=subprocess.PIPE, text=True, timeout=cases.HANG_S)
+                self.assertEqual(outcome.returncode, 7)
+                self.assertIn("No space left on device", outcome.stderr)
 
     def test_drcov_blocks_are_the_bytes_that_were_executed(self):
         path = os.path.join(self.folder, "run.drcov")

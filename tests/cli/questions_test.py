@@ -441,8 +441,9 @@ class Export(InFolder):
         self.assertEqual(self.export("chrome", session, "-o", path), "")
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), text)
+            self.assertEqual(os.fstat(file.fileno()).st_mode & 0o777, 0o600)
         outcome = cases.tailtrace("export", "--format=chrome", session, "-o", path)
-        self.assert_error(outcome, 7, path, "File exists")
+        self.assert_error(outcome, 2, path, "something is there already", "another name")
         outcome = cases.tailtrace("export", "--format=svg", session)
         self.assert_error(outcome, 2, "arguments of tailtrace export", "svg")
 

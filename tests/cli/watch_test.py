@@ -14,13 +14,15 @@ class Watch(cases.CommandCase):
         return cases.tailtrace("watch", *words, "--", COUNTER)
 
     def hits(self, *words):
-        with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
-            outcome = self.watch("--json", "--output=" + file.name, *words)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "hits.json")
+            outcome = self.watch("--json", "--output=" + path, *words)
             if outcome.returncode in (3, 4):
                 self.skipTest(outcome.stderr.replace("\n", " "))
             self.assertEqual(outcome.returncode, 7, outcome.stderr)  # the program's own
             self.assertEqual(outcome.stderr, "")
-            return json.load(file)
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
 
     def test_writes_of_a_variable_in_all_threads(self):
         told = self.hits("counter")
@@ -69,6 +71,20 @@ class Watch(cases.CommandCase):
             with self.subTest(words):
                 self.assert_error(self.watch(*words), 2, "cannot watch", why)
         self.assert_error(cases.tailtrace("watch", "counter"), 2, "cannot run a program")
+
+    def test_an_older_file_stays_where_nothing_is_watched(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "hits")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("older")
+            self.assert_error(self.watch("--output=" + path, "nobody"), 2, "cannot watch")
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "older")
+            self.assertEqual(os.listdir(folder), ["hits"])
+
+    def test_a_file_that_cannot_be_written_is_told_before_the_program_runs(self):
+        outcome = cases.tailtrace("watch", "--output=/nowhere/hits", "x", "--", "/bin/echo", "ran")
+        self.assert_error(outcome, 7, "cannot write /nowhere/hits", "No such file")
 
     def test_recordings_that_cannot_have_it_say_so(self):
         run = ("run", "--no-debugger", "--watch=counter")
