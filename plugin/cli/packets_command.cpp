@@ -6,6 +6,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/base/json_text.h"
+#include "decoder/pt/packet_reader.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/decode_input.h"
 #include "plugin/cli/json_list.h"
@@ -160,6 +161,9 @@ void list_packets(ByteSpan trace, const pt::Errata& errata,
     if (status == ReadStatus::kEnd) return;
     if (status == ReadStatus::kOk) {
       listed.size_bytes = packets.offset() - listed.offset_bytes;
+      // As such the reader skips it.
+      if (listed.packet.kind == PacketKind::kPad && listed.size_bytes > 1)
+        listed.error = "a TMA that erratum SKZ84 corrupted";
       if (listed.packet.kind == PacketKind::kPsb) last_ip = 0;
       if (has_address(listed.packet.kind) && listed.packet.bits != pt::kIpSuppressed)
         listed.ip = last_ip = pt::apply_ip(last_ip, listed.packet);

@@ -10,7 +10,7 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/pt/decoder.h"
-#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/packet.h"
 
 namespace tailtrace {
 
