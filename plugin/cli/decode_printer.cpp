@@ -28,9 +28,10 @@ std::string text_of(const CodeImage& code, const Instruction& insn, CodeMode mod
 class InstructionLines {
  public:
   using Make = std::function<std::string(const Instruction&, const pt::RunState&)>;
-  explicit InstructionLines(Make make) : make_(std::move(make)), entries_(kEntries) {}
+  explicit InstructionLines(Make make) : make_(std::move(make)) {}
 
   const std::string& of(const Instruction& insn, const pt::RunState& state) {
+    if (entries_.empty()) entries_.resize(kEntries);
     Entry& entry = entries_[insn.address.value % kEntries];
     const bool is_known = entry.address == insn.address && entry.mode == state.mode &&
                           entry.in_transaction == state.in_transaction && !entry.line.empty();
