@@ -84,6 +84,10 @@ Result<Range> parse_range(std::string_view text, const RangeContext& context) {
   if (comma != std::string_view::npos) {
     std::optional<Number> end = parse_number(trim(text.substr(comma + 1)));
     if (!end) return unreadable(text);
+    const bool are_alike = (end->sign == '-') == from_newest && end->sign != '+';
+    if (are_alike && (from_newest ? end->value > begin->value : end->value < begin->value))
+      return fail(ErrorCode::kNegative, fmt::format("there is nothing in the range `{}`", text),
+                  "it ends before it begins");
     if (end->sign == '+') {
       last = first + end->value - 1;
     } else if (end->sign == '-' && !from_newest) {

@@ -7,6 +7,7 @@
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/whole_calls.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {
@@ -145,14 +146,12 @@ Command calls_command() {
         add_history_options(app, options->shared);
         CLI::Option* range = app.get_option("RANGE");
         range->description(range->get_description() + "; or FUNCTION");
-        app.add_option("--newest", options->newest, "look at the newest N instructions only")
-            ->type_name("N");
-        app.add_option("--limit", options->limit, "of FUNCTION, show the newest N calls")
-            ->type_name("N");
+        add_count(app, "--newest", options->newest, "look at the newest N instructions only");
+        add_count(app, "--limit", options->limit, "of FUNCTION, show the newest N calls");
         app.add_flag("--flat", options->flat, "do not indent by call level");
         app.add_option("--depth", options->depth, "the outermost N levels only")
             ->type_name("N")
-            ->check(CLI::PositiveNumber);
+            ->check(CLI::Range(1, kAllLevels));
         app.add_flag("--times", options->times, "show the last known times");
         app.add_flag("--fold", options->fold, "a line for what each loop calls");
         return [options](const Invocation& invocation) { return show_calls(*options, invocation); };

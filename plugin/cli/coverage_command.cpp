@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -117,7 +118,12 @@ Result<int> show_coverage(const Options& options, const Invocation& invocation) 
     print_objects(coverage, options, invocation);
   else
     print_text(coverage, options, invocation);
-  return question_status(true, *gaps, options.question);
+  const bool any =
+      options.file.empty() || std::ranges::any_of(coverage.files(), [&](const auto& file) {
+        return ends_path(file.first, options.file);
+      });
+  if (!any) fmt::print(invocation.err, "nothing of {} was executed\n", printable(options.file));
+  return question_status(any, *gaps, options.question);
 }
 
 }  // namespace
@@ -139,13 +145,14 @@ Command coverage_command() {
         add_path(app, question.shared.path);
         app.add_flag("--lines", options->lines, "every line that has code, with its count");
         app.add_option("--file", options->file, "this source file only")->type_name("FILE");
-        app.add_flag("--lcov", options->lcov, "print an lcov tracefile");
+        auto* lcov = app.add_flag("--lcov", options->lcov, "print an lcov tracefile");
         app.add_option("--thread", question.shared.thread, "this one only; all if nothing is said")
             ->type_name("[PID.]TID");
         app.add_option("--range", question.shared.range,
                        std::string("of these items only: ") + kRangeHelp)
             ->type_name("RANGE");
         add_thread_options(app, question.shared);
+        lcov->excludes(app.get_option("--json"));
         return
             [options](const Invocation& invocation) { return show_coverage(*options, invocation); };
       },
@@ -154,7 +161,7 @@ Command coverage_command() {
           "A line counts as often as the instruction of it that was executed most; threads and "
           "functions are added up. Only what the history holds is counted: the newest part. Shown "
           "are the files of which anything was executed; in a tracefile those that can be read "
-          "here.",
+          "here. The exit status is 1 when nothing of --file was executed.",
   };
 }
 

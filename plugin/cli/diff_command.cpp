@@ -5,6 +5,7 @@
 #include "decoder/base/json_text.h"
 #include "decoder/history/diff.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {
@@ -179,6 +180,9 @@ Result<int> show_diff(const Options& options, const Invocation& invocation) {
       {*here->view.history, *here->view.symbols, here->items, options.module},
       {*there->view.history, *there->view.symbols, there->items, options.module}, options.limit);
   if (!diff) return fail(std::move(diff.error()));
+  if (!options.module.empty() && diff->calls_here + diff->calls_there == 0)
+    return fail(ErrorCode::kUsage, "cannot compare code of " + options.module,
+                "neither recording executed any", "the name of an executed file, or leave it out");
   return print_diff(*here, *there, *diff, options, invocation);
 }
 
@@ -207,7 +211,7 @@ Command diff_command() {
         app.add_option("--range", options->here.range,
                        std::string("of these items of both only: ") + kRangeHelp)
             ->type_name("RANGE");
-        app.add_option("--limit", options->limit, "show the oldest N differences")->type_name("N");
+        add_count(app, "--limit", options->limit, "show the oldest N differences");
         add_thread_options(app, options->here);
         return [options](const Invocation& invocation) { return show_diff(*options, invocation); };
       },

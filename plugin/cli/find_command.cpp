@@ -5,6 +5,7 @@
 
 #include "decoder/history/find.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/question.h"
 
 namespace tailtrace {
@@ -105,8 +106,8 @@ Command find_command() {
             ->type_name("LOCATION");
         app.add_option("--kind", options->kind, "call, return, taken, not-taken, gap, signal, ...")
             ->type_name("KIND");
-        app.add_option("--since", options->since, "not before this time")->type_name("TIME");
-        app.add_option("--until", options->until, "not after this time")->type_name("TIME");
+        add_count(app, "--since", options->since, "not before this time")->type_name("TIME");
+        add_count(app, "--until", options->until, "not after this time")->type_name("TIME");
         app.add_flag("--oldest", options->oldest, "the oldest N instead of the newest");
         add_question_options(app, options->question);
         return [options](const Invocation& invocation) { return show_found(*options, invocation); };

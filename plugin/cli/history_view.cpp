@@ -9,6 +9,7 @@
 #include "decoder/symbols/debuginfod.h"
 #include "decoder/symbols/generated_files.h"
 #include "plugin/cli/counting.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/units.h"
 
 namespace tailtrace {
@@ -27,8 +28,7 @@ void add_path(CLI::App& app, std::string& path) {
 }
 
 void add_reading_options(CLI::App& app, HistoryOptions& options) {
-  app.add_option("--records", options.records, "look at no more than the newest N records")
-      ->type_name("N");
+  add_count(app, "--records", options.records, "look at no more than the newest N records");
   app.add_option("--cache", options.cache, "memory for what was decoded (256MiB)")
       ->type_name("SIZE");
   app.add_flag("--debuginfod", options.debuginfod,

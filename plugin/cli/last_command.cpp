@@ -8,6 +8,7 @@
 #include "decoder/history/path_listing.h"
 #include "decoder/history/stop_stack.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/question.h"
 
 namespace tailtrace {
@@ -179,7 +180,7 @@ Command last_command() {
         app.add_option("--at", options->at,
                        "this item instead of the newest; with LOCATION, hits not after it")
             ->type_name("N");
-        app.add_option("--frames", options->frames, "show the innermost N calls")->type_name("N");
+        add_count(app, "--frames", options->frames, "show the innermost N calls");
         add_question_options(app, options->question);
         return [options](const Invocation& invocation) { return show_last(*options, invocation); };
       },

@@ -27,7 +27,7 @@ void parse_json_form(const std::string& text, JsonForm& form) {
   else if (text == "lines")
     form = JsonForm::kLines;
   else
-    throw CLI::ValidationError("--json", "`" + text + "` is not `lines`");
+    throw CLI::ValidationError("`" + text + "` is not `lines`");
 }
 
 }  // namespace

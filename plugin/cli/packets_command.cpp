@@ -8,6 +8,7 @@
 #include "decoder/base/json_text.h"
 #include "decoder/pt/packet_reader.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/decode_input.h"
 #include "plugin/cli/json_list.h"
 #include "plugin/cli/output_options.h"
@@ -228,7 +229,7 @@ Command packets_command() {
         app.add_option("FILE", options->file, "the raw bytes of a trace")->required();
         app.add_option("--cpu", options->cpu, "the processor that wrote the trace, for its errata")
             ->type_name("FAMILY/MODEL/STEPPING");
-        app.add_option("--limit", options->limit, "stop after so many packets");
+        add_count(app, "--limit", options->limit, "stop after N packets");
         return [options, output](const Invocation& invocation) {
           return run(*options, *output, invocation);
         };

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plugin/cli/counts.h"
+
 namespace tailtrace {
 
 using Json = nlohmann::ordered_json;
@@ -13,7 +15,7 @@ void add_question_options(CLI::App& app, QuestionOptions& options) {
       ->type_name("[PID.]TID");
   app.add_option("--range", options.shared.range, std::string("of these items only: ") + kRangeHelp)
       ->type_name("RANGE");
-  app.add_option("--limit", options.limit, "show the newest N of each thread")->type_name("N");
+  add_count(app, "--limit", options.limit, "show the newest N of each thread");
   add_thread_options(app, options.shared);
 }
 

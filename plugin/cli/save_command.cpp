@@ -6,6 +6,7 @@
 #include "decoder/bundle/bundle.h"
 #include "decoder/history/join.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {
@@ -120,8 +121,7 @@ Command save_command() {
             ->required();
         app.add_option("--thread", options->thread, "this one only; all if nothing is said")
             ->type_name("[PID.]TID");
-        app.add_option("--records", options->records, "no more than the newest N of each thread")
-            ->type_name("N");
+        add_count(app, "--records", options->records, "no more than the newest N of each thread");
         return [options](const Invocation& invocation) { return run_save(*options, invocation); };
       },
       .take_program = {},

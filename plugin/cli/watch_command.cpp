@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/watch_place.h"
@@ -139,7 +140,7 @@ Command watch_command() {
             ->required();
         app.add_flag("--reads", options->reads, "reads of variables, not writes only");
         app.add_flag("--registers", options->form.registers, "with all general registers");
-        app.add_option("--limit", options->form.limit, "show the newest N")->type_name("N");
+        add_count(app, "--limit", options->form.limit, "show the newest N");
         app.add_option("--output", options->file, "write into a file, not on standard error")
             ->type_name("FILE");
         options->output = add_output_options(app);

@@ -6,6 +6,7 @@
 #include "decoder/history/find.h"
 #include "decoder/history/why_listing.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/counts.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {
@@ -164,7 +165,7 @@ Command why_command() {
         app.add_option("--at", options->at,
                        "this item instead of the newest; with LOCATION, a hit not after it")
             ->type_name("N");
-        app.add_option("--limit", options->limit, "show the newest N decisions")->type_name("N");
+        add_count(app, "--limit", options->limit, "show the newest N decisions");
         app.add_option("--thread", options->shared.thread,
                        "which one; the first if nothing is said")
             ->type_name("[PID.]TID");

@@ -188,7 +188,7 @@ class Questions(InFolder):
     def test_no_is_an_answer_with_status_1(self):
         session = self.record()
         for verb, words in (("hits", ["no_such_function"]), ("last", ["rounds.c:1000"]),
-                            ("find", ["--kind=gap"])):
+                            ("find", ["--kind=gap"]), ("coverage", ["--file=none.c"])):
             outcome = cases.tailtrace(verb, session, *words)
             self.assertEqual(outcome.returncode, 1, outcome.stderr)
             self.ask(verb, session, *words, status=1)
@@ -202,6 +202,16 @@ class Questions(InFolder):
                           "not-taken")
         self.assert_error(cases.tailtrace("find", "--in=*x", session), 2, "location `*x`")
         self.assert_error(cases.tailtrace("hits", "--range=x", session, "main"), 2, "range `x`")
+        self.assert_error(cases.tailtrace("hits", "--limit=-1", session, "main"), 2,
+                          "arguments of tailtrace hits", "--limit: `-1` is no number from 0 on")
+        self.assert_error(cases.tailtrace("calls", "--depth=0", session), 2,
+                          "arguments of tailtrace calls", "Value 0 not in range 1 to 2147483647")
+        self.assert_error(cases.tailtrace("stats", "--json=line", session), 2,
+                          "arguments of tailtrace stats", "--json: `line` is not `lines`")
+        self.assert_error(cases.tailtrace("coverage", "--json", "--lcov", session), 2,
+                          "arguments of tailtrace coverage", "--lcov excludes --json")
+        self.assert_error(cases.tailtrace("history", session, "-1,-500"), 1, "`-1,-500`",
+                          "it ends before it begins")
         for verb, *words in VERBS:
             none = os.path.join(self.folder, "none")
             self.assert_error(cases.tailtrace(verb, none, *words), 7, none, "No such file")
@@ -289,6 +299,8 @@ class Diff(InFolder):
                           "No such file")
         self.assert_error(cases.tailtrace("diff", session), 2, "arguments of tailtrace diff",
                           "OTHER")
+        self.assert_error(cases.tailtrace("diff", "--module=none", session, session), 2,
+                          "code of none", "neither recording executed any", "executed file")
 
 
 class PageReader(html.parser.HTMLParser):

@@ -86,6 +86,10 @@ TEST(Range, SaysWhatItCannotRead) {
 
 TEST(Range, SaysThatNothingIsThere) {
   for (const char* none : {"101", "9,7", "200,300"}) expect_error(none, ErrorCode::kNegative);
+  // However many there are: of some histories nobody knows.
+  for (const char* backwards : {"9,7", "200,100", "-7,-9"})
+    EXPECT_EQ(parse_range(backwards, hundred()).error().why, "it ends before it begins");
+  EXPECT_EQ(parse_range("-7,9", hundred()).error().why, "there are 1 to 100");
   for (const char* any : {"", "-", "1", "-1", "1,5", "all"})
     expect_error(any, ErrorCode::kNegative, {0, 10, {}});
 }
