@@ -27,9 +27,11 @@ const std::map<std::string, DecodeItems> kItems = {{"addresses", DecodeItems::kA
                                                    {"events", DecodeItems::kEvents}};
 
 void add_options(CLI::App& app, DecodeOptions& options) {
-  app.add_option("TRACE", options.bundle_path, "a trace bundle (trace.json), or PT bytes");
+  auto* trace =
+      app.add_option("TRACE", options.bundle_path, "a trace bundle (trace.json), or PT bytes");
   app.add_option("--pt", options.request.trace_path, "the raw bytes of Intel PT")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(trace);
   app.add_option("--code", options.request.codes,
                  "code: an ELF file, or any file with the address of its first byte")
       ->type_name("FILE[@ADDRESS]");
@@ -44,7 +46,8 @@ void add_options(CLI::App& app, DecodeOptions& options) {
   app.add_option("--tid", options.tid, "of a bundle only this thread")->type_name("TID");
   app.add_option("--mtc-period", options.timing.mtc_period,
                  "an MTC packet comes every 2^N crystal clock ticks")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(0, 15));
   app.add_option("--nominal-ratio", options.timing.nominal_ratio,
                  "core cycles per bus cycle at the nominal frequency")
       ->type_name("N");
@@ -75,6 +78,22 @@ std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json
   return printer->gaps();
 }
 
+// Documents of several traces are a list in one.
+std::uint64_t decode_all(std::vector<DecodeJob>& jobs, const DecodeOptions& options, JsonForm json,
+                         std::FILE* out) {
+  const bool is_list = json == JsonForm::kDocument && jobs.size() > 1;
+  std::uint64_t gaps = 0;
+  if (is_list)
+    fmt::print(out, R"({{"schema":"tailtrace.decodes/1","traces":[)"
+                    "\n");
+  for (DecodeJob& job : jobs) {
+    if (is_list && &job != &jobs.front()) fmt::print(out, ",");
+    gaps += decode(job, options, json, out);
+  }
+  if (is_list) fmt::print(out, "]}}\n");
+  return gaps;
+}
+
 Result<int> run_decode(DecodeOptions options, JsonForm json, const Invocation& invocation) {
   if (options.request.trace_path.empty()) options.request.trace_path = options.bundle_path;
   if (options.request.trace_path.empty())
@@ -86,11 +105,8 @@ Result<int> run_decode(DecodeOptions options, JsonForm json, const Invocation& i
   auto filters = parse_filters(options.filters, options.stops);
   if (!filters) return fail(filters.error());
   for (const std::string& note : input->notes) fmt::print(invocation.err, "note: {}\n", note);
-  std::uint64_t gaps = 0;
-  for (DecodeJob& job : input->jobs) {
-    job.config.filters = *filters;
-    gaps += decode(job, options, json, invocation.out);
-  }
+  for (DecodeJob& job : input->jobs) job.config.filters = *filters;
+  const std::uint64_t gaps = decode_all(input->jobs, options, json, invocation.out);
   if (gaps == 0 || !options.strict) return kExitDone;
   return fail(ErrorCode::kGaps, fmt::format("the trace has {} gaps", gaps));
 }

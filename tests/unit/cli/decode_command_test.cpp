@@ -151,6 +151,20 @@ TEST_F(DecodeCommand, JsonLinesAreADocumentEach) {
   EXPECT_GE(count, 4u);
 }
 
+TEST_F(DecodeCommand, JsonOfSeveralTracesIsOneDocument) {
+  std::ofstream(folder_.file("trace.json")) << R"({"type": "intel-pt",
+    "cpuInfo": {"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 4},
+    "processes": [{"pid": 1, "modules": [], "threads": [
+      {"tid": 1, "iptTrace": "trace"}, {"tid": 2, "iptTrace": "trace"}]}]})";
+  CommandOutcome outcome = outcome_of({"decode", "--json", folder_.file("trace.json")});
+  json document = json::parse(outcome.out, nullptr, false);
+  ASSERT_TRUE(document.is_object()) << outcome.out << outcome.err;
+  EXPECT_EQ(document.at("schema"), "tailtrace.decodes/1");
+  ASSERT_EQ(document.at("traces").size(), 2u);
+  EXPECT_EQ(document["traces"][1].at("trace"), "thread 2");
+  EXPECT_EQ(document["traces"][1].at("schema"), "tailtrace.decode/1");
+}
+
 TEST_F(DecodeCommand, WithoutCodeThereIsAGapAndStrictFails) {
   CommandOutcome outcome = run({}, false);
   EXPECT_EQ(outcome.status, 0);
@@ -171,6 +185,9 @@ TEST_F(DecodeCommand, UsageErrorsNameWhatIsWrong) {
   EXPECT_EQ(outcome_of({"decode"}).status, 2);
   EXPECT_EQ(run({"--cpu=zwölf"}).status, 2);
   EXPECT_EQ(run({"--print=nothing"}).status, 2);
+  EXPECT_EQ(run({"--mtc-period=15"}).status, 0);
+  EXPECT_THAT(run({"--mtc-period=16"}).err, HasSubstr("Value 16 not in range 0 to 15"));
+  EXPECT_EQ(run({trace()}).status, 2) << "two traces are named";
   CommandOutcome outcome = run({"--code", folder_.file("code")}, false);
   EXPECT_NE(outcome.status, 0) << "raw code needs an address";
   EXPECT_THAT(outcome.err, HasSubstr("code"));
