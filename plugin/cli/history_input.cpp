@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "decoder/bundle/bundle_format.h"
 #include "decoder/perf_data/recording.h"
 #include "decoder/record/stream_format.h"
 #include "plugin/engines/qemu/qemu_engine.h"
@@ -84,6 +85,10 @@ Result<std::vector<ThreadSource>> threads_of_stream(const std::string& path) {
                 "the code that was executed is kept beside it",
                 "name its folder: " + std::filesystem::path(path).parent_path().string());
   if (perf::is_perf_data(head)) return threads_of_perf_data(path);
+  if (!as_text(head).starts_with(std::string_view(kStreamMagic, sizeof kStreamMagic)))
+    return fail(ErrorCode::kBadInput, "there is no recording in " + path,
+                "it is no record stream and no perf.data file",
+                "name a recording's folder; tailtrace decode takes raw Intel PT");
   // Only the header is looked at here: nothing of the rest is unpacked.
   Result<RecordStream> stream = parse_record_stream(head, path, 0);
   if (!stream) return fail(std::move(stream.error()));
@@ -177,7 +182,9 @@ std::string thread_text(ThreadId thread) { return fmt::format("{}.{}", thread.pi
 Result<std::vector<ThreadSource>> recorded_threads(const std::string& named) {
   std::error_code error;
   std::filesystem::path whole(named);
-  std::string path = whole.filename() == kLldbBundleName ? whole.parent_path().string() : named;
+  std::string path = whole.filename() == kLldbBundleName || whole.filename() == kBundleName
+                         ? whole.parent_path().string()
+                         : named;
   if (path.empty()) path = ".";
   bool is_folder = std::filesystem::is_directory(path, error);
   if (is_folder && is_bundle(path)) return threads_of_bundle(path);

@@ -12,6 +12,7 @@
 
 #include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
+#include "plugin/cli/say_recorded.h"
 #include "plugin/cli/watch_place.h"
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/process_recording.h"
@@ -265,7 +266,7 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   for (const Error& remark : recorder->take_remarks()) fmt::print(err, "{}\n", remark.to_string());
   if (trouble) fmt::print(err, "{}\n", trouble->to_string());
   recorder->report(err);
-  fmt::print(err, "recorded: tailtrace history {}\n", keep);
+  say_recorded(keep, err);
   return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "plugin/cli/say_recorded.h"
 #include "plugin/engines/qemu/qemu_process.h"
 
 namespace tailtrace {
@@ -58,7 +59,7 @@ Result<int> record_to_end(const ServeOptions& options, std::FILE* err) {
   LeaveSignalsToProgram signals;
   auto status = process->wait();
   if (!status) return fail(std::move(status.error()));
-  fmt::print(err, "recorded: tailtrace history {}\n", process->session());
+  say_recorded(process->session(), err);
   return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }
 

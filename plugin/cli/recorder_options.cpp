@@ -6,6 +6,7 @@
 
 #include "plugin/cli/help.h"
 #include "plugin/cli/record_only.h"
+#include "plugin/cli/say_recorded.h"
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/triggers.h"
 
@@ -61,7 +62,7 @@ Result<FlightPlan> flight_plan(const RecorderOptions& options, const std::string
 }
 
 void say_end(const FlightEnd& end, std::FILE* err) {
-  if (!end.bundle.empty()) fmt::print(err, "recorded: tailtrace history {}\n", end.bundle);
+  if (!end.bundle.empty()) say_recorded(end.bundle, err);
 }
 
 }  // namespace tailtrace

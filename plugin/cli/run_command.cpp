@@ -196,7 +196,7 @@ Result<int> run(const RunOptions& options, const Invocation& invocation) {
     return run_under_gdb(std::move(serve), invocation.extras);
   if (!invocation.extras.empty())
     return fail(ErrorCode::kUsage, "cannot use " + invocation.extras.front(),
-                "it would be a debugger's, and there is none");
+                "it would be a debugger's, and there is none", "tailtrace help run");
   return run_without_debugger(std::move(serve), wanted, invocation.err);
 }
 

@@ -180,9 +180,12 @@ Result<Place> place_of(const std::string& text, std::int32_t pid) {
   return place;
 }
 
-bool can_be_watched(std::uint64_t size_bytes, Address address) {
-  const bool fits = size_bytes == 1 || size_bytes == 2 || size_bytes == 4 || size_bytes == 8;
-  return fits && address.value % size_bytes == 0;
+// How much of it from there on a debug register can watch.
+std::uint64_t largest_part(std::uint64_t size_bytes, Address address) {
+  std::uint64_t part_bytes = 8;
+  while (part_bytes > 1 && (part_bytes > size_bytes || address.value % part_bytes != 0))
+    part_bytes /= 2;
+  return part_bytes;
 }
 
 }  // namespace
@@ -193,12 +196,14 @@ Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t
   perf::BreakpointSpec& spec = place->spec;
   const std::uint64_t size = place->size_bytes;
   if (!place->is_data && !place->said_size_bytes) return spec;
-  if (!can_be_watched(size, spec.address))
+  const std::uint64_t part = largest_part(size, spec.address);
+  const std::string name = place->said_size_bytes ? text.substr(0, text.rfind(':')) : text;
+  if (part != size)
     return unusable(text,
                     fmt::format("it is {} bytes at {:#x}, and a debug register watches 1, 2, 4 or "
                                 "8 at a multiple of that",
                                 size, spec.address.value),
-                    "a part of it: " + text.substr(0, text.rfind(':')) + ":8");
+                    fmt::format("a part of it: {}:{}", name, part));
   spec.on = reads ? perf::BreakOn::kAccess : perf::BreakOn::kWrite;
   spec.size_bytes = static_cast<std::uint8_t>(size);
   return spec;

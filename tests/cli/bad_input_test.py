@@ -189,7 +189,8 @@ class Values(InFolder):
 
     def test_gdbs_options_without_gdb(self):
         outcome = cases.tailtrace("run", "--no-debugger", "-ex", "x", "--", TALKS)
-        self.assert_error(outcome, 2, "cannot use -ex", "would be a debugger's")
+        self.assert_error(outcome, 2, "cannot use -ex", "would be a debugger's",
+                          "tailtrace help run")
 
     def test_engine_that_needs_a_debugger(self):
         outcome = cases.tailtrace("run", "--no-debugger", "--engine=step", "--", TALKS)
@@ -219,15 +220,28 @@ class Recordings(InFolder):
         process, = os.listdir(session)
         return session, os.path.join(session, process)
 
-    def check(self, path, status, what, why=""):
+    def check(self, path, status, what, why="", fix=""):
         for verb in ("history", "calls", "info"):
             with self.subTest(verb):
-                self.assert_error(cases.tailtrace(verb, path), status, what, why)
+                self.assert_error(cases.tailtrace(verb, path), status, what, why, fix)
 
     def spoil(self, path, offset, data):
         with open(path, "r+b") as file:
             file.seek(offset)
             file.write(data)
+
+    def test_questions_that_cannot_be_meant(self):
+        session, _ = self.record()
+        for (verb, *words), what, why in (
+                (["history", "-1,-500"], "`-1,-500`", "it ends before it begins"),
+                (["hits", "main", "--limit=-1"], "arguments", "`-1` is no number from 0 on"),
+                (["calls", "--depth=0"], "arguments", "Value 0 not in range 1 to 2147483647"),
+                (["stats", "--json=line"], "arguments", "--json: `line` is not `lines`"),
+                (["coverage", "--json", "--lcov"], "arguments", "--lcov excludes --json"),
+                (["diff", session, "--module=none"], "code of none", "neither recording")):
+            with self.subTest(verb):
+                status = 1 if verb == "history" else 2
+                self.assert_error(cases.tailtrace(verb, session, *words), status, what, why)
 
     def test_no_such_recording(self):
         self.check(os.path.join(self.folder, "none"), 7, "none", "No such file")
@@ -236,7 +250,8 @@ class Recordings(InFolder):
         self.check(self.folder, 5, self.folder)
 
     def test_file_that_is_no_recording(self):
-        self.check(self.file("text", b"not a recording\n" * 100), 5, "text")
+        self.check(self.file("text", b"not a recording\n" * 100), 5, "text",
+                   "no record stream and no perf.data file", "folder")
 
     def test_ring_is_no_ring(self):
         session, process = self.record()

@@ -202,16 +202,6 @@ class Questions(InFolder):
                           "not-taken")
         self.assert_error(cases.tailtrace("find", "--in=*x", session), 2, "location `*x`")
         self.assert_error(cases.tailtrace("hits", "--range=x", session, "main"), 2, "range `x`")
-        self.assert_error(cases.tailtrace("hits", "--limit=-1", session, "main"), 2,
-                          "arguments of tailtrace hits", "--limit: `-1` is no number from 0 on")
-        self.assert_error(cases.tailtrace("calls", "--depth=0", session), 2,
-                          "arguments of tailtrace calls", "Value 0 not in range 1 to 2147483647")
-        self.assert_error(cases.tailtrace("stats", "--json=line", session), 2,
-                          "arguments of tailtrace stats", "--json: `line` is not `lines`")
-        self.assert_error(cases.tailtrace("coverage", "--json", "--lcov", session), 2,
-                          "arguments of tailtrace coverage", "--lcov excludes --json")
-        self.assert_error(cases.tailtrace("history", session, "-1,-500"), 1, "`-1,-500`",
-                          "it ends before it begins")
         for verb, *words in VERBS:
             none = os.path.join(self.folder, "none")
             self.assert_error(cases.tailtrace(verb, none, *words), 7, none, "No such file")
@@ -299,8 +289,6 @@ class Diff(InFolder):
                           "No such file")
         self.assert_error(cases.tailtrace("diff", session), 2, "arguments of tailtrace diff",
                           "OTHER")
-        self.assert_error(cases.tailtrace("diff", "--module=none", session, session), 2,
-                          "code of none", "neither recording executed any", "executed file")
 
 
 class PageReader(html.parser.HTMLParser):

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -51,11 +52,12 @@ class Record(cases.CommandCase):
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
 
     def test_named_command_shows_how_it_ended(self):
-        outcome = self.record("status 3\n")
-        command = re.search(r"recorded: tailtrace (.*)\n", outcome.stderr)[1]
-        shown = cases.tailtrace(*command.split())
-        self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertIn("_exit", shown.stdout)
+        for options in ((), (f"--keep={self.folder}/it's kept",)):
+            outcome = self.record("status 3\n", *options)
+            command = re.search(r"recorded: tailtrace (.*)\n", outcome.stderr)[1]
+            shown = cases.tailtrace(*shlex.split(command))
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertIn("_exit", shown.stdout)
 
     def test_shows_the_program_that_a_process_became(self):
         outcome = self.record("", program=["/bin/sh", "-c", f"exec {TALKS}"])

@@ -63,7 +63,7 @@ class Watch(cases.CommandCase):
 
     def test_what_cannot_be_watched_is_named(self):
         for words, why in ((["nobody"], "has no symbol of that name"),
-                           (["letters"], "it is 32 bytes at"),
+                           (["letters"], "it is 32 bytes at"), (["letters:0"], "it is 0 bytes"),
                            (["counter+4:8"], "1, 2, 4 or 8 at a multiple of that"),
                            (["counter+9"], "counter has 8 bytes only"),
                            (["*counter"], "no address behind the *"),
@@ -71,6 +71,9 @@ class Watch(cases.CommandCase):
             with self.subTest(words):
                 self.assert_error(self.watch(*words), 2, "cannot watch", why)
         self.assert_error(cases.tailtrace("watch", "counter"), 2, "cannot run a program")
+        for place, part in (("letters", "letters:8"), ("letters+4:16", "letters+4:4"),
+                            ("letters+7:2", "letters+7:1")):
+            self.assert_error(self.watch(place), 2, "cannot watch", fix="a part of it: " + part)
 
     def test_an_older_file_stays_where_nothing_is_watched(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -87,6 +87,15 @@ TEST_F(OddRecording, WithNothingInIt) {
   ask_everything();
 }
 
+TEST_F(OddRecording, IsFoundByItsDescriptions) {
+  save(thread_with({}));
+  for (const char* name : {"bundle.json", "trace.json"}) {
+    CommandOutcome outcome = outcome_of({"info", path() + "/" + name});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("thread 7.7"), std::string::npos) << outcome.out;
+  }
+}
+
 TEST_F(OddRecording, ThatIsOneGap) {
   save(thread_with({record(RecordKind::kEnable, {}, {0x401000}, 0),
                     record(RecordKind::kDisable, {0x402000}, {}, 5)}));

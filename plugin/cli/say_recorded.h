@@ -1,0 +1,17 @@
+// How to look at what was kept, as a line for a shell.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace tailtrace {
+
+// "recorded: tailtrace history DIR", on `err`.
+void say_recorded(const std::string& path, std::FILE* err);
+
+// A word as it is typed: in quotes where a shell would take it for something else.
+std::string shell_word(const std::string& word);
+
+}  // namespace tailtrace
