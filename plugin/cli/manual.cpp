@@ -87,8 +87,12 @@ a system call failed
 8
 the process or the debugger is gone
 .PP
-\fBtailtrace run\fR returns the exit status of the program it ran, 128 + N if signal N ended it.
+\fBtailtrace run\fR and \fBtailtrace watch\fR return the exit status of the program they ran,
+128 + N if signal N ended it.
 .SH ENVIRONMENT
+.TP
+\fBDEBUGINFOD_URLS\fR
+the servers that \fB\-\-debuginfod\fR asks
 .TP
 \fBNO_COLOR\fR, \fBTERM\fR
 no colours if the first is set or the second is \fIdumb\fR
@@ -96,8 +100,14 @@ no colours if the first is set or the second is \fIdumb\fR
 \fBPATH\fR
 where gdb, gdbserver and qemu\-x86_64 are found
 .TP
+\fBTAILTRACE_QEMU\fR, \fBTAILTRACE_QEMU_PLUGIN\fR
+the qemu\-x86_64 to use, and our plugin for it, where they are not found
+.TP
+\fBTAILTRACE_SESSIONS\fR, \fBXDG_RUNTIME_DIR\fR
+the first of them that is a folder has the recordings that are not kept; else /dev/shm
+.TP
 \fBTMPDIR\fR
-where recordings live that are not kept
+where sockets and scripts for debuggers live, unless \fBXDG_RUNTIME_DIR\fR is set
 .TP
 \fBXDG_STATE_HOME\fR
 below it, in \fItailtrace\fR, are the recordings that are kept

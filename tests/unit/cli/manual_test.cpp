@@ -42,6 +42,14 @@ TEST(ManPage, NamesEveryVerbAndOption) {
   }
 }
 
+TEST(ManPage, NamesWhatIsReadFromTheEnvironment) {
+  std::string page = man_page(all_commands());
+  for (const char* name :
+       {"DEBUGINFOD_URLS", "NO_COLOR", "PATH", "TAILTRACE_QEMU", "TAILTRACE_QEMU_PLUGIN",
+        "TAILTRACE_SESSIONS", "TERM", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"})
+    EXPECT_THAT(page, HasSubstr("\\fB" + std::string(name) + "\\fR"));
+}
+
 TEST(ManPage, TextIsNeverTakenForRequests) {
   std::string page = man_page(dangerous_table());
   EXPECT_THAT(page, HasSubstr("Don\\(aqt \\efB break"));
