@@ -206,6 +206,8 @@ def check(row, outcome, place, in_peace=None, call=""):
             return f"status {outcome.status} without an error"
         if row.keeps and os.path.exists(os.path.join(place.kept, row.keeps)):
             return "it failed, and something is kept"
+        if written(row, place) is not None:
+            return "it failed, and half of something is left"
     elif row.keeps and not os.path.exists(os.path.join(place.kept, row.keeps)) and \
             "error: " not in outcome.err:
         return "nothing is kept, and nothing is said"
@@ -260,9 +262,11 @@ LIMITS = [
 
 
 def with_limits(given, everything):
-    """Saves and shows a bundle with less and less of everything."""
+    """Saves, shows and exports a bundle with less and less of everything."""
     tried, wrong = 0, []
-    for row in (row for row in TABLE if row.name in ("save a bundle", "show a bundle")):
+    names = ("save a bundle", "show a bundle", "export html", "export perf-data")
+    for row in (row for row in TABLE if row.name in names):
+        in_peace = in_a_place(row, given, None, lambda _, place, row=row: written(row, place))
         for name, what, values in LIMITS:
             for value in values if everything else values[:2]:
                 place = driver.Place()
@@ -277,7 +281,7 @@ def with_limits(given, everything):
                                          driver.end_orphans(driver.HANG_S))
                 tried += 1
                 # The loader itself ends with 127 where it has no room.
-                said = "" if outcome.status == 127 else check(row, outcome, place)
+                said = "" if outcome.status == 127 else check(row, outcome, place, in_peace)
                 if said:
                     wrong.append(f"{row.name} with {value} of {name}: {said}\n{outcome.err}")
                 place.remove()
