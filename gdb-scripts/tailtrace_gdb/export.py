@@ -105,12 +105,14 @@ def write(history, name, path, text):
         raise user_error(f"cannot write {path}", os.strerror(error.errno),
                          "choose another name") from None
     count = 0
-    with os.fdopen(descriptor, "w") as file, plain():
-        try:
+    try:
+        with os.fdopen(descriptor, "w") as file, plain():
             for line in FORMATS[name](history, first, last):
                 file.write(line + "\n")
                 count += 1
-        except BaseException:
-            os.unlink(path)  # half of it would be taken for all
-            raise
+    except BaseException as error:
+        os.unlink(path)  # half of it would be taken for all
+        if isinstance(error, OSError):
+            raise user_error(f"cannot write {path}", os.strerror(error.errno)) from None
+        raise
     return count

@@ -202,6 +202,15 @@ def test_formats_and_files_are_completed(tmp_path):
                     f"tailtrace export json {tmp_path}/a-folder/\n", "", "tailtrace load /etc\n"]
 
 
+def test_an_export_to_a_full_disk_leaves_no_half_of_a_file(tmp_path):
+    small = ("python import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+             "resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))")
+    said = talk(*RECORD, small, f"tailtrace export json {tmp_path}/items",
+                "python resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))")
+    assert f"cannot write {tmp_path}/items\n  why:  File too large\n" in said[-2]
+    assert not list(tmp_path.iterdir())
+
+
 def test_positions_are_completed(recorded):
     said = recorded("tailtrace instruction-history 98,102", "complete tailtrace goto 10",
                     "complete tailtrace instruction-history 9", "complete tailtrace goto -")
