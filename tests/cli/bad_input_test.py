@@ -187,6 +187,13 @@ class Values(InFolder):
         outcome = cases.tailtrace("run", "--no-debugger", f"--keep={self.folder}", "--", TALKS)
         self.assert_error(outcome, 7, self.folder, "File exists", "does not exist yet")
 
+    def test_folder_to_keep_cannot_be_made(self):
+        cases.needs_engine(self, "qemu")
+        outcome = cases.tailtrace("run", "--no-debugger", "--engine=qemu", "--", TALKS,
+                                  env=dict(os.environ, XDG_STATE_HOME="/dev/null"))
+        self.assert_error(outcome, 7, "/dev/null/tailtrace/talks.1", "Not a directory",
+                          "--keep=DIR")
+
     def test_gdbs_options_without_gdb(self):
         outcome = cases.tailtrace("run", "--no-debugger", "-ex", "x", "--", TALKS)
         self.assert_error(outcome, 2, "cannot use -ex", "would be a debugger's",

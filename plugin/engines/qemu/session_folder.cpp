@@ -52,7 +52,8 @@ Result<OwnFolder> make_session_folder_at(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0) {
     const int number = errno;
     Error error = system_error("cannot make a folder for the recording, " + path, number);
-    if (number == EEXIST) error.fix = "name a folder that does not exist yet";
+    error.fix = number == EEXIST ? "name a folder that does not exist yet"
+                                 : "name another one with --keep=DIR";
     return fail(std::move(error));
   }
   return OwnFolder(std::filesystem::absolute(path, ignored).string());
