@@ -69,7 +69,7 @@ Result<int> parse_and_run(const Command& command, std::vector<std::string> args,
   const std::string name = "tailtrace " + std::string(command.name);
   Invocation invocation{{}, {}, out, err};
   CLI::App app(std::string(command.summary), name);
-  app.set_help_flag("--help", "show this help");
+  app.set_help_flag(kHelpFlag, "show this help");
   RunCommand run = command.define(app);
   if (command.take_program) {
     auto program = command.take_program(args);

@@ -92,14 +92,13 @@ std::string examples_help(const Command& command) {
 
 std::vector<OptionHelp> options_of(const Command& command) {
   CLI::App app;
-  app.set_help_flag("--help", "show this help");
+  app.set_help_flag(kHelpFlag, "show this help");
   auto keep_variables_alive = command.define(app);
   std::vector<OptionHelp> options;
   for (const CLI::Option* option : app.get_options()) options.push_back(describe(*option));
   // The help flag is every command's and not news: last.
-  std::stable_partition(options.begin(), options.end(), [](const OptionHelp& option) {
-    return option.names != std::vector<std::string>{"--help"};
-  });
+  std::stable_partition(options.begin(), options.end(),
+                        [](const OptionHelp& option) { return option.names.back() != "--help"; });
   return options;
 }
 

@@ -10,6 +10,8 @@
 
 namespace tailtrace {
 
+constexpr char kHelpFlag[] = "-h,--help";
+
 // An option or positional word as help shows it.
 struct OptionHelp {
   std::vector<std::string> names;  // "--engine", "-x"; one without dashes for a positional word

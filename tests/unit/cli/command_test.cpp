@@ -132,6 +132,7 @@ TEST(CommandTest, HelpOfAVerbShowsExamplesBeforeOptionsByEitherSpelling) {
   EXPECT_LT(example, option);
   EXPECT_THAT(outcome.out, HasSubstr("--color=auto|always|never"));
   EXPECT_EQ(outcome_of({"greet", "--help"}, table()).out, outcome.out);
+  EXPECT_EQ(outcome_of({"greet", "-h"}, table()).out, outcome.out);
 }
 
 TEST(CommandTest, OverviewNamesEveryVerb) {
