@@ -121,7 +121,7 @@ void fuzz_one(ByteSpan input) {
   config.cpu = pick_cpu(choices);
   config.errata = errata_of(config.cpu);
   LegalProgram program(choices);
-  Case subject{program.regions(), make_legal_trace(choices, program)};
+  Case subject{program.regions(), make_legal_trace(choices, program, config.errata)};
   CodeImage code;
   for (const LegalProgram::Region& region : subject.regions)
     if (!code.add({region.base}, region.bytes)) return;

@@ -11,8 +11,12 @@ using Kind = InstructionClass;
 
 class LegalWalk {
  public:
-  LegalWalk(Choices& choices, const LegalProgram& program)
-      : choices_(choices), program_(program), timed_(!one_in(3)), event_distance_(pick_distance()) {
+  LegalWalk(Choices& choices, const LegalProgram& program, const Errata& errata)
+      : choices_(choices),
+        program_(program),
+        errata_(errata),
+        timed_(!one_in(3)),
+        event_distance_(pick_distance()) {
     out_.tnt_limit = one_in(3) ? PacketWriter::kLongTnt : PacketWriter::kShortTnt;
     out_.defer_tips = one_in(4);
     out_.update_48 = one_in(3);
@@ -54,6 +58,13 @@ class LegalWalk {
 
   void tsc() { out_.tsc(0x1000000 + (ticks_ += below(1000))); }
 
+  // SKD007: f3 behind a CYC that ends in 02 is what an OVF leaves that cuts a CYC.
+  void cyc(std::uint64_t cycles) {
+    constexpr std::uint64_t kCyclesOfF3 = 0x1e;
+    bool looks_cut = cycles == kCyclesOfF3 && out_.bytes().back() == 0x02;
+    if (!errata_.skd007 || !looks_cut) out_.cyc(cycles);
+  }
+
   void time() {
     while (timed_ && one_in(3)) {
       switch (below(7)) {
@@ -64,10 +75,10 @@ class LegalWalk {
           out_.mtc(static_cast<std::uint8_t>(below(256)));
           break;
         case 2:
-          out_.cyc(below(5000));
+          cyc(below(5000));
           break;
         case 3:
-          out_.cyc(below(20));
+          cyc(below(20));
           break;
         case 4:
           tsc();
@@ -92,7 +103,7 @@ class LegalWalk {
       else if (choice == 1)
         out_.mtc(static_cast<std::uint8_t>(below(256)));
       else
-        out_.cyc(below(500));
+        cyc(below(500));
     }
   }
 
@@ -428,6 +439,7 @@ class LegalWalk {
 
   Choices& choices_;
   const LegalProgram& program_;
+  const Errata& errata_;
   PacketWriter out_;
   const bool timed_;
   const unsigned event_distance_;
@@ -441,8 +453,8 @@ class LegalWalk {
 
 }  // namespace
 
-Bytes make_legal_trace(Choices& choices, const LegalProgram& program) {
-  return LegalWalk(choices, program).run();
+Bytes make_legal_trace(Choices& choices, const LegalProgram& program, const Errata& errata) {
+  return LegalWalk(choices, program, errata).run();
 }
 
 }  // namespace tailtrace::pt

@@ -6,11 +6,12 @@
 #pragma once
 
 #include "decoder/base/bytes.h"
+#include "decoder/pt/decoder.h"
 #include "tests/support/legal_program.h"
 
 namespace tailtrace::pt {
 
-// Ends when the choices do.
-Bytes make_legal_trace(Choices& choices, const LegalProgram& program);
+// Ends when the choices do. On processors with errata nothing is sent that they make ambiguous.
+Bytes make_legal_trace(Choices& choices, const LegalProgram& program, const Errata& errata);
 
 }  // namespace tailtrace::pt
