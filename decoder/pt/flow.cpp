@@ -274,7 +274,7 @@ FlowWalker::Next FlowWalker::deliver_bound_events(const Instruction& insn) {
       executed_ = false;
     }
     Next next = deliver();
-    if (next != Next::kGoOn || !enabled_) return next;
+    if (next != Next::kGoOn || !enabled_ || overflow_is_next()) return next;
     hold_event();
   }
   return Next::kGoOn;
@@ -421,14 +421,23 @@ FlowWalker::Next FlowWalker::take_target() {
   return told(to);
 }
 
+bool FlowWalker::overflow_is_next() {
+  const Item& item = items_.peek();
+  return item.kind == ItemKind::kEvent && item.event.kind == EventKind::kOverflow;
+}
+
 // The code needs an outcome or a target, and the next item is neither.
 FlowWalker::Next FlowWalker::missing() {
+  if (!held_ && overflow_is_next()) {
+    // It was lost behind a PIP or outcomes of later branches: nobody knows where the branch led.
+    outcome_count_ = 0;
+    return straight_on({});
+  }
   const Item& item = items_.peek();
   switch (item.kind) {
     case ItemKind::kEnd:
-      if (item.cut && !held_) return finish();
-      // The address of an event was never reached.
-      return error(DecodeError::kEventIgnored);
+      // A buffer may end there, too. But the address of an event was never reached.
+      return held_ ? error(DecodeError::kEventIgnored) : finish();
     case ItemKind::kError:
       return error(item.error);
     default:

@@ -109,6 +109,7 @@ class FlowWalker {
   enum class Outcome : std::uint8_t { kTaken, kNotTaken, kNone };
   Outcome take_outcome();
   Next take_target();
+  bool overflow_is_next();
   Next missing();
   Next finish();
   void consumed(const Item& item);
