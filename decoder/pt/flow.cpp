@@ -274,6 +274,8 @@ FlowWalker::Next FlowWalker::deliver_bound_events(const Instruction& insn) {
       executed_ = false;
     }
     Next next = deliver();
+    // When it comes round to the instruction, that may have another event.
+    loop_mark_ = insn.next();
     if (next != Next::kGoOn || !enabled_ || overflow_is_next()) return next;
     hold_event();
   }
