@@ -328,7 +328,7 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
     case InstructionClass::kJump:
       ip_ = insn.target;
       executed_ = false;
-      if (ip_ == loop_mark_) return error(DecodeError::kEndlessLoop);
+      if (ip_ == loop_mark_ && !counts_to_trigger()) return error(DecodeError::kEndlessLoop);
       if (--loop_mark_in_ == 0) {
         // Brent: the mark moves at distances that double, so it comes to lie in any loop.
         loop_mark_ = ip_;

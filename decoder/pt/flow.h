@@ -94,6 +94,7 @@ class FlowWalker {
   bool is_bound(const Instruction& insn);
   bool is_bound_disable(const Instruction& insn);
   bool is_bound_control_flow(const Instruction& insn);
+  bool counts_to_trigger() const;
   bool trigger_is_due();
   bool can_reach(Address to);
   Next deliver();

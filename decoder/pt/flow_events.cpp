@@ -42,7 +42,7 @@ void FlowWalker::hold_event() {
   held_time_ = {not_before(time_, item.time), item.time_exact};
   passed(item);
   items_.take();
-  if (held_->kind == EventKind::kTrigger && (held_->payload & kTriggerCounted) != 0) held_->ip = {};
+  if (counts_to_trigger()) held_->ip = {};
 }
 
 // --- At an address ---------------------------------------------------------------------------
@@ -94,10 +94,14 @@ bool FlowWalker::is_due(const Instruction* behind) {
   }
 }
 
+bool FlowWalker::counts_to_trigger() const {
+  return held_ && held_->kind == EventKind::kTrigger && (held_->payload & kTriggerCounted) != 0;
+}
+
 bool FlowWalker::trigger_is_due() {
   const Event& event = *held_;
   if (event.has(kEventIpSuppressed) || !enabled_) return true;
-  if ((event.payload & kTriggerCounted) == 0) return event.ip == ip_;
+  if (!counts_to_trigger()) return event.ip == ip_;
   std::uint64_t count = event.payload >> 8 & 0xffff;
   if (!anchored_ || since_anchor_ > count) {
     next_ = error(DecodeError::kBadPacket);
