@@ -6,6 +6,7 @@ import importlib
 
 import gdb
 
+from . import source
 from .errors import user_error
 
 PIECE = 4096  # bytes of code whose counts are asked for together
@@ -25,7 +26,6 @@ def plain():
 
 def count_of(address):
     """The count of an instruction, or None."""
-    from . import source  # not at the top: it needs what needs this
     with plain():
         history = source.current()
         key = history.key
