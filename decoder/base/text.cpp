@@ -37,4 +37,17 @@ std::string printable_line(std::string_view line) {
   return printable(text);
 }
 
+std::string shell_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:+@%=";
+  const bool is_plain = !text.empty() && text.find_first_not_of(kPlain) == text.npos;
+  return is_plain ? std::string(text) : shell_quoted(text);
+}
+
 }  // namespace tailtrace

@@ -1,4 +1,4 @@
-// Small things that all who read a user's words need.
+// Small things that all who read or write a user's words need.
 //
 // Threading: pure functions.
 #pragma once
@@ -16,5 +16,10 @@ std::string printable(std::string_view text);
 
 // The same of a line of somebody's file, with blanks for its tabs.
 std::string printable_line(std::string_view line);
+
+// A word for a shell in single quotes, and with them only where the shell would take it for
+// something else.
+std::string shell_quoted(std::string_view text);
+std::string shell_word(std::string_view text);
 
 }  // namespace tailtrace

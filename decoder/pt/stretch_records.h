@@ -75,7 +75,7 @@ class StretchRecords {
   bool stays_quiet(std::size_t next) const {
     return next < words_.size() && (words_[next] & kPathFirst) != 0 && marks_[0].exact == 0 &&
            (marks_.size() == 1 || marks_[1].word != next) &&
-           Effect::at(bytes_ + places_[words_[next] & kPathEffect]).decides != 0;
+           Effect::at(place_of(next)).decides != 0;
   }
 
   const Stretch& stretch_;

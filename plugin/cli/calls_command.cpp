@@ -7,7 +7,7 @@
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/whole_calls.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {

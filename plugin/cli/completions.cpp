@@ -1,17 +1,11 @@
 #include <fmt/format.h>
 
+#include "decoder/base/text.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/manual.h"
 
 namespace tailtrace {
 namespace {
-
-// Words for a shell between single quotes.
-std::string shell_word(std::string_view text) {
-  std::string result = "'";
-  for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 std::vector<std::string> verbs_of(const std::vector<Command>& table) {
   std::vector<std::string> verbs;
@@ -38,9 +32,10 @@ std::string bash_completion(const std::vector<Command>& table) {
     for (const auto& option : options_of(command))
       if (!option.choices.empty())
         cases += fmt::format("    '{} {}') words={} ;;\n", command.name, option.names.back(),
-                             shell_word(fmt::format("{}", fmt::join(option.choices, " "))));
-    cases += fmt::format("    '{} '*) words={} ;;\n", command.name,
-                         shell_word(fmt::format("{}", fmt::join(completed_options(command), " "))));
+                             shell_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+    cases +=
+        fmt::format("    '{} '*) words={} ;;\n", command.name,
+                    shell_quoted(fmt::format("{}", fmt::join(completed_options(command), " "))));
   }
   return fmt::format(R"(# Made by `tailtrace help --bash`.
 _tailtrace() {{
@@ -67,8 +62,8 @@ _tailtrace() {{
 }}
 complete -o default -F _tailtrace tailtrace
 )",
-                     shell_word(fmt::format("{}", fmt::join(verbs_of(table), " "))), cases,
-                     shell_word(fmt::format("{}", fmt::join(verbs_of(table), " "))));
+                     shell_quoted(fmt::format("{}", fmt::join(verbs_of(table), " "))), cases,
+                     shell_quoted(fmt::format("{}", fmt::join(verbs_of(table), " "))));
 }
 
 std::string zsh_completion(const std::vector<Command>& table) {
@@ -81,7 +76,7 @@ std::string zsh_completion(const std::vector<Command>& table) {
   std::string verbs, cases;
   for (const auto& command : table) {
     verbs +=
-        fmt::format("    {}\n", shell_word(fmt::format("{}:{}", command.name, command.summary)));
+        fmt::format("    {}\n", shell_quoted(fmt::format("{}:{}", command.name, command.summary)));
     cases += fmt::format("    {}) _arguments \\\n", command.name);
     for (const auto& option : options_of(command)) {
       if (option.positional) continue;
@@ -92,7 +87,7 @@ std::string zsh_completion(const std::vector<Command>& table) {
           spec += fmt::format(":value:({})", fmt::join(option.choices, " "));
         else if (!option.value.empty())
           spec += fmt::format(":{}:_files", plain(option.value));
-        cases += fmt::format("      {} \\\n", shell_word(spec));
+        cases += fmt::format("      {} \\\n", shell_quoted(spec));
       }
     }
     cases += "      '*:file:_files' ;;\n";
@@ -123,16 +118,16 @@ std::string fish_completion(const std::vector<Command>& table) {
   std::string text = "# Made by `tailtrace help --fish`.\n";
   for (const auto& command : table) {
     text += fmt::format("complete -c tailtrace -f -n __fish_use_subcommand -a {} -d {}\n",
-                        command.name, shell_word(command.summary));
+                        command.name, shell_quoted(command.summary));
     for (const auto& option : options_of(command)) {
       if (option.positional) continue;
       for (const auto& name : option.names)
         text += fmt::format(
             "complete -c tailtrace -n '__fish_seen_subcommand_from {}' -l {} -d {}{}\n",
-            command.name, name.substr(name.find_first_not_of('-')), shell_word(option.text),
+            command.name, name.substr(name.find_first_not_of('-')), shell_quoted(option.text),
             option.choices.empty()
                 ? std::string(option.value.empty() ? "" : " -r")
-                : " -x -a " + shell_word(fmt::format("{}", fmt::join(option.choices, " "))));
+                : " -x -a " + shell_quoted(fmt::format("{}", fmt::join(option.choices, " "))));
     }
   }
   return text;

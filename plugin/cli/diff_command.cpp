@@ -5,7 +5,7 @@
 #include "decoder/base/json_text.h"
 #include "decoder/history/diff.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {

@@ -5,7 +5,7 @@
 
 #include "decoder/history/find.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/question.h"
 
 namespace tailtrace {

@@ -8,8 +8,8 @@
 #include "decoder/base/text.h"
 #include "decoder/symbols/debuginfod.h"
 #include "decoder/symbols/generated_files.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/counting.h"
-#include "plugin/cli/counts.h"
 #include "plugin/cli/units.h"
 
 namespace tailtrace {

@@ -8,7 +8,7 @@
 #include "decoder/history/path_listing.h"
 #include "decoder/history/stop_stack.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/question.h"
 
 namespace tailtrace {

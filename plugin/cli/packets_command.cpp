@@ -8,7 +8,7 @@
 #include "decoder/base/json_text.h"
 #include "decoder/pt/packet_reader.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/decode_input.h"
 #include "plugin/cli/json_list.h"
 #include "plugin/cli/output_options.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 
 namespace tailtrace {
 

@@ -6,7 +6,7 @@
 #include "decoder/bundle/bundle.h"
 #include "decoder/history/join.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {

@@ -11,7 +11,4 @@ namespace tailtrace {
 // "recorded: tailtrace history DIR", on `err`.
 void say_recorded(const std::string& path, std::FILE* err);
 
-// A word as it is typed: in quotes where a shell would take it for something else.
-std::string shell_word(const std::string& word);
-
 }  // namespace tailtrace

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/watch_place.h"

@@ -6,7 +6,7 @@
 #include "decoder/history/find.h"
 #include "decoder/history/why_listing.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 
+#include "decoder/base/text.h"
 #include "plugin/server/gdbserver_preload.h"
 
 namespace tailtrace {
@@ -42,12 +43,6 @@ bool is_plain_shell(const char* shell) {
   return name == "sh" || name == "bash" || name == "dash" || name == "zsh" || name == "ksh";
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 // gdbserver puts a wrapper's words into a shell command as they are, redirections included. One
 // more program is executed by it and counted on, so there has to be one: a shell again.
 std::vector<std::string> wrapper_words(const ServeOptions& options, const std::array<int, 3>& keep,
@@ -55,8 +50,9 @@ std::vector<std::string> wrapper_words(const ServeOptions& options, const std::a
   std::vector<std::string> words = options.wrapper;
   if (words.empty()) {
     std::string script = "exec \"$@\"";
-    if (restores_shell) script.insert(0, "export SHELL=" + quoted(std::getenv("SHELL")) + "; ");
-    words = {"/bin/sh", "-c", quoted(script), "sh"};
+    if (restores_shell)
+      script.insert(0, "export SHELL=" + shell_quoted(std::getenv("SHELL")) + "; ");
+    words = {"/bin/sh", "-c", shell_quoted(script), "sh"};
   }
   words.push_back(fmt::format("<&{} {}<&-", keep[0], keep[0]));
   words.push_back(fmt::format(">&{} {}>&-", keep[1], keep[1]));

@@ -32,5 +32,19 @@ TEST(Printable, LeavesTextAsItIs) {
     EXPECT_EQ(printable(text), text);
 }
 
+TEST(ShellWord, IsQuotedWhereAShellWouldTakeItForSomethingElse) {
+  EXPECT_EQ(shell_word("/var/tmp/program-1.2_3"), "/var/tmp/program-1.2_3");
+  EXPECT_EQ(shell_word("my session"), "'my session'");
+  EXPECT_EQ(shell_word("it's $HOME"), "'it'\\''s $HOME'");
+  EXPECT_EQ(shell_word("caf\xe9"), "'caf\xe9'");
+  EXPECT_EQ(shell_word("~"), "'~'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(ShellQuoted, IsInQuotesAlways) {
+  EXPECT_EQ(shell_quoted("plain"), "'plain'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+}
+
 }  // namespace
 }  // namespace tailtrace

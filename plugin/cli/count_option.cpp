@@ -1,4 +1,4 @@
-#include "plugin/cli/counts.h"
+#include "plugin/cli/count_option.h"
 
 #include <fmt/format.h>
 
