@@ -126,16 +126,21 @@ const CodeImage::Version* CodeImage::version_in(const Piece& piece, Epoch when) 
   return after == piece.versions.begin() ? nullptr : &*--after;
 }
 
-ByteSpan CodeImage::at(Address address, std::size_t limit, Epoch when) const {
+CodeImage::Known CodeImage::around(Address address, Epoch when) const {
   auto it = pieces_.upper_bound(address);
   if (it == pieces_.begin()) return {};
   --it;
   if (it->second.end <= address) return {};
   const Version* version = version_in(it->second, when);
   if (version == nullptr || version->data == nullptr) return {};
-  std::uint64_t held = it->second.end - address;
-  return {version->data + (address - it->first),
-          static_cast<std::size_t>(std::min<std::uint64_t>(limit, held))};
+  return {it->first, {version->data, it->second.end - it->first}};
+}
+
+ByteSpan CodeImage::at(Address address, std::size_t limit, Epoch when) const {
+  const Known known = around(address, when);
+  if (known.bytes.empty()) return {};
+  const ByteSpan rest = known.bytes.subspan(address - known.begin);
+  return rest.first(std::min(limit, rest.size()));
 }
 
 std::size_t CodeImage::read(Address address, std::span<std::uint8_t> out, Epoch when) const {

@@ -50,6 +50,14 @@ class CodeImage {
   // The span lives as long as the image.
   ByteSpan at(Address address, std::size_t limit, Epoch when = {}) const;
 
+  // All of the section that the address is in, or what later ones left of it; empty when its bytes
+  // are not known.
+  struct Known {
+    Address begin;
+    ByteSpan bytes;
+  };
+  Known around(Address address, Epoch when = {}) const;
+
   // Copies up to out.size() bytes, across seams. Returns how many were known without a break.
   std::size_t read(Address address, std::span<std::uint8_t> out, Epoch when = {}) const;
 

@@ -11,21 +11,26 @@ void CodeReader::set_epoch(Epoch epoch) {
   if (epoch == epoch_) return;
   epoch_ = epoch;
   std::fill(slots_.begin(), slots_.end(), Instruction{});
-  pages_.fill({});
+  newest_ = {};
+  sections_.fill({});
 }
 
-bool CodeReader::read_elsewhere(Address address, Instruction& insn) {
-  constexpr std::uint64_t kPage_bytes = 1u << kPageBits;
-  const Address begin{address.value & ~(kPage_bytes - 1)};
-  const ByteSpan known = image_.at(begin, kPage_bytes + kMaxInstructionSize_bytes, epoch_);
-  Page& page = pages_[page_of(address)];
-  page = {begin, known.data(),
-          std::max(known.size(), kMaxInstructionSize_bytes - 1) - (kMaxInstructionSize_bytes - 1)};
-  if (page.holds(address)) return forms_.decode(page.bytes_at(address), address, insn);
+[[gnu::noinline]] Decoded CodeReader::read_elsewhere(Address address) {
+  Section& section = sections_[page_of(address)];
+  if (!section.holds(address)) {
+    const auto [begin, bytes] = image_.around(address, epoch_);
+    section = {
+        begin, bytes.data(),
+        std::max(bytes.size(), kMaxInstructionSize_bytes - 1) - (kMaxInstructionSize_bytes - 1)};
+  }
+  if (section.holds(address)) {
+    newest_ = section;
+    return forms_.decode(section.bytes_at(address), address);
+  }
   // Where sections begin and end.
   std::uint8_t bytes[kMaxInstructionSize_bytes];
   const std::size_t size = image_.read(address, bytes, epoch_);
-  return forms_.decode({bytes, size}, address, insn);
+  return forms_.decode({bytes, size}, address);
 }
 
 Bytes CodeReader::bytes_of(const Instruction& instruction) const {

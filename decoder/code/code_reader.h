@@ -28,29 +28,33 @@ class CodeReader {
   // The instruction at an address; nothing when its bytes are not known or are no instruction
   // (known() tells which).
   std::optional<Instruction> at(Address address) {
-    const Instruction* insn = find(address);
-    return insn != nullptr ? std::optional(*insn) : std::nullopt;
+    const Decoded insn = find(address);
+    return insn ? std::optional(insn.at(address)) : std::nullopt;
   }
-  // The same, until something else is asked for, or the epoch changes.
-  const Instruction* find(Address address) {
+  // The same without its address.
+  Decoded find(Address address) {
     Instruction& slot = slots_[slot_of(address)];
     if (slot.size_bytes != 0 && slot.address == address) [[likely]]
-      return &slot;
-    return read(address, slot);
+      return {slot.target, slot.size_bytes, slot.kind};
+    const Decoded insn = read(address);
+    // Part by part: made as a whole first, it would be copied before it is there.
+    slot.address = address;
+    slot.target = insn.target;
+    slot.size_bytes = insn.size_bytes;
+    slot.kind = insn.kind;
+    return insn;
   }
-  // The same into `insn`, which is empty where there is none, for those who remember themselves
-  // what they asked for.
-  const Instruction* read(Address address, Instruction& insn) {
-    const Page& page = pages_[page_of(address)];
-    const bool is_there = page.holds(address) ? forms_.decode(page.bytes_at(address), address, insn)
-                                              : read_elsewhere(address, insn);
-    return is_there ? &insn : nullptr;
+  // The same for those who remember themselves what they asked for.
+  Decoded read(Address address) {
+    if (newest_.holds(address)) [[likely]]
+      return forms_.decode(newest_.bytes_at(address), address);
+    return read_elsewhere(address);
   }
 
   // The instruction there will be read soon.
   void fetch_ahead(Address address) const {
-    const Page& page = pages_[page_of(address)];
-    if (page.holds(address)) __builtin_prefetch(page.bytes_at(address).data());
+    const Section& section = newest_.holds(address) ? newest_ : sections_[page_of(address)];
+    if (section.holds(address)) __builtin_prefetch(section.bytes_at(address));
     __builtin_prefetch(&slots_[slot_of(address)]);
   }
 
@@ -66,29 +70,28 @@ class CodeReader {
   static std::size_t slot_of(Address address) {
     return (address.value ^ (address.value >> 13)) & (kSlots - 1);
   }
-  static constexpr unsigned kPageBits = 12;
-  static constexpr std::size_t kPages = 1024;
-  static std::size_t page_of(Address address) { return address.value >> kPageBits & (kPages - 1); }
+  static constexpr std::size_t kSections = 1024;
+  // By page: the section that was last met there.
+  static std::size_t page_of(Address address) { return address.value >> 12 & (kSections - 1); }
 
-  // The bytes that are known without a break from the page's begin on, and somewhat behind it.
-  struct Page {
+  // Bytes that are known without a break.
+  struct Section {
     Address begin;
     const std::uint8_t* bytes = nullptr;
     std::size_t starts = 0;  // so many first bytes of instructions, which are known to their end
 
     bool holds(Address address) const { return address.value - begin.value < starts; }
-    ByteSpan bytes_at(Address address) const {
-      return {bytes + (address - begin), kMaxInstructionSize_bytes};
-    }
+    const std::uint8_t* bytes_at(Address address) const { return bytes + (address - begin); }
   };
 
-  bool read_elsewhere(Address address, Instruction& insn);
+  Decoded read_elsewhere(Address address);
 
   const CodeImage& image_;
   InstructionForms forms_;
   Epoch epoch_;
   std::vector<Instruction> slots_;  // size_bytes 0: empty
-  std::array<Page, kPages> pages_{};
+  Section newest_;                  // the last one that was asked for: most often it is asked again
+  std::array<Section, kSections> sections_{};
 };
 
 }  // namespace tailtrace

@@ -9,9 +9,6 @@
 namespace tailtrace {
 namespace {
 
-// Enough for the longest key: prefix, REX, 0F, opcode, ModRM, SIB.
-constexpr std::size_t kKey_bytes = 6;
-
 // Opcodes of map 0 that certainly have no ModRM byte. One that is missing here has more forms than
 // it needs; that is all.
 constexpr bool lacks_modrm(std::uint8_t opcode) {
@@ -61,8 +58,9 @@ constexpr std::array<std::uint8_t, 512> kTraits = [] {
   return traits;
 }();
 
-// What instructions of the same form have in common; 0: uncommon. REQUIRES: kKey_bytes.
-std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
+// What instructions of the same form have in common; 0: uncommon. REQUIRES:
+// kMaxInstructionSize_bytes.
+inline std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
   constexpr std::uint32_t kUsed = 1u << 31, kMap0f = 1u << 30, kDisplacement = 1u << 29;
   std::uint32_t key = kUsed;
   std::uint8_t first = *bytes;
@@ -91,68 +89,78 @@ std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
   return key;
 }
 
-bool has_target(InstructionClass kind) {
-  return kind == InstructionClass::kConditional || kind == InstructionClass::kJump ||
-         kind == InstructionClass::kCall;
+constexpr std::uint64_t ip_mask(CodeMode mode) {
+  return mode == CodeMode::k64 ? ~0ull : mode == CodeMode::k32 ? 0xffffffff : 0xffff;
 }
 
-std::uint64_t distance_at(const std::uint8_t* bytes, std::size_t size_bytes) {
-  if (size_bytes == 1)
-    return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(*bytes)});
-  std::int32_t distance = 0;
+template <typename Distance>
+std::uint64_t distance_at(const std::uint8_t* bytes) {
+  Distance distance;
   std::memcpy(&distance, bytes, sizeof distance);
   return static_cast<std::uint64_t>(std::int64_t{distance});
 }
 
 }  // namespace
 
-bool InstructionForms::decode(ByteSpan bytes, Address address, Instruction& insn) {
-  std::uint32_t key = bytes.size() < kKey_bytes ? 0 : key_of(bytes.data(), mode_);
-  if (key == 0) return decode_uncommon(bytes, address, insn);
+InstructionForms::InstructionForms(CodeMode mode)
+    : mode_(mode), ip_mask_(ip_mask(mode)), forms_(std::make_unique<Table>()) {}
+
+// Direct branches without a prefix are known by their opcode. What is told by a jump of ours and
+// not out of a table, the processor need not wait for.
+Decoded InstructionForms::decode(const std::uint8_t* bytes, Address address) {
+  const std::uint8_t opcode = *bytes;
+  if ((opcode & 0xf0) == 0x70) return short_branch(bytes, address, InstructionClass::kConditional);
+  if (opcode == 0x0f && (bytes[1] & 0xf0) == 0x80)
+    return near_branch(bytes, 2, address, InstructionClass::kConditional);
+  if ((opcode & 0xfc) == 0xe8 && opcode != 0xea) {
+    if (opcode == 0xeb) return short_branch(bytes, address, InstructionClass::kJump);
+    return near_branch(bytes, 1, address,
+                       opcode == 0xe8 ? InstructionClass::kCall : InstructionClass::kJump);
+  }
+  const std::uint32_t key = key_of(bytes, mode_);
+  const ByteSpan all{bytes, kMaxInstructionSize_bytes};
+  if (key == 0) return decode_uncommon(all, address);
   Form& form = (*forms_)[key * 0x9e3779b1u >> (32 - kSlotBits)];
-  if (form.key != key) return learn(form, key, bytes, address, insn);
-  if (form.size_bytes > bytes.size()) [[unlikely]]
-    return decode_uncommon(bytes, address, insn);
-  // Field by field: whoever asked reads them so, and at once.
-  insn.address = address;
-  insn.size_bytes = form.size_bytes;
-  insn.kind = form.kind;
-  insn.target = {};
-  if (form.distance_bytes != 0)
-    insn.target = insn.next() + distance_at(bytes.data() + form.size_bytes - form.distance_bytes,
-                                            form.distance_bytes);
-  return true;
+  if (form.key != key) return learn(form, key, all, address);
+  return {{}, form.size_bytes, form.kind};
 }
 
-[[gnu::noinline]] bool InstructionForms::decode_uncommon(ByteSpan bytes, Address address,
-                                                         Instruction& insn) const {
-  const std::optional<Instruction> decoded = decode_instruction(bytes, address, mode_);
-  insn = decoded.value_or(Instruction{});
-  return decoded.has_value();
+// With a distance of one byte.
+inline Decoded InstructionForms::short_branch(const std::uint8_t* bytes, Address address,
+                                              InstructionClass kind) const {
+  const Address next = address + 2;
+  return {{(next + distance_at<std::int8_t>(bytes + 1)).value & ip_mask_}, 2, kind};
 }
 
-// What is no instruction is not remembered, nor what is cut to the width of a mode.
-[[gnu::noinline]] bool InstructionForms::learn(Form& form, std::uint32_t key, ByteSpan bytes,
-                                               Address address, Instruction& insn) {
-  if (!decode_uncommon(bytes, address, insn)) return false;
-  if (!has_target(insn.kind)) {
-    form = {key, insn.size_bytes, 0, insn.kind};
-    return true;
+// With one as wide as the mode's operands.
+inline Decoded InstructionForms::near_branch(const std::uint8_t* bytes, unsigned opcode_bytes,
+                                             Address address, InstructionClass kind) const {
+  std::uint8_t size = opcode_bytes + 4;
+  std::uint64_t distance;
+  if (mode_ == CodeMode::k16) [[unlikely]] {
+    size = opcode_bytes + 2;
+    distance = distance_at<std::int16_t>(bytes + opcode_bytes);
+  } else {
+    distance = distance_at<std::int32_t>(bytes + opcode_bytes);
   }
-  if (mode_ != CodeMode::k64) return true;
-  for (std::uint8_t size : {std::uint8_t{1}, std::uint8_t{4}}) {
-    bool fits =
-        insn.size_bytes > size &&
-        insn.next() + distance_at(bytes.data() + insn.size_bytes - size, size) == insn.target;
-    // A short distance could look like a long one's last byte, but for the opcode.
-    bool is_short =
-        (key >> 8 & 0xf0) == 0x70 || (key >> 8 & 0xff) == 0xeb || (key >> 8 & 0xfc) == 0xe0;
-    if (fits && is_short == (size == 1)) {
-      form = {key, insn.size_bytes, size, insn.kind};
-      break;
-    }
-  }
-  return true;
+  return {{(address + size + distance).value & ip_mask_}, size, kind};
+}
+
+[[gnu::noinline]] Decoded InstructionForms::decode_uncommon(ByteSpan bytes, Address address) const {
+  const std::optional<Instruction> insn = decode_instruction(bytes, address, mode_);
+  return insn ? Decoded{insn->target, insn->size_bytes, insn->kind} : Decoded{};
+}
+
+// What is no instruction is not remembered, nor what has a target: few direct branches have
+// prefixes or count.
+[[gnu::noinline]] Decoded InstructionForms::learn(Form& form, std::uint32_t key, ByteSpan bytes,
+                                                  Address address) const {
+  const Decoded decoded = decode_uncommon(bytes, address);
+  const bool is_direct = decoded.kind == InstructionClass::kConditional ||
+                         decoded.kind == InstructionClass::kJump ||
+                         decoded.kind == InstructionClass::kCall;
+  if (decoded && !is_direct) form = {key, decoded.size_bytes, decoded.kind};
+  return decoded;
 }
 
 }  // namespace tailtrace

@@ -18,12 +18,28 @@
 
 namespace tailtrace {
 
+// An instruction without its address, which whoever asks knows. It fits into two registers: that an
+// instruction has to be known before the next one is, is what decoding waits for.
+struct Decoded {
+  Address target;
+  std::uint8_t size_bytes = 0;  // 0: no instruction
+  InstructionClass kind = InstructionClass::kOther;
+
+  explicit operator bool() const { return size_bytes != 0; }
+  Instruction at(Address address) const { return {address, target, size_bytes, kind}; }
+};
+
 class InstructionForms {
  public:
-  explicit InstructionForms(CodeMode mode) : mode_(mode), forms_(std::make_unique<Table>()) {}
+  explicit InstructionForms(CodeMode mode);
 
-  // As decode_instruction() in the mode of this object. False: no instruction, and `insn` is empty.
-  bool decode(ByteSpan bytes, Address address, Instruction& insn);
+  // As decode_instruction() in the mode of this object.
+  Decoded decode(ByteSpan bytes, Address address) {
+    if (bytes.size() < kMaxInstructionSize_bytes) return decode_uncommon(bytes, address);
+    return decode(bytes.data(), address);
+  }
+  // The same. REQUIRES: kMaxInstructionSize_bytes.
+  Decoded decode(const std::uint8_t* bytes, Address address);
 
  private:
   // Direct-mapped: bounded, and a collision only costs decoding again.
@@ -32,15 +48,18 @@ class InstructionForms {
   struct Form {
     std::uint32_t key = 0;  // 0: empty
     std::uint8_t size_bytes = 0;
-    std::uint8_t distance_bytes = 0;  // of a direct branch's target, which ends it; 0: no target
     InstructionClass kind = InstructionClass::kOther;
   };
   using Table = std::array<Form, std::size_t{1} << kSlotBits>;
 
-  bool decode_uncommon(ByteSpan bytes, Address address, Instruction& insn) const;
-  bool learn(Form& form, std::uint32_t key, ByteSpan bytes, Address address, Instruction& insn);
+  Decoded short_branch(const std::uint8_t* bytes, Address address, InstructionClass kind) const;
+  Decoded near_branch(const std::uint8_t* bytes, unsigned opcode_bytes, Address address,
+                      InstructionClass kind) const;
+  Decoded decode_uncommon(ByteSpan bytes, Address address) const;
+  Decoded learn(Form& form, std::uint32_t key, ByteSpan bytes, Address address) const;
 
   const CodeMode mode_;
+  const std::uint64_t ip_mask_;  // of a direct branch's target
   std::unique_ptr<Table> forms_;
 };
 

@@ -24,6 +24,8 @@ constexpr bool is_far(InstructionClass kind) {
 }
 
 // Whether control may go elsewhere than behind it.
-constexpr bool may_branch(const Instruction& insn) { return insn.is_branch() || is_far(insn.kind); }
+constexpr bool may_branch(InstructionClass kind) {
+  return kind >= InstructionClass::kConditional && kind <= InstructionClass::kVmCall;
+}
 
 }  // namespace tailtrace::pt

@@ -97,64 +97,6 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
   return next;
 }
 
-// Lets the fast path go on from here as far as it can.
-bool FlowWalker::try_fast() {
-  if (!enabled_ || held_ || in_transaction_) return false;
-  if (!items_.is_between_packets() || fast_->rests()) return false;
-  FastFlow::Place place;
-  const std::size_t begin = place.offset = items_.place();
-  std::size_t end = end_;
-  if (next_change_ < config_.code_changes.size()) {
-    // The item that brings a change is for the complete decoder.
-    const CodeChange& change = config_.code_changes[next_change_];
-    bool in_time = items_.clock().ticks() >= change.time;
-    if (change.offset_bytes <= place.offset && in_time) return false;
-    if (change.offset_bytes > place.offset) end = std::min<std::size_t>(end, change.offset_bytes);
-    if (!in_time) place.stop_time = change.time;
-  }
-  place.outcomes = outcomes_;
-  place.outcome_count = outcome_count_;
-  place.last_ip = items_.last_ip();
-  place.fresh_time = items_.has_fresh_time();
-  place.time = {time_, time_exact_};
-  place.ip = ip_.value;
-  place.mode = mode_;
-  flush();
-  if (!fast_->run(trace_, end, place, items_.clock(), *paths_)) return false;
-  items_.resume(place.offset, place.last_ip, place.fresh_time);
-  outcomes_ = place.outcomes;
-  outcome_count_ = place.outcome_count;
-  if (place.offset > begin) {
-    consumed_before_fast_ = consumed_offset_;
-    consumed_offset_ = fast_end_ = place.offset;
-    fast_begin_ = begin;
-  }
-  // Behind the branch that the last packet told of, or where tracing went on.
-  if (place.enabled || place.insns != 0) anchor();
-  time_ = place.time.ticks;
-  time_exact_ = place.time.exact;
-  straight_on({place.ip});
-  fast_stuck_ = true;
-  return true;
-}
-
-// The fast path reads timing packets behind the last packet that it uses. After an error they are
-// searched for a PSB: a CYC that was cut off takes its first byte for its own last one.
-void FlowWalker::forget_reading_on() {
-  if (consumed_offset_ != fast_end_) return;
-  PacketReader packets(trace_, config_.errata.skz84);
-  packets.seek(fast_begin_);
-  std::size_t last = consumed_before_fast_;
-  for (Packet packet; packets.offset() < fast_end_;) {
-    std::size_t offset = packets.offset();
-    if (packets.next(packet) != ReadStatus::kOk) break;
-    bool used = packet.kind == PacketKind::kTnt || packet.kind == PacketKind::kTip ||
-                packet.kind == PacketKind::kTipPge;
-    if (used) last = offset + 1;
-  }
-  consumed_offset_ = last;
-}
-
 void FlowWalker::push_return(Address to) {
   if (fast_ != nullptr)
     fast_->push_return(to.value, mode_);
@@ -166,10 +108,16 @@ bool FlowWalker::pop_return(std::uint64_t& to) {
   return fast_ != nullptr ? fast_->pop_return(to) : returns_.pop(to);
 }
 
-inline void FlowWalker::emit(const Instruction& insn) {
+// For instructions of now, one at least.
+inline Instruction* FlowWalker::room_in_run() {
   if (run_size_ == kMaxRun || run_state_.time != time_) flush();
   if (run_size_ == 0) run_state_ = {mode_, in_transaction_, time_exact_, time_};
-  run_[run_size_++] = insn;
+  return run_.data() + run_size_;
+}
+
+void FlowWalker::emit(const Instruction& insn) {
+  *room_in_run() = insn;
+  ++run_size_;
 }
 
 // One instruction and what belongs to it.
@@ -233,26 +181,49 @@ bool FlowWalker::is_quiet() {
 // As step(), as long as nothing can happen between two branches, without asking for events on the
 // way. REQUIRES: is_quiet().
 FlowWalker::Next FlowWalker::step_quietly() {
-  for (Address at = ip_;;) {
-    const Instruction* const insn = reader_->find(at);
-    ip_ = at;
-    if (insn == nullptr) return no_instruction();
-    emit(*insn);
-    ++since_anchor_;
-    if (!may_branch(*insn) && straight_ < kMaxStraight) {
-      ++straight_;
-      at = insn->next();
-      continue;
-    }
-    // What a packet brings may be other code.
-    const Instruction branch{at, insn->target, insn->size_bytes, insn->kind};
+  for (;;) {
+    const Decoded last = run_to_branch();
+    if (!last) return no_instruction();
+    const Instruction branch = last.at(ip_);
     const Next next = follow(branch);
     if (next != Next::kGoOn) return next;
     if (!is_direct(branch.kind)) {
       if (!is_quiet()) return deliver_events(&branch);
       if (fast_ != nullptr && !fast_->rests()) return next;
     }
-    at = ip_;
+  }
+}
+
+// Emits what is executed up to the next instruction that may branch, or is one too many without a
+// packet; that one, at ip_, is not followed yet. Nothing: there is no instruction at ip_.
+inline Decoded FlowWalker::run_to_branch() {
+  for (Address at = ip_;;) {
+    Instruction* out = room_in_run();
+    const std::uint32_t room = std::min(kMaxRun - run_size_, kMaxStraight - straight_ + 1);
+    std::uint32_t count = 0;
+    Decoded insn;
+    bool goes_on;
+    do {
+      ip_ = at;
+      insn = reader_->find(at);
+      if (!insn) break;
+      out->address = at;
+      out->target = insn.target;
+      out->size_bytes = insn.size_bytes;
+      out->kind = insn.kind;
+      ++out;
+      ++count;
+      at = at + insn.size_bytes;
+      goes_on = !may_branch(insn.kind);
+    } while (goes_on && count != room);
+    run_size_ += count;
+    since_anchor_ += count;
+    straight_ += count;
+    if (!insn) return insn;
+    if (!goes_on || straight_ > kMaxStraight) {
+      --straight_;
+      return insn;
+    }
   }
 }
 
@@ -311,8 +282,21 @@ FlowWalker::Next FlowWalker::told(Address to) {
   return straight_on(to);
 }
 
-FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
+inline FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
   if (++straight_ > kMaxStraight) return error(DecodeError::kEndlessLoop);
+  if (insn.kind != InstructionClass::kConditional) return proceed_without_condition(insn);
+  switch (take_outcome()) {
+    case Outcome::kTaken:
+      return told(insn.target);
+    case Outcome::kNotTaken:
+      return told(insn.next());
+    case Outcome::kNone:
+      return missing();
+  }
+  return missing();
+}
+
+FlowWalker::Next FlowWalker::proceed_without_condition(const Instruction& insn) {
   switch (insn.kind) {
     case InstructionClass::kOther:
     case InstructionClass::kRepString:
@@ -335,16 +319,6 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
         loop_mark_in_ = straight_ + 1;
       }
       return Next::kGoOn;
-    case InstructionClass::kConditional:
-      switch (take_outcome()) {
-        case Outcome::kTaken:
-          return told(insn.target);
-        case Outcome::kNotTaken:
-          return told(insn.next());
-        case Outcome::kNone:
-          return missing();
-      }
-      return missing();
     case InstructionClass::kReturn:
       switch (take_outcome()) {
         case Outcome::kTaken: {
@@ -372,10 +346,16 @@ FlowWalker::Next FlowWalker::proceed(const Instruction& insn) {
 
 // --- Outcomes and targets --------------------------------------------------------------------
 
-void FlowWalker::consumed(const Item& item) {
-  std::uint64_t time = not_before(time_, item.time);
-  // The branch that needed the item has its time, what ran before it the time before.
-  bool news = time != time_ || item.time_exact != run_state_.time_exact;
+inline void FlowWalker::consumed(const Item& item) {
+  if (item.time != time_ || item.time_exact != run_state_.time_exact) turn_to(item);
+  time_exact_ = item.time_exact;
+  passed(item);
+}
+
+// The branch that needed the item has its time, what ran before it the time before.
+[[gnu::noinline]] void FlowWalker::turn_to(const Item& item) {
+  const std::uint64_t time = not_before(time_, item.time);
+  const bool news = time != time_ || item.time_exact != run_state_.time_exact;
   if (proceeding_ && run_size_ != 0 && news) {
     const Instruction branch = run_[--run_size_];
     flush();
@@ -383,36 +363,29 @@ void FlowWalker::consumed(const Item& item) {
     run_[run_size_++] = branch;
   }
   time_ = time;
-  time_exact_ = item.time_exact;
-  passed(item);
 }
 
-void FlowWalker::passed(const Item& item) {
-  consumed_offset_ = std::max<std::size_t>(consumed_offset_, item.offset_bytes + 1);
-  if (next_change_ < config_.code_changes.size()) use_changes(item.offset_bytes, item.time);
+// False: the next item is none of outcomes.
+bool FlowWalker::read_outcomes() {
+  const Item& item = items_.peek();
+  if (item.kind != ItemKind::kTnt) return false;
+  outcomes_ = item.payload;
+  outcome_count_ = item.bits;
+  consumed(item);
+  items_.take();
+  return true;
 }
 
-FlowWalker::Outcome FlowWalker::take_outcome() {
-  while (outcome_count_ == 0) {
-    const Item& item = items_.peek();
-    if (item.kind != ItemKind::kTnt) return Outcome::kNone;
-    outcomes_ = item.payload;
-    outcome_count_ = item.bits;
-    consumed(item);
-    items_.take();
-  }
+inline FlowWalker::Outcome FlowWalker::take_outcome() {
+  while (outcome_count_ == 0)
+    if (!read_outcomes()) return Outcome::kNone;
   --outcome_count_;
   return (outcomes_ >> outcome_count_ & 1) != 0 ? Outcome::kTaken : Outcome::kNotTaken;
 }
 
 FlowWalker::Next FlowWalker::take_target() {
   // The TIP may be deferred: outcomes of later branches came first.
-  while (outcome_count_ == 0 && items_.peek().kind == ItemKind::kTnt) {
-    const Item& item = items_.peek();
-    outcomes_ = item.payload;
-    outcome_count_ = item.bits;
-    consumed(item);
-    items_.take();
+  while (outcome_count_ == 0 && read_outcomes()) {
   }
   const Item& item = items_.peek();
   if (item.kind != ItemKind::kTip) return missing();

@@ -8,6 +8,7 @@
 // Threading: one thread at a time; trace, code and sink must outlive the walker.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -67,7 +68,7 @@ class FlowWalker {
  private:
   // What goes on after a step.
   enum class Next : std::uint8_t { kGoOn, kDone, kResync };
-  static constexpr std::size_t kMaxRun = 1024;
+  static constexpr std::uint32_t kMaxRun = 1024;
   // Instructions without a packet: no real code has that many, and loops are found earlier.
   static constexpr std::uint32_t kMaxStraight = 1u << 20;
 
@@ -79,7 +80,9 @@ class FlowWalker {
   Next no_instruction();
   Next deliver_events(const Instruction* behind);
   Next deliver_bound_events(const Instruction& insn);
+  Decoded run_to_branch();
   Next proceed(const Instruction& insn);
+  Next proceed_without_condition(const Instruction& insn);
   Next straight_on(Address to);
   Next told(Address to);
   bool try_fast();
@@ -109,13 +112,19 @@ class FlowWalker {
 
   enum class Outcome : std::uint8_t { kTaken, kNotTaken, kNone };
   Outcome take_outcome();
+  bool read_outcomes();
   Next take_target();
   bool overflow_is_next();
   Next missing();
   Next finish();
   void consumed(const Item& item);
-  void passed(const Item& item);
+  void turn_to(const Item& item);
+  void passed(const Item& item) {
+    consumed_offset_ = std::max<std::size_t>(consumed_offset_, item.offset_bytes + 1);
+    if (next_change_ < config_.code_changes.size()) use_changes(item.offset_bytes, item.time);
+  }
 
+  Instruction* room_in_run();
   void emit(const Instruction& insn);
   void flush();
   Next error(DecodeError error);
@@ -166,7 +175,7 @@ class FlowWalker {
   std::optional<Address> began_at_, started_at_, stopped_at_;
   Gap gap_;
   std::vector<Instruction> run_;  // the first run_size_ of them
-  std::size_t run_size_ = 0;
+  std::uint32_t run_size_ = 0;
   RunState run_state_;
 };
 

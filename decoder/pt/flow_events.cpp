@@ -69,7 +69,7 @@ bool FlowWalker::is_due(const Instruction* behind) {
     case EventKind::kTransaction:
       // BDM64: the branch before an abort may be recorded with a wrong target.
       if (!here && config_.errata.bdm64 && event.has(kEventAborted) && behind != nullptr &&
-          may_branch(*behind) && !can_reach(event.ip))
+          may_branch(behind->kind) && !can_reach(event.ip))
         ip_ = event.ip;
       return event.has(kEventIpSuppressed) || event.ip == ip_;
     case EventKind::kPaging:
@@ -122,7 +122,7 @@ bool FlowWalker::can_reach(Address to) {
     if (!insn) return false;
     if (insn->kind == InstructionClass::kJump || insn->kind == InstructionClass::kCall)
       at = insn->target;
-    else if (may_branch(*insn))
+    else if (may_branch(insn->kind))
       return false;
     else
       at = insn->next();
@@ -158,10 +158,11 @@ bool FlowWalker::is_bound(const Instruction& insn) {
 
 bool FlowWalker::is_bound_disable(const Instruction& insn) {
   bool direct = insn.kind == InstructionClass::kJump || insn.kind == InstructionClass::kCall;
-  if (!held_->has(kEventIpSuppressed)) return direct ? insn.target == held_->ip : may_branch(insn);
+  if (!held_->has(kEventIpSuppressed))
+    return direct ? insn.target == held_->ip : may_branch(insn.kind);
   if (is_far(insn.kind) || insn.kind == InstructionClass::kMovCr3) return true;
   // A branch that has no packet of its own was the last.
-  if (!direct && may_branch(insn)) return true;
+  if (!direct && may_branch(insn.kind)) return true;
   // SKL014: a direct branch out of the filters may come without its target. Without filters there
   // is no such branch.
   return direct && config_.errata.skl014 && outside_filters(insn.target);

@@ -44,7 +44,7 @@ void ItemReader::fetch() {
 }
 
 // What most packets are, while nothing waits for a TIP: read_and_take() makes the same of them.
-bool ItemReader::take_branch() {
+inline bool ItemReader::take_branch() {
   packet_offset_ = packets_.offset();
   Packet packet;
   if (!at_tip_.empty() || !packets_.next_branch(packet)) return false;
@@ -165,7 +165,7 @@ bool ItemReader::take_other(const Packet& packet) {
 
 // --- IP packets ------------------------------------------------------------------------------
 
-void ItemReader::take_address(const Packet& packet) {
+inline void ItemReader::take_address(const Packet& packet) {
   have_ip_ = packet.bits != kIpSuppressed;
   if (have_ip_) last_ip_ = apply_ip(last_ip_, packet);
 }
@@ -305,7 +305,7 @@ Event ItemReader::make(EventKind kind) const {
 }
 
 // Its event is none of an item that is no event.
-Item& ItemReader::add(ItemKind kind) {
+inline Item& ItemReader::add(ItemKind kind) {
   Item& item = out_[out_end_++];
   item.kind = kind;
   item.error = DecodeError::kNoSync;
@@ -318,13 +318,13 @@ Item& ItemReader::add(ItemKind kind) {
   return item;
 }
 
-void ItemReader::add_outcomes(const Packet& packet) {
+inline void ItemReader::add_outcomes(const Packet& packet) {
   Item& item = add(ItemKind::kTnt);
   item.bits = packet.bits;
   item.payload = packet.payload;
 }
 
-void ItemReader::add_target() {
+inline void ItemReader::add_target() {
   Item& item = add(ItemKind::kTip);
   item.payload = last_ip_;
   item.suppressed = !have_ip_;

@@ -84,9 +84,10 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
   Node node;
   node.first_direct = static_cast<std::uint32_t>(directs_.size());
   for (std::uint32_t steps = 0; steps < kMaxNodeInsns; ++steps) {
-    Instruction insn;
-    node.lacks_code = code.read({ip}, insn) == nullptr;
+    const Decoded insn = code.read({ip});
+    node.lacks_code = !insn;
     if (node.lacks_code) return node;
+    const std::uint64_t next = ip + insn.size_bytes;
     ++node.tail_insns;
     switch (insn.kind) {
       case InstructionClass::kMovCr3:
@@ -95,20 +96,20 @@ Node RowFiller::walk(std::uint64_t ip, CodeMode mode) {
       case InstructionClass::kOther:
       case InstructionClass::kRepString:
       case InstructionClass::kPtwrite:
-        ip = insn.next().value;
+        ip = next;
         break;
       case InstructionClass::kJump:
       case InstructionClass::kCall:
         if (node.direct_count == kMaxNodeDirects) return node;
         ++node.direct_count;
         directs_.push_back(
-            {ip, insn.target.value, insn.next().value, node.tail_insns,
+            {ip, insn.target.value, next, node.tail_insns,
              insn.kind == InstructionClass::kJump ? RecordKind::kJump : RecordKind::kCall});
         node.tail_insns = 0;
         ip = insn.target.value;
         break;
       default:
-        node.end = insn;
+        node.end = insn.at({ip});
         node.usable = true;
         return node;
     }

@@ -39,6 +39,18 @@ TEST(CodeImage, NothingIsKnownBeforeASectionsFirstEpoch) {
   EXPECT_TRUE(image.at({0x1010}, 1, {5}).empty());
 }
 
+TEST(CodeImage, KnowsASectionAroundAnAddressToWhereALaterOneCutsIt) {
+  CodeImage image;
+  ASSERT_TRUE(image.add({0x1000}, filled(0x100, 1)));
+  ASSERT_TRUE(image.add({0x1040}, filled(0x10, 2), {3}));
+  const CodeImage::Known behind = image.around({0x1080}, {3});
+  EXPECT_EQ(behind.begin.value, 0x1050u);
+  EXPECT_EQ(behind.bytes.size(), 0xb0u);
+  EXPECT_EQ(image.around({0x104f}, {3}).begin.value, 0x1040u);
+  EXPECT_EQ(image.around({0x104f}, {3}).bytes[0xf], 2);
+  EXPECT_TRUE(image.around({0x1100}, {3}).bytes.empty());
+}
+
 TEST(CodeImage, RefusesWhatWrapsAround) {
   CodeImage image;
   EXPECT_EQ(image.add({~0ull - 3}, filled(8, 1)).error().code, ErrorCode::kUsage);

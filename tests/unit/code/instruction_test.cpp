@@ -100,8 +100,8 @@ TEST(Instruction, OfApxIsMeasured) {
     InstructionForms forms(c.mode);
     bytes.resize(32, 0x90);
     for (int round = 0; round < 2; ++round) {
-      Instruction insn;
-      ASSERT_TRUE(forms.decode(bytes, {0x1000}, insn)) << c.what;
+      const Decoded insn = forms.decode(bytes, {0x1000});
+      ASSERT_TRUE(insn) << c.what;
       EXPECT_EQ(static_cast<int>(insn.kind), static_cast<int>(c.kind)) << c.what;
       EXPECT_EQ(insn.size_bytes, c.size) << c.what;
       EXPECT_EQ(insn.target.value, c.target) << c.what;
