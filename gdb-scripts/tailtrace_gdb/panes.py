@@ -6,6 +6,7 @@ import sys
 import gdb
 
 from .errors import user_error
+from .folding import newest_lines
 
 # In pwndbg's `context-sections`, which finds them by their first letters: "t" is one of its own.
 SECTION = "Tailtrace"
@@ -15,9 +16,8 @@ _installed = {"gef": False, "on": False}
 
 def lines():
     """The newest instructions, or none where nothing is recorded: a context must not fail."""
-    from . import lists
     try:
-        return lists.newest_lines(gdb.parameter("tailtrace history-size") or 10)
+        return newest_lines(gdb.parameter("tailtrace history-size") or 10)
     except (gdb.error, gdb.GdbError):
         return []
 

@@ -290,13 +290,16 @@ def functions(source):
 
 
 def scripts(source):
-    """GDB's scripts see each other, GDB, the standard library and our Python module."""
+    """GDB's scripts see each other, never in a circle, GDB, the standard library and our Python
+    module."""
     allowed = set(sys.stdlib_module_names) | {"gdb", "tailtrace", ""}  # "": their own
     found = []
     for number, line in enumerate(source.split("\n"), 1):
         match = IMPORT.match(line)
         if match and match.group(1).split(".")[0] not in allowed:
             found.append((number, f"imports {match.group(1)}"))
+        if match and match.group(1).startswith(".") and line[0].isspace():
+            found.append((number, "imports one of the scripts late, as in a circle"))
     return found
 
 

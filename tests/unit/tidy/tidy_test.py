@@ -195,6 +195,7 @@ class TheRules(unittest.TestCase):
         self.assert_clean("gdb-scripts/a.py", "import gdb\nimport tailtrace\nimport os.path\n")
         self.assert_clean("gdb-scripts/a/b.py", "from . import c\nfrom .c import d\n")
         self.assert_breach("imports numpy", "gdb-scripts/a.py", "import numpy as np\n")
+        self.assert_breach("in a circle", "gdb-scripts/a/b.py", "def f():\n    from . import c\n")
 
     def test_the_top_level_is_closed(self):
         self.assertEqual([], rules.top_level({"decoder", "README.md"}))
