@@ -20,7 +20,12 @@ struct Options {
   std::string output;
 };
 
-Result<void> export_thread(const Options& options, HistoryView& view, Exporter& exporter) {
+Result<void> export_thread(const Options& options, HistoryView& view, bool several,
+                           Exporter& exporter) {
+  if (several && holds_one_thread(options.format))
+    return fail(ErrorCode::kUsage,
+                fmt::format("cannot write several threads as {}", options.format), "it holds one",
+                "--thread=" + thread_text(view.thread.thread));
   Result<Range> range = asked_range(options.question, *view.history);
   if (!range) return fail(std::move(range.error()));
   if (options.format == "html" && options.question.shared.range.empty())
@@ -45,9 +50,10 @@ Result<void> export_into(std::FILE* file, const Options& options, std::FILE* err
   std::unique_ptr<Exporter> exporter = make_exporter(
       {options.format, options.question.shared.path, options.file}, put_line, put_bytes);
   exporter->begin();
-  Result<std::uint64_t> found = each_thread(options.question, err, [&](HistoryView& view, bool) {
-    return export_thread(options, view, *exporter);
-  });
+  auto add = [&](HistoryView& view, bool several) {
+    return export_thread(options, view, several, *exporter);
+  };
+  Result<std::uint64_t> found = each_thread(options.question, err, add);
   if (!found) return fail(std::move(found.error()));
   gaps = *found;
   if (Result<void> ended = exporter->end(); !ended) return ended;

@@ -112,33 +112,15 @@ class PerfExporter final : public Exporter {
   ByteSink sink_;
 };
 
-// Whether forms that hold one thread were handed another one.
-class OneThread {
- public:
-  explicit OneThread(std::string form) : form_(std::move(form)) {}
-  Result<void> take(const HistoryView& view) {
-    if (!thread_.empty())
-      return fail(ErrorCode::kUsage, fmt::format("cannot write several threads as {}", form_),
-                  "it holds one", "--thread=" + thread_);
-    thread_ = thread_text(view.thread.thread);
-    return {};
-  }
-
- private:
-  std::string form_, thread_;
-};
-
 class NumpyExporter final : public Exporter {
  public:
   explicit NumpyExporter(ByteSink sink) : sink_(std::move(sink)) {}
   Result<void> add(HistoryView& view, Range range) override {
-    if (Result<void> ok = one_.take(view); !ok) return ok;
     write_numpy_records(*view.history, range, sink_);
     return {};
   }
 
  private:
-  OneThread one_{"npy"};
   ByteSink sink_;
 };
 
@@ -164,7 +146,6 @@ class BtraceExporter final : public Exporter {
  public:
   explicit BtraceExporter(ByteSink sink) : sink_(std::move(sink)) {}
   Result<void> add(HistoryView& view, Range range) override {
-    if (Result<void> ok = one_.take(view); !ok) return ok;
     const History& history = *view.history;
     if (range.size() != history.size())
       return fail(ErrorCode::kUsage, "cannot write those items as btrace",
@@ -183,7 +164,6 @@ class BtraceExporter final : public Exporter {
   }
 
  private:
-  OneThread one_{"btrace"};
   ByteSink sink_;
 };
 
@@ -259,7 +239,7 @@ class ProfileExporter final : public Exporter {
 
 struct Form {
   const char* name;
-  bool is_text;
+  bool is_text, holds_one_thread;
   std::unique_ptr<Exporter> (*make)(const ExportRequest&, TextSink, ByteSink);
 };
 
@@ -283,17 +263,17 @@ std::unique_ptr<Exporter> profile(const ExportRequest& request, TextSink lines, 
 }
 
 constexpr Form kForms[] = {
-    {"folded", true, of_lines<FoldedExporter>},
-    {"chrome", true, of_lines<ChromeExporter>},
-    {"perfetto", false, of_bytes<PerfettoExporter>},
-    {"html", true, html_page},
-    {"perf-data", false, of_bytes<PerfExporter>},
-    {"drcov", false, of_bytes<DrcovExporter>},
-    {"bolt", true, profile<&PreaggregatedProfile::list>},
-    {"autofdo", true, profile<&PreaggregatedProfile::list_for_autofdo>},
-    {"arrow", false, of_bytes<ArrowExporter>},
-    {"npy", false, of_bytes<NumpyExporter>},
-    {"btrace", true, of_bytes<BtraceExporter>},
+    {"folded", true, false, of_lines<FoldedExporter>},
+    {"chrome", true, false, of_lines<ChromeExporter>},
+    {"perfetto", false, false, of_bytes<PerfettoExporter>},
+    {"html", true, false, html_page},
+    {"perf-data", false, false, of_bytes<PerfExporter>},
+    {"drcov", false, false, of_bytes<DrcovExporter>},
+    {"bolt", true, false, profile<&PreaggregatedProfile::list>},
+    {"autofdo", true, false, profile<&PreaggregatedProfile::list_for_autofdo>},
+    {"arrow", false, false, of_bytes<ArrowExporter>},
+    {"npy", false, true, of_bytes<NumpyExporter>},
+    {"btrace", true, true, of_bytes<BtraceExporter>},
 };
 
 const Form* form_of(const std::string& name) {
@@ -310,10 +290,9 @@ std::vector<std::string> export_formats() {
   return names;
 }
 
-bool is_text_format(const std::string& format) {
-  const Form* form = form_of(format);
-  return form != nullptr && form->is_text;
-}
+bool is_text_format(const std::string& format) { return form_of(format)->is_text; }
+
+bool holds_one_thread(const std::string& format) { return form_of(format)->holds_one_thread; }
 
 std::unique_ptr<Exporter> make_exporter(const ExportRequest& request, TextSink lines,
                                         ByteSink bytes) {

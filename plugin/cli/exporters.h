@@ -31,9 +31,11 @@ struct ExportRequest {
 };
 
 std::vector<std::string> export_formats();
+// REQUIRES of all of these: one of those formats.
 // Whether it can be shown on a terminal.
 bool is_text_format(const std::string& format);
-// REQUIRES: one of those formats.
+// Whether it is made of no more than one.
+bool holds_one_thread(const std::string& format);
 std::unique_ptr<Exporter> make_exporter(const ExportRequest& request, TextSink lines,
                                         ByteSink bytes);
 

@@ -288,11 +288,13 @@ class Export(cases.CommandCase):
     def test_forms_that_hold_one_thread_say_so(self):
         session = self.record(os.path.join(cases.BINARY_DIR, "tests/programs/three_workers"),
                               name="several")
+        out = os.path.join(self.folder, "out")
         for form in ("npy", "btrace"):
-            outcome = cases.tailtrace("export", "--format=" + form, "-o",
-                                      os.path.join(self.folder, "out"), session)
-            self.assert_error(outcome, 2, f"several threads as {form}", "it holds one", "--thread=")
-            self.assertFalse(os.path.exists(os.path.join(self.folder, "out")))
+            for words in ("-o", out), ():
+                outcome = cases.tailtrace("export", "--format=" + form, *words, session)
+                self.assert_error(outcome, 2, f"several threads as {form}", "it holds one",
+                                  "--thread=")
+                self.assertFalse(os.path.exists(out))
 
 
 cases.main()
