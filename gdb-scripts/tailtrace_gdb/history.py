@@ -161,8 +161,8 @@ class History:
         raise NotImplementedError
 
     def whole_calls(self, limit, function):
-        """The newest calls of a function of ours, oldest first: position, function, first, last,
-        times, caller and begun_before where they hold."""
+        """The newest calls of a function of ours, newest first: position, function, first, last,
+        times, caller and begun_before where they hold; and how many calls there are."""
         raise NotImplementedError
 
     def hits(self, limit, location):

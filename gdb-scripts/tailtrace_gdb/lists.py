@@ -5,7 +5,7 @@ import gdb
 from . import call_tree, source
 from .errors import user_error
 from .folding import FoldedPages, folded, gap_line, loop_line
-from .prefix import Command, completed
+from .prefix import MORE, Command, completed
 from .ranges import Lines, Pager, Things, split_modifiers
 from .styles import styled
 from .words import Words, inlined_text, listed, source_text
@@ -125,10 +125,13 @@ calls are looked at, unless `tailtrace history-size` is unlimited."""
 
 
 def calls_of(history, function, limit):
-    found = history.whole_calls(limit or MOST_WHOLE, function)
+    found, count = history.whole_calls(limit or MOST_WHOLE, function)
     if not found:
         raise user_error(f"{function} was not called in what is recorded")
-    return (call_tree.line_with_caller(history, call) for call in found)
+    if sum(call.get("times", 1) for call in found) < count:
+        yield MORE
+    for call in reversed(found):
+        yield call_tree.line_with_caller(history, call)
 
 
 def call_tree_of(history, limit):

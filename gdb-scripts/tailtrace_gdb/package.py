@@ -108,8 +108,8 @@ class PackageHistory(History):
         return None if number is None else self.call(number - calls.size - 1)
 
     def whole_calls(self, limit, function):
-        lines = attempt(lambda _: self.calls().json_lines_of(function, limit))
-        return [parsed(line) for line in lines.splitlines()]
+        lines, count = attempt(lambda _: self.calls().json_lines_of(function, limit))
+        return [parsed(line) for line in lines.splitlines()], count
 
     def hits(self, limit, location):
         found = attempt(lambda _: self.source.hits(location, limit=limit))

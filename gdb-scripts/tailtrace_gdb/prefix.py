@@ -6,6 +6,10 @@ from . import settings, styles
 from .errors import user_error
 
 
+# Before a list whose newest part is shown, or behind one that is newest first.
+MORE = "(More came before...)\n"
+
+
 class Command(gdb.Command):
     """A sub-command of `tailtrace` whose failures are errors of the user's."""
 

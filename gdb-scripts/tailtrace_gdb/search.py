@@ -5,7 +5,7 @@ import gdb
 from . import frames, place, source
 from .errors import user_error
 from .history import PIECE
-from .prefix import Command
+from .prefix import MORE, Command
 from .walk import go_to
 from .styles import styled, styled_instruction, styled_place
 from .words import Words, source_line
@@ -55,11 +55,13 @@ Usage: tailtrace hits LOCATION"""
     def run(self, argument):
         limit = gdb.parameter("tailtrace history-size") or PIECE
         history = source.current()
-        found = find(history, limit, argument)
+        found = find(history, limit + 1, argument)
         if not found:
             gdb.write("It was not arrived at in what is recorded.\n")
+        if len(found) > limit:
+            gdb.write(MORE)
         words = Words(history)
-        for item in reversed(found):
+        for item in reversed(found[:limit]):
             gdb.write(words.line(item, set()))
 
 
@@ -107,7 +109,7 @@ difference is left out. Those made again and again, as by a loop, are one, with 
             for one in decisions:
                 gdb.write(decision_line(words, one, times if len(decisions) == 1 else 1))
         if end == "limit":
-            gdb.write("(More came before...)\n")
+            gdb.write(MORE)
         if end == "gap":
             gdb.write("(Before that is a gap...)\n")
 

@@ -105,7 +105,8 @@ class ServerHistory(History):
         return parsed(head.decode())["first"], raw
 
     def whole_calls(self, limit, function):
-        return self.ask(f"whole-calls {limit} {function}")[1][::-1]
+        head, calls = self.ask(f"whole-calls {limit} {function}")
+        return calls, head["count"]
 
     def hits(self, limit, location):
         return self.ask(f"hits {limit} {location}")[1]

@@ -266,7 +266,7 @@ std::string MonitorHistory::whole_calls(Arguments arguments) {
   constexpr bool kFolded = true;
   WholeCalls found = calls_of(*calls, *named, std::min(limit, kMaxItems), kFolded);
   std::reverse(found.newest.begin(), found.newest.end());
-  std::string text = head_line("tailtrace.calls/1", false);
+  std::string text = head_line("tailtrace.calls/1", false, {}, found.count);
   list_whole_calls_json(history, *calls, *made_->symbols, found, into(text),
                         JsonNumbers::kFromNewest);
   return text;
@@ -400,11 +400,12 @@ std::string MonitorHistory::frames(Arguments arguments) {
 }
 
 // The line that all others come behind.
-std::string MonitorHistory::head_line(std::string_view schema, bool count,
-                                      std::string_view end) const {
+std::string MonitorHistory::head_line(std::string_view schema, bool count, std::string_view end,
+                                      std::optional<std::uint64_t> found) const {
   const History& history = *made_->history;
   nlohmann::ordered_json json = {{"schema", schema}, {"engine", recorder_.engine().name()}};
   if (!end.empty()) json["end"] = end;
+  if (found) json["count"] = *found;
   // What is long is counted only for those who ask for its oldest part.
   if (count || !made_->is_long) {
     json["size"] = history.size();

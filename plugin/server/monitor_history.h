@@ -95,7 +95,8 @@ class MonitorHistory {
   std::string frames(Arguments arguments);
   std::string newest_calls_json(std::int64_t first, std::uint64_t count);
   Range items_of(std::int64_t first, std::uint64_t count, std::uint64_t most) const;
-  std::string head_line(std::string_view schema, bool count, std::string_view end = {}) const;
+  std::string head_line(std::string_view schema, bool count, std::string_view end = {},
+                        std::optional<std::uint64_t> found = {}) const;
   // Makes made_->calls; false: `problem` says why there are none.
   bool make_calls(std::string& problem);
 

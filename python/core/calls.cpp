@@ -2,6 +2,8 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "decoder/history/call_listing.h"
 #include "decoder/history/newest_calls.h"
 #include "decoder/history/stop_stack.h"
@@ -107,20 +109,24 @@ py::str json_lines(const Calls& calls, std::uint64_t first, std::uint64_t last) 
   return to_str(text);
 }
 
-// The same for the newest whole calls of functions, equal ones in a row as one.
-py::str json_lines_of(const Calls& calls, std::string_view function, std::uint64_t limit) {
+// The same for the newest whole calls of functions, newest first and equal ones in a row as one;
+// and how many calls there are.
+py::tuple json_lines_of(const Calls& calls, std::string_view function, std::uint64_t limit) {
   constexpr bool kFolded = true;
+  std::uint64_t count = 0;
   Result<std::string> text =
       calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) -> Result<std::string> {
         Result<LocationMatcher> named = functions_named(function, symbols);
         if (!named) return fail(std::move(named.error()));
-        const WholeCalls found = calls_of(calls.calls, *named, limit, kFolded);
+        WholeCalls found = calls_of(calls.calls, *named, limit, kFolded);
+        std::reverse(found.newest.begin(), found.newest.end());
+        count = found.count;
         return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
           list_whole_calls_json(calls.thread->made(), calls.calls, symbols, found, sink,
                                 JsonNumbers::kFromNewest);
         });
       });
-  return to_str(unwrap(std::move(text)));
+  return py::make_tuple(to_str(unwrap(std::move(text))), count);
 }
 
 }  // namespace

@@ -172,6 +172,21 @@ def test_hits_are_where_breakpoints_stop(recorded):
         "inc", "twice", "main"]
 
 
+def test_calls_that_are_not_shown_are_told_of(tmp_path):
+    """Where the server has them and where the package does."""
+    ask = ["set tailtrace history-size 2", "tailtrace calls twice",
+           "set tailtrace history-size unlimited", "python lists.MOST_WHOLE = 2",
+           "tailtrace calls twice", "python lists.MOST_WHOLE = 3", "tailtrace calls twice"]
+    said = talk(*CONNECT, "break main", "continue", "tailtrace start", "tbreak _exit", "continue",
+                "python from tailtrace_gdb import lists", *ask, f"tailtrace save {tmp_path}/run.tt",
+                f"tailtrace load {tmp_path}/run.tt", *ask)
+    for answers in said[8:][:len(ask)], said[-len(ask):]:
+        two, unlimited, all_three = answers[1], answers[4], answers[6]
+        assert re.fullmatch(r"\(More came before\.\.\.\)\n(-?\d+\ttwice\t.*\n){2}", two)
+        assert unlimited == two
+        assert re.fullmatch(r"(-?\d+\ttwice\t.*\n){3}", all_three)
+
+
 def test_a_gdb_without_python_says_so():
     """Such a GDB reads the file as its own commands; `python` is one that it refuses."""
     lines = [line for line in SCRIPT.read_text().splitlines() if line and not line.startswith("#")]
@@ -318,6 +333,8 @@ def test_a_long_history_counts_back_from_the_newest(tmp_path):
     assert numbers(before) == list(range(-20, -10))
     assert calls.startswith("-1\t") and calls.endswith(",-1\n")
     assert numbers(first) == [-2 * rounds, -2 * rounds + 1]
+    more, _, hits = hits.partition("\n")
+    assert more == "(More came before...)"
     assert numbers(hits) == list(range(-20, 0, 2))
     assert f"{2 * rounds} instructions" in info
     assert numbers(again) == [-1]
