@@ -1,29 +1,50 @@
 #include "decoder/base/output_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decoder/base/file.h"
+#include <cstdint>
+#include <filesystem>
 
 namespace tailtrace {
+namespace {
+
+constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
+
+// That nobody else has, by accident or by guessing.
+std::string own_name(const std::string& path) {
+  std::uint64_t number = 0;
+  (void)::getrandom(&number, sizeof number, 0);
+  return fmt::format("{}.{:016x}", path, number);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// Whether it is moved; else errno says why. Not every file system can see to it that one stays.
+bool move_file(const std::string& from, const std::string& to, OlderFile older) {
+  if (older == OlderFile::kStays) {
+    const int moved = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
+    if (moved == 0 || errno != EINVAL) return moved == 0;
+  }
+  return std::rename(from.c_str(), to.c_str()) == 0;
+}
+
+}  // namespace
 
 Result<OutputFile> OutputFile::open(const std::string& path, OlderFile older) {
   struct stat place, file;
   const bool is_new = ::lstat(path.c_str(), &place) != 0;
   const bool is_file = ::stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode);
-  if (is_file && older == OlderFile::kStays)
-    return fail(ErrorCode::kUsage, "cannot write " + path, "something is there already",
-                "choose another name, or remove it");
-  OutputFile output(path);
-  int flags = O_TRUNC;
-  if (is_new || S_ISREG(place.st_mode)) {
-    output.part_ = path + ".part";
-    ::unlink(output.part_.c_str());  // of one that was killed
-    flags = O_CREAT | O_EXCL;
-  }
-  const std::string& opened = output.part_.empty() ? path : output.part_;
-  UniqueFd fd(::open(opened.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, 0600));
+  OutputFile output(path, older);
+  if (is_file && older == OlderFile::kStays) return fail(output.error(EEXIST));
+  UniqueFd fd = is_new || S_ISREG(place.st_mode) ? output.open_beside()
+                                                 : UniqueFd(::open(path.c_str(), kFlags | O_TRUNC));
   if (fd) output.file_.reset(::fdopen(fd.get(), "w"));
   if (!output.file_) return fail(output.error());
   fd.release();
@@ -31,18 +52,42 @@ Result<OutputFile> OutputFile::open(const std::string& path, OlderFile older) {
 }
 
 OutputFile::~OutputFile() {
-  if (!part_.empty()) ::unlink(part_.c_str());
+  if (has_name_) ::unlink(part_.c_str());
+}
+
+UniqueFd OutputFile::open_beside() {
+  part_ = own_name(path_);
+  UniqueFd fd(::open(folder_of(path_).c_str(), kFlags | O_TMPFILE, 0600));
+  if (!fd && errno == EOPNOTSUPP) {
+    fd = UniqueFd(::open(part_.c_str(), kFlags | O_CREAT | O_EXCL, 0600));
+    has_name_ = static_cast<bool>(fd);
+  }
+  return fd;
+}
+
+bool OutputFile::give_name() {
+  const std::string file = fmt::format("/proc/self/fd/{}", ::fileno(file_.get()));
+  has_name_ = std::fflush(file_.get()) == 0 &&
+              ::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, part_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  return has_name_;
 }
 
 Result<void> OutputFile::finish() {
+  if (!part_.empty() && !has_name_ && !give_name()) return fail(error());
   if (std::fclose(file_.release()) != 0) return fail(error());
-  if (!part_.empty() && std::rename(part_.c_str(), path_.c_str()) != 0) return fail(error());
-  part_.clear();
+  if (!has_name_) return {};
+  if (!move_file(part_, path_, older_)) return fail(error());
+  has_name_ = false;
   return {};
 }
 
 Error OutputFile::error(int error_number) const {
-  return system_error("cannot write " + path_, error_number);
+  if (error_number != EEXIST) return system_error("cannot write " + path_, error_number);
+  return {ErrorCode::kUsage,
+          "cannot write " + path_,
+          "something is there already",
+          "choose another name, or remove it",
+          {}};
 }
 
 }  // namespace tailtrace

@@ -1,5 +1,7 @@
-// OutputFile: a file that is whole at its place, or not there. It is written beside its place and
-// moved there at the end; a device, a pipe or a link is written to as it stands.
+// OutputFile: a file that is whole at its place, or not there. It is written without a name, so
+// that nothing is left of one whose writer is killed, and put at its place at the end; where a file
+// system has no such files, it has a name of its own beside its place meanwhile. A device, a pipe
+// or a link is written to as it stands.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -9,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "decoder/base/file.h"
 #include "decoder/base/result.h"
 
 namespace tailtrace {
@@ -23,25 +26,34 @@ class OutputFile {
 
   OutputFile(OutputFile&& other) noexcept
       : path_(std::move(other.path_)),
-        part_(std::exchange(other.part_, {})),
+        older_(other.older_),
+        part_(std::move(other.part_)),
+        has_name_(std::exchange(other.has_name_, false)),
         file_(std::move(other.file_)) {}
   // What is not finished is removed.
   ~OutputFile();
 
   std::FILE* file() const { return file_.get(); }
-  // Puts it at its place. Errors: what was written last did not arrive. REQUIRES: all else did.
+  // Puts it at its place. Errors: what was written last did not arrive; kUsage: one that stays came
+  // there meanwhile. REQUIRES: all else did.
   Result<void> finish();
   // That it cannot be written.
   Error error(int error_number = errno) const;
 
  private:
-  explicit OutputFile(std::string path) : path_(std::move(path)) {}
+  OutputFile(std::string path, OlderFile older) : path_(std::move(path)), older_(older) {}
+  // Nothing: errno says why.
+  UniqueFd open_beside();
+  // Whether it has it; else errno says why not.
+  bool give_name();
 
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::string path_;
-  std::string part_;  // what is there until it is finished; empty: it is written in its place
+  OlderFile older_;
+  std::string part_;       // its name until it is at its place; empty: it is written there
+  bool has_name_ = false;  // that one
   std::unique_ptr<std::FILE, Close> file_;
 };
 

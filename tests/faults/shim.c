@@ -173,6 +173,11 @@ CALL(kPread, ssize_t, process_vm_readv,
      (pid, to, tos, from, froms, flags))
 CALL(kMkdir, int, mkdir, (const char* path, mode_t mode), (path, mode))
 CALL(kRename, int, rename, (const char* from, const char* to), (from, to))
+CALL(kRename, int, renameat2,
+     (int folder, const char* from, int other, const char* to, unsigned flags),
+     (folder, from, other, to, flags))
+CALL(kRename, int, linkat, (int folder, const char* from, int other, const char* to, int flags),
+     (folder, from, other, to, flags))
 CALL(kFsync, int, fsync, (int fd), (fd))
 CALL(kSyncfs, int, syncfs, (int fd), (fd))
 CALL(kFtruncate, int, ftruncate, (int fd, off_t size), (fd, size))
