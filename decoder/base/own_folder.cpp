@@ -45,6 +45,21 @@ void remove_left_behind(const std::string& parent, const std::string& prefix) {
 
 }  // namespace
 
+NewParents::NewParents(const std::string& path) {
+  std::error_code ignored;
+  std::vector<std::filesystem::path> missing;
+  std::filesystem::path parent = std::filesystem::absolute(path, ignored).parent_path();
+  for (; parent.has_relative_path() && !std::filesystem::exists(parent, ignored);
+       parent = parent.parent_path())
+    missing.push_back(parent);
+  for (; !missing.empty(); missing.pop_back())
+    if (::mkdir(missing.back().c_str(), 0777) == 0) made_.push_back(missing.back().string());
+}
+
+NewParents::~NewParents() {
+  for (; !made_.empty(); made_.pop_back()) ::rmdir(made_.back().c_str());
+}
+
 Result<OwnFolder> OwnFolder::make(const std::string& parent, std::string_view kind) {
   const std::string prefix = fmt::format("{}.", kind);
   remove_left_behind(parent, prefix);

@@ -18,7 +18,7 @@ class Refusal(cases.CommandCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        self.kept = os.path.join(self.folder, "kept")
+        self.kept = os.path.join(self.folder, "deep/er/kept")
 
     def command(self, *options):
         return [cases.TAILTRACE, "run", "--no-debugger", "--engine=qemu", "--keep=" + self.kept,
@@ -38,6 +38,7 @@ class Refusal(cases.CommandCase):
         self.assert_error(outcome, 3, what, why, fix)
         self.assertIn("now:  --engine=step", outcome.stderr)
         self.assertFalse(os.path.exists(self.kept))
+        self.assertNotIn("deep", os.listdir(self.folder))
 
 
 class OtherQemu(Refusal):

@@ -52,7 +52,8 @@ class Record(cases.CommandCase):
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
 
     def test_named_command_shows_how_it_ended(self):
-        for options in ((), (f"--keep={self.folder}/it's kept",)):
+        for options in ((), (f"--keep={self.folder}/it's kept",),
+                        (f"--keep={self.folder}/deep/er/",)):
             outcome = self.record("status 3\n", *options)
             command = re.search(r"recorded: tailtrace (.*)\n", outcome.stderr)[1]
             shown = cases.tailtrace(*shlex.split(command))

@@ -45,10 +45,9 @@ Result<OwnFolder> make_session_folder(const std::string& parent) {
   return fail(std::move(error));
 }
 
-Result<OwnFolder> make_session_folder_at(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::path parent = std::filesystem::absolute(path, ignored).parent_path();
-  std::filesystem::create_directories(parent, ignored);  // mkdir says what is wrong
+Result<OwnFolder> make_session_folder_at(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  NewParents parents(path);
   if (::mkdir(path.c_str(), 0700) != 0) {
     const int number = errno;
     Error error = system_error("cannot make a folder for the recording, " + path, number);
@@ -56,7 +55,8 @@ Result<OwnFolder> make_session_folder_at(const std::string& path) {
                                  : "name another one with --keep=DIR";
     return fail(std::move(error));
   }
-  return OwnFolder(std::filesystem::absolute(path, ignored).string());
+  std::error_code ignored;
+  return OwnFolder(std::filesystem::absolute(path, ignored).string(), std::move(parents));
 }
 
 Result<std::vector<std::string>> process_folders(const std::string& session) {

@@ -15,8 +15,9 @@ namespace tailtrace {
 // /dev/shm, else /tmp. Errors: the folder cannot be made.
 Result<OwnFolder> make_session_folder(const std::string& parent);
 
-// Makes one with this path, and its parents. Errors: it exists; it cannot be made.
-Result<OwnFolder> make_session_folder_at(const std::string& path);
+// Makes one with this path, and its parents, which stay if it does. Errors: it exists; it cannot be
+// made.
+Result<OwnFolder> make_session_folder_at(std::string path);
 
 // The folders of the recorded processes of a session, PID.N each, in order of appearance.
 Result<std::vector<std::string>> process_folders(const std::string& session);

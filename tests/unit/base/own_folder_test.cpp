@@ -65,6 +65,36 @@ TEST(OwnFolder, TakesAwayWhatKilledOnesLeftBehindAndNothingElse) {
     EXPECT_TRUE(fs::exists(path)) << path;
 }
 
+TEST(NewParents, GoAwayWhileTheyAreEmpty) {
+  TempFolder place;
+  fs::create_directory(place.file("old"));
+  const std::string path = place.file("old/a/b//c");
+  { const NewParents made(path); }
+  EXPECT_TRUE(fs::is_empty(place.file("old")));
+  {
+    const NewParents made(path);
+    EXPECT_TRUE(fs::is_empty(place.file("old/a/b")));
+    EXPECT_FALSE(fs::exists(path));
+    std::ofstream(place.file("old/a/file")) << "another's";
+  }
+  EXPECT_FALSE(fs::exists(place.file("old/a/b")));
+  EXPECT_TRUE(fs::exists(place.file("old/a/file")));
+}
+
+TEST(NewParents, AreKeptOrGoWithTheFolderBelowThem) {
+  TempFolder place;
+  for (const bool kept : {false, true}) {
+    NewParents parents(place.file("a/b"));
+    ASSERT_TRUE(fs::create_directory(place.file("a/b")));
+    OwnFolder folder(place.file("a/b"), std::move(parents));
+    if (kept) folder.keep();
+    folder = OwnFolder(std::move(folder));
+    EXPECT_TRUE(fs::exists(place.file("a/b")));
+    folder = OwnFolder("");
+    EXPECT_EQ(fs::exists(place.file("a")), kept);
+  }
+}
+
 TEST(OwnFolder, ThatCannotBeMadeIsAnError) {
   TempFolder place;
   auto folder = OwnFolder::make(place.file("missing"), "kind");
