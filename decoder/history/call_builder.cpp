@@ -35,8 +35,6 @@ Result<CallHistory> CallBuilder::build() {
   HistoryRuns runs(history_, range_.first);
   HistoryRun run;
   while (range_.size() != 0 && runs.next(run) && run.first <= range_.last) {
-    if (history_.is_abandoned())
-      return fail(ErrorCode::kNegative, "the list of calls was given up");
     add_run(run, runs.code());
     if (full())
       return fail(ErrorCode::kUsage, "cannot list the calls of so long a history",
@@ -47,6 +45,7 @@ Result<CallHistory> CallBuilder::build() {
                   "they return again and again to functions that did not call",
                   "ask for fewer of its newest instructions");
   }
+  if (history_.is_abandoned()) return fail(ErrorCode::kNegative, "the list of calls was given up");
   calls_.end_ = range_.last + 1;
   calls_.gaps_ = gaps_.size();
   bridge_gaps(stacks_, gaps_);

@@ -42,7 +42,8 @@ History::History(ThreadFrame frame, std::shared_ptr<const SegmentSource> source,
 }
 
 SegmentStore::Totals History::totals() const {
-  store_->look_at_all(threads_, nullptr);
+  if (!store_->look_at_all(threads_, [this](const auto&) { return !is_abandoned(); }))
+    store_->leave_out_older();
   return store_->totals();
 }
 
@@ -64,7 +65,7 @@ void History::each_gap(const std::function<void(GapReason)>& see) const {
 void History::each_record(const std::function<void(const BranchRecord&)>& see) const {
   (void)totals();
   std::uint32_t open_insns = 0;  // of a run that goes on in the newer segment
-  for (std::size_t index = store_->known(); index-- != 0;) {
+  for (std::size_t index = store_->known(); index-- != 0 && !is_abandoned();) {
     std::shared_ptr<const DecodedSegment> segment = store_->segment(index);
     for (std::size_t i = 0; i < segment->record_count(); ++i) {
       BranchRecord record = segment->records()[i];

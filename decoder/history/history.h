@@ -38,8 +38,8 @@ struct HistorySettings {
   unsigned threads = 0;
   // Told how far it is while a history is counted. Where that is enough, older items are left out.
   SegmentStore::Watch watch;
-  // Once that is requested, calls are not listed any further, and nothing more is found: nobody
-  // waits for it.
+  // Once that is requested, calls are not listed any further, nothing more is found or counted, and
+  // what was not looked at yet is left out: nobody waits for it.
   std::stop_token stop;
 };
 

@@ -81,7 +81,7 @@ void HistoryRuns::take_over_seam(HistoryRun& run) {
 }
 
 bool HistoryRuns::go_to_newer() {
-  if (segment_.index == 0) return false;
+  if (segment_.index == 0 || history_.is_abandoned()) return false;
   segment_ = *history_.placed(segment_.index - 1);
   place_ = {};
   if (!segment_.segment->groups().empty()) place_.state = segment_.segment->groups().front().state;

@@ -28,7 +28,8 @@ class HistoryRuns {
   // REQUIRES: there is such an item, or the history is empty.
   HistoryRuns(const History& history, std::uint64_t number);
 
-  // The next run, leaving out records that contribute nothing; false when there is none.
+  // The next run, leaving out records that contribute nothing; false when there is none, or the
+  // history is abandoned.
   bool next(HistoryRun& run);
 
   // The same with those records; an event may be all that one of them tells.

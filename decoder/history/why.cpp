@@ -80,7 +80,7 @@ class ChainFinder {
     if (cursor_.item().is_gap) return ended(Reasons::End::kGap, item);
     about_ = cursor_.item().instruction.address;
     item_ = item;
-    for (std::uint64_t step = 0; step < kMaxSteps; ++step) {
+    for (std::uint64_t step = 0; step < kMaxSteps && !history_.is_abandoned(); ++step) {
       if (reasons_.decisions.size() == limit_) return ended(Reasons::End::kLimit, item_);
       if (item_ == segment_.items.first) {
         if (!go_out()) return std::move(reasons_);

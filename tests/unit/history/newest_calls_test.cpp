@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/history/call_listing.h"
+#include "decoder/history/counts.h"
 #include "decoder/history/find.h"
 #include "decoder/history/item_range.h"
 #include "decoder/history/record_slices.h"
+#include "decoder/history/why.h"
 #include "tests/support/toy_program.h"
 #include "tests/support/toy_symbols.h"
 
@@ -20,13 +22,15 @@ std::shared_ptr<const ThreadSnapshot> snapshot() {
   return ToyProgram(3, 4, 5).run(3, kItems, false).snapshot;
 }
 
-History uncounted(const std::shared_ptr<const ThreadSnapshot>& snapshot,
-                  std::stop_token stop = {}) {
+History uncounted(const std::shared_ptr<const ThreadSnapshot>& snapshot, std::stop_token stop = {},
+                  std::size_t slice_records = RecordSlices::kSlice_records) {
   HistorySettings settings;
   settings.stop = std::move(stop);
   settings.numbers = HistorySettings::Numbers::kFromNewest;
-  return History(*snapshot, std::make_shared<RecordSlices>(snapshot, snapshot->records, *snapshot),
-                 settings);
+  return History(
+      *snapshot,
+      std::make_shared<RecordSlices>(snapshot, snapshot->records, *snapshot, slice_records),
+      settings);
 }
 
 TEST(NewestCalls, AreTheLastOnesOfAll) {
@@ -57,10 +61,23 @@ TEST(NewestCalls, AreAllWhereThereAreNotEnough) {
   EXPECT_EQ(newest->size(), all->size());
 }
 
-TEST(History, ThatIsAbandonedHasNoCallsAndNothingIsFoundInIt) {
+std::uint64_t count_executed(const History& history) {
+  std::uint64_t times = 0;
+  each_execution(history, {history.oldest(), history.newest()}, {0}, {~0ull},
+                 [&](Address, Epoch, const ExecutionCount& count) { times += count.times; });
+  return times;
+}
+
+std::uint64_t count_records(const History& history) {
+  std::uint64_t count = 0;
+  history.each_record([&](const BranchRecord&) { ++count; });
+  return count;
+}
+
+TEST(History, ThatIsAbandonedHasNoCallsAndIsNotReadToItsEnd) {
   ToySymbols symbols;
   std::stop_source stop;
-  History history = uncounted(snapshot(), stop.get_token());
+  History history = uncounted(snapshot(), stop.get_token(), 256);
   auto calls = [&] { return newest_calls(history, symbols, [](std::uint64_t) { return true; }); };
   auto finds = [&] {
     bool any = false;
@@ -69,9 +86,14 @@ TEST(History, ThatIsAbandonedHasNoCallsAndNothingIsFoundInIt) {
   };
   EXPECT_TRUE(calls());
   EXPECT_TRUE(finds());
+  EXPECT_EQ(count_executed(history), history.instructions());
+  EXPECT_EQ(count_records(history), history.record_count());
   stop.request_stop();
   EXPECT_FALSE(calls());
   EXPECT_FALSE(finds());
+  EXPECT_LT(count_executed(history), history.instructions() / 10);
+  EXPECT_EQ(count_records(history), 0u);
+  EXPECT_FALSE(find_reasons(history, symbols, history.newest(), 10));
 }
 
 TEST(CallListing, CountsEverythingFromTheNewestWhenAskedTo) {

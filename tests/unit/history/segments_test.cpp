@@ -256,29 +256,30 @@ TEST(HistorySegments, CountingSaysHowFarItIsAndCanBeEnded) {
 }
 
 // A source of which each segment takes a while, so that whoever counts is asked.
-TEST(HistorySegments, WhatWasCountedUntilItHadEnoughIsTheHistory) {
-  class Slow final : public SegmentSource {
-   public:
-    explicit Slow(std::shared_ptr<const ThreadSnapshot> s) : slices_(slices(s, 64)) {}
-    std::uint64_t size() const override { return slices_->size(); }
-    std::optional<std::uint64_t> record_count() const override { return slices_->record_count(); }
-    std::unique_ptr<SegmentReader> reader() const override {
-      struct Reader final : SegmentReader {
-        std::unique_ptr<SegmentReader> below;
-        std::optional<Extent> cut(std::uint64_t end) override { return below->cut(end); }
-        SegmentRecords read(Extent extent) override {
-          std::this_thread::sleep_for(std::chrono::milliseconds(60));
-          return below->read(extent);
-        }
-      };
-      auto reader = std::make_unique<Reader>();
-      reader->below = slices_->reader();
-      return reader;
-    }
+class Slow final : public SegmentSource {
+ public:
+  explicit Slow(std::shared_ptr<const ThreadSnapshot> s) : slices_(slices(s, 64)) {}
+  std::uint64_t size() const override { return slices_->size(); }
+  std::optional<std::uint64_t> record_count() const override { return slices_->record_count(); }
+  std::unique_ptr<SegmentReader> reader() const override {
+    struct Reader final : SegmentReader {
+      std::unique_ptr<SegmentReader> below;
+      std::optional<Extent> cut(std::uint64_t end) override { return below->cut(end); }
+      SegmentRecords read(Extent extent) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        return below->read(extent);
+      }
+    };
+    auto reader = std::make_unique<Reader>();
+    reader->below = slices_->reader();
+    return reader;
+  }
 
-   private:
-    std::shared_ptr<const SegmentSource> slices_;
-  };
+ private:
+  std::shared_ptr<const SegmentSource> slices_;
+};
+
+TEST(HistorySegments, WhatWasCountedUntilItHadEnoughIsTheHistory) {
   ToyRun run = toy_run(9, 50000);
   run.snapshot->complete = true;
   HistorySettings settings;
@@ -292,6 +293,20 @@ TEST(HistorySegments, WhatWasCountedUntilItHadEnoughIsTheHistory) {
   EXPECT_EQ(history.oldest(), 1u);
   EXPECT_EQ(found, std::vector<Address>(run.executed.end() - static_cast<long>(found.size()),
                                         run.executed.end()));
+}
+
+TEST(HistorySegments, NobodyCountsAnAbandonedHistoryToItsEnd) {
+  ToyRun run = toy_run(9, 50000);
+  std::stop_source stop;
+  HistorySettings settings;
+  settings.threads = 1;
+  settings.numbers = Numbers::kFromNewest;
+  settings.stop = stop.get_token();
+  History history(*run.snapshot, std::make_shared<Slow>(run.snapshot), settings);
+  stop.request_stop();
+  EXPECT_LT(history.size(), run.executed.size());
+  EXPECT_TRUE(history.holds(history.oldest()));
+  EXPECT_FALSE(history.holds(history.oldest() - 1));
 }
 
 TEST(HistorySegments, TheNewestRecordsAreCutOffWithTheirEpochAndPosition) {
