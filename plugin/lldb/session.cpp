@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "decoder/base/bytes.h"
 
@@ -81,9 +82,16 @@ Result<std::string> Session::command(const std::string& line) {
 Result<std::string> Session::question(const std::string& words) {
   auto answer = packet("qTailtrace:" + to_hex(as_bytes(words)));
   while (answer && *answer == "w") answer = packet("qTailtrace.more");
+  if (!answer && debugger_.InterruptRequested()) stop_answering();
   if (!answer) return answer;
   if (!answer->starts_with('a')) return not_our_server(target().GetProcess());
   return answer->substr(1);
+}
+
+// Else the server is at work on what nobody waits for. LLDB runs no further command on the thread
+// that was interrupted.
+void Session::stop_answering() {
+  std::thread([this] { (void)command("process plugin packet send qTailtrace.stop"); }).join();
 }
 
 Result<std::string> Session::monitor(const std::string& words) {

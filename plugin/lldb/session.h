@@ -52,6 +52,7 @@ class Session {
  private:
   // What the server answers to what would be `monitor tailtrace WORDS`.
   Result<std::string> question(const std::string& words);
+  void stop_answering();
 
   lldb::SBDebugger debugger_;
   lldb::SBCommandReturnObject& result_;

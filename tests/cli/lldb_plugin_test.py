@@ -178,6 +178,7 @@ class SlowServer:
     def __init__(self, port):
         self.is_at_work = threading.Event()
         self.asked = threading.Semaphore(0)  # each time that LLDB was told so
+        self.was_stopped = threading.Event()  # and was told that nobody waits
         self.question = b""
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -197,6 +198,9 @@ class SlowServer:
             self.lldb.sendall(data)
 
     def on_question(self, packet):
+        if packet.startswith(b"$qTailtrace.stop"):
+            self.was_stopped.set()
+            return packet
         if not packet.startswith(b"$qTailtrace.more"):
             self.question = packet
         if not self.is_at_work.is_set():
@@ -239,6 +243,7 @@ class WhileTheServerIsAtWork(cases.CommandCase):
         self.ask_while_it_is_at_work("tailtrace calls")
         self.lldb.interrupt()
         self.lldb.expect("error: tailtrace was interrupted")
+        self.assertTrue(self.server.was_stopped.is_set())
         self.server.is_at_work.clear()
         self.lldb.type("tailtrace last middle\n")
         self.lldb.expect(r"0x[0-9a-f]+  middle  stairs\.c:8\n")
