@@ -57,6 +57,8 @@ std::optional<Packet> find_header_fup(PacketReader& packets) {
 // OVF binds to a FUP where tracing is enabled when it resolves, and to a TIP.PGE or nothing where
 // it is not (SDM, "OVF packet"). Only timing packets come between OVF and that FUP.
 bool ItemReader::take_ovf() {
+  // An MWAIT was executed, though its EXSTOP is lost.
+  if (at_fup_.find(EventKind::kExstop) == nullptr && !emit_mwaits()) return false;
   last_ip_ = 0;
   have_ip_ = false;
   enabled_ = false;

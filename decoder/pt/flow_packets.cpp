@@ -91,10 +91,11 @@ bool ItemReader::take_exstop(const Packet& packet) {
   Event event = make(EventKind::kExstop);
   if (packet.has_ip) return bind_to_fup(event);
   event.flags |= kEventIpSuppressed;
+  // It has no FUP that they could share: the next one is of something else.
   return emit_mwaits() && emit(event);
 }
 
-// An EXSTOP without IP has no FUP that they could share: the next one is of something else.
+// Without an address.
 bool ItemReader::emit_mwaits() {
   auto is_mwait = [](const Pending& p) { return p.event.kind == EventKind::kMwait; };
   for (Pending& pending : at_fup_) {
