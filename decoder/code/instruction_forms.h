@@ -6,6 +6,8 @@
 // immediate or displacement. (SDM volume 2, section 2.1.) Programs use a few thousand such forms.
 // decode_instruction() says what each of them is, the first time; uncommon ones are left to it
 // always: other prefixes than one of 66, F2, F3 and a REX, and opcodes beyond the maps 0 and 0F.
+// Direct branches need no memory: but for those with a prefix, and those that count, their opcode
+// tells what they are.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -18,8 +20,8 @@
 
 namespace tailtrace {
 
-// An instruction without its address, which whoever asks knows. It fits into two registers: that an
-// instruction has to be known before the next one is, is what decoding waits for.
+// An instruction without its address, which whoever asks knows. It fits into two registers: each
+// instruction has to be known before the next one can be read, so that is not told through memory.
 struct Decoded {
   Address target;
   std::uint8_t size_bytes = 0;  // 0: no instruction
