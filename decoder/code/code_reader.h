@@ -37,11 +37,7 @@ class CodeReader {
     if (slot.size_bytes != 0 && slot.address == address) [[likely]]
       return {slot.target, slot.size_bytes, slot.kind};
     const Decoded insn = read(address);
-    // Part by part: made as a whole first, it would be copied before it is there.
-    slot.address = address;
-    slot.target = insn.target;
-    slot.size_bytes = insn.size_bytes;
-    slot.kind = insn.kind;
+    insn.put(address, slot);
     return insn;
   }
   // The same for those who remember themselves what they asked for.

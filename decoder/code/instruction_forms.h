@@ -29,6 +29,13 @@ struct Decoded {
 
   explicit operator bool() const { return size_bytes != 0; }
   Instruction at(Address address) const { return {address, target, size_bytes, kind}; }
+  // The same into memory, part by part: made as a whole first, it is read before it is all there.
+  void put(Address address, Instruction& insn) const {
+    insn.address = address;
+    insn.target = target;
+    insn.size_bytes = size_bytes;
+    insn.kind = kind;
+  }
 };
 
 class InstructionForms {

@@ -207,11 +207,7 @@ inline Decoded FlowWalker::run_to_branch() {
       ip_ = at;
       insn = reader_->find(at);
       if (!insn) break;
-      out->address = at;
-      out->target = insn.target;
-      out->size_bytes = insn.size_bytes;
-      out->kind = insn.kind;
-      ++out;
+      insn.put(at, *out++);
       ++count;
       at = at + insn.size_bytes;
       goes_on = !may_branch(insn.kind);

@@ -76,11 +76,11 @@ class FlowWalker {
   Next step();
   bool is_quiet();
   Next step_quietly();
+  Decoded run_to_branch();
   Next follow(const Instruction& insn);
   Next no_instruction();
   Next deliver_events(const Instruction* behind);
   Next deliver_bound_events(const Instruction& insn);
-  Decoded run_to_branch();
   Next proceed(const Instruction& insn);
   Next proceed_without_condition(const Instruction& insn);
   Next straight_on(Address to);
