@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
+
+#include "decoder/base/place.h"
 
 namespace tailtrace {
 namespace {
@@ -21,17 +22,9 @@ std::string own_name(const std::string& path) {
   return fmt::format("{}.{:016x}", path, number);
 }
 
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
-// Whether it is moved; else errno says why. Not every file system can see to it that one stays.
+// Whether it is moved; else errno says why.
 bool move_file(const std::string& from, const std::string& to, OlderFile older) {
-  if (older == OlderFile::kStays) {
-    const int moved = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
-    if (moved == 0 || errno != EINVAL) return moved == 0;
-  }
+  if (older == OlderFile::kStays) return move_to_free_place(from, to);
   return std::rename(from.c_str(), to.c_str()) == 0;
 }
 
@@ -57,7 +50,7 @@ OutputFile::~OutputFile() {
 
 UniqueFd OutputFile::open_beside() {
   part_ = own_name(path_);
-  UniqueFd fd(::open(folder_of(path_).c_str(), kFlags | O_TMPFILE, 0600));
+  UniqueFd fd(::open(folder_holding(path_).c_str(), kFlags | O_TMPFILE, 0600));
   if (!fd && errno == EOPNOTSUPP) {
     fd = UniqueFd(::open(part_.c_str(), kFlags | O_CREAT | O_EXCL, 0600));
     has_name_ = static_cast<bool>(fd);

@@ -17,6 +17,8 @@ namespace {
 // A folder is locked as soon as it is made; a younger one may be just about to be.
 constexpr time_t kMinAge_s = 60;
 constexpr std::size_t kMaxRemoved = 256;
+// What mkdtemp puts into a name.
+constexpr std::string_view kOwnLetters = "XXXXXX";
 
 // Nothing if somebody else has it locked.
 UniqueFd lock_folder(const std::string& path) {
@@ -36,7 +38,8 @@ void remove_left_behind(const std::string& parent, const std::string& prefix) {
   std::error_code ignored;
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || name.size() != prefix.size() + kOwnLetters.size()) continue;
     if (is_left_behind(entry.path().string())) found.push_back(entry.path().string());
     if (found.size() == kMaxRemoved) break;
   }
@@ -63,7 +66,7 @@ NewParents::~NewParents() {
 Result<OwnFolder> OwnFolder::make(const std::string& parent, std::string_view kind) {
   const std::string prefix = fmt::format("{}.", kind);
   remove_left_behind(parent, prefix);
-  std::string path = fmt::format("{}/{}XXXXXX", parent, prefix);
+  std::string path = fmt::format("{}/{}{}", parent, prefix, kOwnLetters);
   if (::mkdtemp(path.data()) == nullptr)  // with mode 0700
     return fail(system_error("cannot make a folder in " + parent));
   OwnFolder folder(std::move(path));
@@ -73,7 +76,9 @@ Result<OwnFolder> OwnFolder::make(const std::string& parent, std::string_view ki
 
 OwnFolder::~OwnFolder() {
   std::error_code ignored;
-  if (!path_.empty() && !keep_) std::filesystem::remove_all(path_, ignored);
+  if (path_.empty() || keep_) return;
+  // An empty one needs no descriptor, of which there may be none.
+  if (::rmdir(path_.c_str()) != 0) std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace tailtrace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "decoder/base/file.h"
+#include "decoder/base/own_folder.h"
 #include "decoder/base/result.h"
 #include "decoder/bundle/bundle_about.h"
 #include "decoder/bundle/lldb_writer.h"
@@ -64,14 +65,13 @@ Result<LoadedSnapshot> load_thread(const BundleThread& thread);
 // The newest `limit_records` of a thread, in place. Errors: the same.
 Result<OpenedThread> open_thread(const BundleThread& thread, std::uint64_t limit_records = ~0ull);
 
+// What was not finished goes away with its writer; of one that was killed with the next one of the
+// same path.
 class BundleWriter {
  public:
   // The bundle will be at `path`. Errors: kUsage when something is there already; kSystem,
   // kPermission.
   static Result<BundleWriter> create(const std::string& path);
-  BundleWriter(BundleWriter&& other) noexcept;
-  // What was not finished goes away.
-  ~BundleWriter();
 
   // `maps` as save_snapshot has it. The files in which the process named code that it generated are
   // copied: its perf map, where there is a path of it, and the jitdumps that it has mapped. What of
@@ -93,7 +93,7 @@ class BundleWriter {
   Result<void> carry_over(const BundleThread& thread);
 
   // The folder, for files that it shall hold beside the histories; describe() names them.
-  std::string folder() const { return part_path(); }
+  const std::string& folder() const { return folder_.path(); }
   // Where it will be.
   const std::string& path() const { return path_; }
   void describe(BundleAbout about) { about_ = std::move(about); }
@@ -103,14 +103,15 @@ class BundleWriter {
   Result<void> finish();
 
  private:
-  explicit BundleWriter(std::string path) : path_(std::move(path)) {}
-  std::string part_path() const { return path_ + ".part"; }
+  BundleWriter(std::string path, OwnFolder folder)
+      : path_(std::move(path)), folder_(std::move(folder)) {}
   Result<void> write_description();
   Result<void> add_generated(std::string_view maps, const std::string& path,
                              const std::string& perf_map);
   Result<void> copy_generated(const std::string& path, const std::string& from);
 
   std::string path_;
+  OwnFolder folder_;  // beside its place
   std::vector<BundleThread> threads_;
   std::vector<BundleModule> modules_;
   std::vector<BundleModule> generated_;  // copies of files that name generated code
@@ -119,7 +120,6 @@ class BundleWriter {
   LldbWriter lldb_;
   // Held so that one is free to take the folder away with, however short descriptors have become.
   UniqueFd spare_;
-  bool open_ = false;
 };
 
 }  // namespace tailtrace

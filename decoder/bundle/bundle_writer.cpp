@@ -9,6 +9,7 @@
 
 #include "decoder/base/durable.h"
 #include "decoder/base/file.h"
+#include "decoder/base/place.h"
 #include "decoder/bundle/bundle.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
@@ -29,8 +30,7 @@ Result<void> write_file(const std::string& path, ByteSpan bytes) {
 
 // That something has a place there is on the disk when this returns.
 Result<void> sync_place_of(const std::string& path) {
-  std::string parent = std::filesystem::path(path).parent_path().string();
-  if (parent.empty()) parent = ".";
+  const std::string parent = folder_holding(path);
   UniqueFd fd(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail(system_error("cannot open " + parent));
   return sync_file(fd.get(), parent);
@@ -58,9 +58,21 @@ Result<void> copy_file(const std::string& from, const std::string& to) {
   }
 }
 
-void remove_folder(const std::string& path) {
-  std::error_code ignored;
-  if (::rmdir(path.c_str()) != 0) std::filesystem::remove_all(path, ignored);
+std::string cannot_save_at(const std::string& path) { return "cannot save a bundle at " + path; }
+
+Error is_taken(const std::string& path) {
+  return {ErrorCode::kUsage,
+          cannot_save_at(path),
+          "something is there already",
+          "choose another name, or remove it",
+          {}};
+}
+
+// What is there is nobody's to write over, and no empty folder either.
+Result<void> move_to_place(const std::string& from, const std::string& to) {
+  if (move_to_free_place(from, to)) return {};
+  if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) return fail(is_taken(to));
+  return fail(system_error("cannot put the bundle at " + to));
 }
 
 nlohmann::ordered_json threads_json(const std::vector<BundleThread>& threads,
@@ -84,33 +96,19 @@ nlohmann::ordered_json threads_json(const std::vector<BundleThread>& threads,
 Result<BundleWriter> BundleWriter::create(const std::string& path) {
   struct stat info;
   if (path.empty()) return fail(ErrorCode::kUsage, "cannot save a bundle", "it has no name");
-  if (::lstat(path.c_str(), &info) == 0)
-    return fail(ErrorCode::kUsage, "cannot save a bundle at " + path, "something is there already",
-                "choose another name, or remove it");
-  BundleWriter writer(path);
-  while (writer.path_.size() > 1 && writer.path_.back() == '/') writer.path_.pop_back();
-  if (::mkdir(writer.part_path().c_str(), 0700) != 0)
-    return fail(system_error("cannot make " + writer.part_path()));
-  writer.open_ = true;
-  writer.spare_ = UniqueFd(::open(writer.part_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!writer.spare_) return fail(system_error("cannot open " + writer.part_path()));
+  std::string place = path;
+  while (place.size() > 1 && place.back() == '/') place.pop_back();
+  if (::lstat(place.c_str(), &info) == 0) return fail(is_taken(place));
+  auto folder =
+      OwnFolder::make(folder_holding(place), fmt::format("{}.unfinished", base_name(place)));
+  if (!folder) {
+    folder.error().what = cannot_save_at(place);
+    return fail(std::move(folder.error()));
+  }
+  BundleWriter writer(std::move(place), std::move(*folder));
+  writer.spare_ = UniqueFd(::open(writer.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!writer.spare_) return fail(system_error("cannot open " + writer.folder()));
   return writer;
-}
-
-BundleWriter::BundleWriter(BundleWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      threads_(std::move(other.threads_)),
-      modules_(std::move(other.modules_)),
-      generated_(std::move(other.generated_)),
-      remarks_(std::move(other.remarks_)),
-      about_(std::move(other.about_)),
-      lldb_(std::move(other.lldb_)),
-      spare_(std::move(other.spare_)),
-      open_(std::exchange(other.open_, false)) {}
-
-BundleWriter::~BundleWriter() {
-  spare_.reset();
-  if (open_) remove_folder(part_path());
 }
 
 // A copy stands for the file at `path`; what was tried once is not tried again.
@@ -125,11 +123,11 @@ Result<void> BundleWriter::copy_generated(const std::string& path, const std::st
   }
   std::string place = "generated";
   for (const std::string& folder : {place, fmt::format("{}/{}", place, generated_.size())}) {
-    if (auto ok = make_folder(part_path() + "/" + folder); !ok) return ok;
+    if (auto ok = make_folder(this->folder() + "/" + folder); !ok) return ok;
     place = folder;
   }
   place.append("/").append(base_name(path));
-  if (auto ok = write_file(part_path() + "/" + place, *bytes); !ok) return ok;
+  if (auto ok = write_file(folder() + "/" + place, *bytes); !ok) return ok;
   generated_.back().copy = std::move(place);
   return {};
 }
@@ -141,9 +139,9 @@ Result<void> BundleWriter::add_module(BundleModule module, const std::string& fr
   if (!from.empty()) {
     const std::string place = fmt::format("{}/{}", kModulesFolder, modules_.size() + 1);
     for (const std::string& folder : {std::string(kModulesFolder), place})
-      if (auto ok = make_folder(part_path() + "/" + folder); !ok) return ok;
+      if (auto ok = make_folder(this->folder() + "/" + folder); !ok) return ok;
     module.copy.append(place).append("/").append(base_name(module.path));
-    if (auto ok = copy_file(from, part_path() + "/" + module.copy); !ok) return ok;
+    if (auto ok = copy_file(from, folder() + "/" + module.copy); !ok) return ok;
   }
   modules_.push_back(std::move(module));
   return {};
@@ -166,7 +164,7 @@ Result<void> BundleWriter::carry_over(const BundleThread& thread) {
   about.core = about_.core;
   if (about.core.empty() && !told.core.empty()) {
     about.core = "core";
-    if (auto ok = copy_file(thread.folder + "/" + told.core, part_path() + "/" + about.core); !ok)
+    if (auto ok = copy_file(thread.folder + "/" + told.core, folder() + "/" + about.core); !ok)
       return ok;
   }
   about_ = std::move(about);
@@ -191,8 +189,8 @@ Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view 
                 "a bundle holds " + std::to_string(kBundleMaxThreads) + " at most");
   std::span<const BranchRecord> records = snapshot.records;
   ByteSpan bytes(reinterpret_cast<const std::uint8_t*>(records.data()), records.size_bytes());
-  if (auto ok = write_file(bundle_records_path(part_path(), file), bytes); !ok) return ok;
-  if (auto ok = save_snapshot_frame(snapshot, maps, bundle_stream_path(part_path(), file)); !ok)
+  if (auto ok = write_file(bundle_records_path(folder(), file), bytes); !ok) return ok;
+  if (auto ok = save_snapshot_frame(snapshot, maps, bundle_stream_path(folder(), file)); !ok)
     return ok;
   if (auto ok = add_generated(maps, perf_map_path(snapshot.thread.pid), perf_map); !ok) return ok;
   threads_.push_back({snapshot.thread, snapshot.engine.substr(0, kBundleMaxEngine_bytes),
@@ -200,7 +198,7 @@ Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view 
                       bundle_stream_path(path_, file)});
   const std::string trace = bundle_trace_name(file);
   const Bytes pt = lldb_.add(snapshot, maps, trace);
-  return pt.empty() ? Result<void>() : write_file(part_path() + "/" + trace, pt);
+  return pt.empty() ? Result<void>() : write_file(folder() + "/" + trace, pt);
 }
 
 std::string BundleWriter::told() const {
@@ -210,16 +208,14 @@ std::string BundleWriter::told() const {
 
 Result<void> BundleWriter::finish() {
   if (threads_.empty())
-    return fail(ErrorCode::kUsage, "cannot save a bundle at " + path_, "no thread is recorded",
-                "record first");
+    return fail(ErrorCode::kUsage, cannot_save_at(path_), "no thread is recorded", "record first");
   if (auto ok = write_description(); !ok) return ok;
   // Whole or not there, whatever happens: the place must not come to stand for half of it.
-  if (auto ok = sync_folder(spare_.get(), part_path()); !ok) return ok;
-  if (std::rename(part_path().c_str(), path_.c_str()) != 0)
-    return fail(system_error("cannot put the bundle at " + path_));
+  if (auto ok = sync_folder(spare_.get(), folder()); !ok) return ok;
+  if (auto ok = move_to_place(folder(), path_); !ok) return ok;
   auto synced = sync_place_of(path_);
   // It is taken away again with what was not finished.
-  open_ = !synced && std::rename(path_.c_str(), part_path().c_str()) == 0;
+  if (synced || std::rename(path_.c_str(), folder().c_str()) != 0) folder_.keep();
   return synced;
 }
 
@@ -230,7 +226,7 @@ Result<void> BundleWriter::write_description() {
     if (!copied.copy.empty()) about_.modules.push_back(std::move(copied));
   add_about(about_, json);
   json["threads"] = threads_json(threads_, about_);
-  if (auto ok = write_file(part_path() + "/" + kLldbBundleName, as_bytes(lldb_.description())); !ok)
+  if (auto ok = write_file(folder() + "/" + kLldbBundleName, as_bytes(lldb_.description())); !ok)
     return ok;
   auto text_of = [](const nlohmann::ordered_json& what) {
     return what.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -242,7 +238,7 @@ Result<void> BundleWriter::write_description() {
     json["threads"] = threads_json(threads_, about_);
     text = text_of(json);
   }
-  return write_file(part_path() + "/" + kBundleName, as_bytes(text));
+  return write_file(folder() + "/" + kBundleName, as_bytes(text));
 }
 
 }  // namespace tailtrace

@@ -179,7 +179,7 @@ class Run(RecorderCase):
     def test_place_that_cannot_be_written_is_said_before_the_program_begins(self):
         outcome = cases.tailtrace("run", "--on-crash=/proc/end.tt", "--", PROGRAM)
         self.assertEqual(outcome.stdout, "")  # tests/faults/rights_test.py has a read-only folder
-        self.assertIn("error: cannot make /proc/end.tt.part", outcome.stderr)
+        self.assertIn("error: cannot save a bundle at /proc/end.tt", outcome.stderr)
         os.mkdir(self.bundle)
         outcome = self.run_until_crash("")
         self.assert_error(outcome, 2, "cannot save a bundle", "something is there already")
@@ -353,7 +353,7 @@ class Attach(RecorderCase):
         os.rmdir(os.path.dirname(self.bundle))
         self.say("crash")
         said = self.ended(recorder)
-        self.assertIn("error: cannot make " + self.bundle, said)
+        self.assertIn("error: cannot save a bundle at " + self.bundle, said)
         second = os.path.join(self.folder, "state/tailtrace/waits_for_words.1")
         self.assertIn(f"recorded: tailtrace history {second}\n", said)
         self.assert_ends_in_the_crash(second)

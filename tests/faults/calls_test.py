@@ -173,7 +173,7 @@ class Given:
 def check_kept(row, place):
     """What is wrong with what the row keeps."""
     for name in os.listdir(place.kept):
-        if name.endswith(".part"):
+        if ".unfinished." in name:
             return f"half of something is left: {name}"
     path = os.path.join(place.kept, row.keeps)
     if not row.keeps or not os.path.exists(path):

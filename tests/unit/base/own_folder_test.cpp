@@ -48,20 +48,21 @@ TEST(OwnFolder, StaysWhenItIsKept) {
 TEST(OwnFolder, TakesAwayWhatKilledOnesLeftBehindAndNothingElse) {
   TempFolder place;
   OwnFolder used = make_in(place);
-  for (const char* name : {"kind.killed", "kind.young", "other.killed", "kind"})
+  for (const char* name : {"kind.killed", "kind.recent", "kind.somebodys", "other.killed", "kind"})
     fs::create_directory(place.file(name));
   fs::create_directory_symlink(place.file("other.killed"), place.file("kind.link"));
   std::ofstream(place.file("kind.killed") + "/ring") << "records";
   std::ofstream(place.file("kind.file")) << "text";
   for (const std::string& path :
        {used.path(), place.file("kind.killed"), place.file("other.killed"), place.file("kind"),
-        place.file("kind.file")})
+        place.file("kind.somebodys"), place.file("kind.file")})
     make_old(path);
   OwnFolder next = make_in(place);
   EXPECT_FALSE(fs::exists(place.file("kind.killed")));
   for (const std::string& path :
-       {used.path(), place.file("kind.young"), place.file("other.killed"), place.file("kind"),
-        place.file("kind.link"), place.file("kind.file"), next.path()})
+       {used.path(), place.file("kind.recent"), place.file("kind.somebodys"),
+        place.file("other.killed"), place.file("kind"), place.file("kind.link"),
+        place.file("kind.file"), next.path()})
     EXPECT_TRUE(fs::exists(path)) << path;
 }
 

@@ -158,6 +158,59 @@ TEST(Bundle, LeavesNothingBehindWhenItIsNotFinished) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+// As one that is killed would leave it: nobody takes it away, nor has it locked any longer.
+std::string killed_writers_folder(const std::string& path) {
+  auto writer = BundleWriter::create(path);
+  EXPECT_TRUE(writer && writer->add(*toy_run(40).snapshot, ""));
+  const std::string copy = path + ".unfinished.killed";
+  fs::copy(writer->folder(), copy);
+  return copy;
+}
+
+TEST(Bundle, IsSavedWhereAnotherWriterWasKilled) {
+  TempFolder folder;
+  const std::string left = killed_writers_folder(folder.file("run.tt"));
+  save_two(folder);  // it may be somebody's who is about to lock it
+  EXPECT_TRUE(fs::exists(left));
+  fs::remove_all(folder.file("run.tt"));
+  fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  save_two(folder);
+  EXPECT_FALSE(fs::exists(left));
+}
+
+TEST(Bundle, IsSavedBesideWhatIsSomebodyElses) {
+  TempFolder folder;
+  auto at_work = BundleWriter::create(folder.file("run.tt"));
+  ASSERT_TRUE(at_work);
+  for (std::string name : {"run.tt.part", "run.tt.unfinished", "run.tt.unfinished.of-mine"}) {
+    fs::create_directory(folder.file(name));
+    std::ofstream(folder.file(name + "/1.stream.part")) << "theirs";
+    fs::last_write_time(folder.file(name),
+                        fs::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  fs::last_write_time(at_work->folder(), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  save_two(folder);
+  EXPECT_TRUE(fs::exists(at_work->folder()));
+  for (std::string name : {"run.tt.part", "run.tt.unfinished", "run.tt.unfinished.of-mine"})
+    EXPECT_EQ(fs::file_size(folder.file(name + "/1.stream.part")), 6u) << name;
+}
+
+TEST(Bundle, DoesNotTouchWhatCameThereMeanwhile) {
+  TempFolder folder;
+  const std::string path = folder.file("run.tt");
+  {
+    auto writer = BundleWriter::create(path);
+    ASSERT_TRUE(writer && writer->add(*toy_run(40).snapshot, ""));
+    fs::create_directory(path);
+    auto finished = writer->finish();
+    ASSERT_FALSE(finished);
+    EXPECT_EQ(finished.error().why, "something is there already");
+    EXPECT_EQ(finished.error().fix, "choose another name, or remove it");
+  }
+  EXPECT_TRUE(fs::is_empty(path));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
 TEST(Bundle, AThreadIsOpenedInPlaceAndAsFarBackAsIsWanted) {
   TempFolder folder;
   auto bundle = read_bundle(save_two(folder));
