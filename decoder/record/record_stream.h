@@ -51,8 +51,8 @@ class RecordStreamWriter {
  public:
   enum class Packing { kNone, kZstd };
 
-  // Writes beside `path`, with mode 0600. Errors: the file cannot be made; kUsage for a header that
-  // cannot be written.
+  // Writes to `path`.part, with mode 0600. REQUIRES: a folder in which that is nobody else's.
+  // Errors: it cannot be made; kUsage for a header that cannot be written.
   static Result<RecordStreamWriter> create(const std::string& path, const StreamHeader& header,
                                            Packing packing);
   RecordStreamWriter(RecordStreamWriter&&) noexcept = default;
