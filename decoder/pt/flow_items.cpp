@@ -136,12 +136,8 @@ bool ItemReader::take_other(const Packet& packet) {
                                  ((packet.bits & 8) != 0 ? kEventAutonomous : 0));
     case PacketKind::kExstop:
       return take_exstop(packet);
-    case PacketKind::kMwait: {
-      // It shares the FUP of the EXSTOP that comes behind it (SDM, "MWAIT packet").
-      Event event = make(EventKind::kMwait);
-      event.payload = packet.payload;
-      return bind_to_fup(event);
-    }
+    case PacketKind::kMwait:
+      return take_mwait(packet);
     case PacketKind::kPtw:
       return take_ptw(packet);
     case PacketKind::kCfe:

@@ -164,6 +164,7 @@ class ItemReader {
   bool take_mode_tsx(const Packet& packet);
   bool take_pip(const Packet& packet);
   bool take_vmcs(const Packet& packet);
+  bool take_mwait(const Packet& packet);
   bool take_exstop(const Packet& packet);
   bool emit_mwaits();
   bool take_ptw(const Packet& packet);
@@ -174,6 +175,7 @@ class ItemReader {
   bool skip_cut_cyc(const Packet& packet);
 
   // flow_overflow.cpp
+  bool ovf_comes_first() const;
   bool take_ovf();
   enum class AfterOvf : std::uint8_t { kFup, kDisabled, kOutOfPlace };
   AfterOvf look_behind_ovf(std::size_t& fup_end) const;

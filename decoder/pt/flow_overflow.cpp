@@ -18,6 +18,10 @@ bool is_timing(PacketKind kind) {
   }
 }
 
+bool is_power_state(PacketKind kind) {
+  return kind == PacketKind::kMwait || kind == PacketKind::kPwre || kind == PacketKind::kPwrx;
+}
+
 bool needs_tracing(PacketKind kind) {
   switch (kind) {
     case PacketKind::kTnt:
@@ -53,6 +57,20 @@ std::optional<Packet> find_header_fup(PacketReader& packets) {
 }
 
 }  // namespace
+
+// Whether an MWAIT's EXSTOP is lost: an OVF comes before all but power states and timing. One that
+// comes later take_ovf() sees.
+bool ItemReader::ovf_comes_first() const {
+  constexpr int kMostPackets = 64;  // there may be any number of MWAITs, and each asks
+  PacketReader ahead = packets_;
+  Packet packet;
+  for (int i = 0; i < kMostPackets && ahead.next(packet) == ReadStatus::kOk; ++i) {
+    if (packet.kind == PacketKind::kOvf) return true;
+    if (!is_power_state(packet.kind) && !is_timing(packet.kind) && packet.kind != PacketKind::kPad)
+      return false;
+  }
+  return false;
+}
 
 // OVF binds to a FUP where tracing is enabled when it resolves, and to a TIP.PGE or nothing where
 // it is not (SDM, "OVF packet"). Only timing packets come between OVF and that FUP.

@@ -87,6 +87,15 @@ bool ItemReader::take_vmcs(const Packet& packet) {
 
 // --- Power, PTWRITE, event trace, triggers, time ---------------------------------------------
 
+// It shares the FUP of the EXSTOP that comes behind it (SDM, "MWAIT packet").
+bool ItemReader::take_mwait(const Packet& packet) {
+  Event event = make(EventKind::kMwait);
+  event.payload = packet.payload;
+  if (!ovf_comes_first()) return bind_to_fup(event);
+  event.flags |= kEventIpSuppressed;
+  return emit(event);
+}
+
 bool ItemReader::take_exstop(const Packet& packet) {
   Event event = make(EventKind::kExstop);
   if (packet.has_ip) return bind_to_fup(event);
