@@ -42,4 +42,10 @@ struct ThreadSnapshot : ThreadFrame {
   Position end() const { return {first.value + records.size()}; }
 };
 
+// Leaves out the `count` oldest records. REQUIRES: it has as many.
+void drop_oldest(ThreadSnapshot& snapshot, std::size_t count);
+
+// Leaves out all but the `limit` newest records.
+void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit);
+
 }  // namespace tailtrace

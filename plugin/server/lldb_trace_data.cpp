@@ -87,12 +87,13 @@ std::uint64_t LldbTrace::instructions_for(const Settings& settings) const {
 
 // The bytes of a thread as it stands.
 Result<const LldbTrace::Made*> LldbTrace::make(RecordedThread& thread, Traced& traced) {
-  auto shown = recorder_.visible(thread);
-  if (!shown) return fail(std::move(shown.error()));
-  HistoryMark end = end_mark(*shown);
+  auto found = recorder_.newest(thread, instructions_for(traced.settings));
+  if (!found) return fail(std::move(found.error()));
+  HistoryMark end = end_mark(*found);
   if (traced.made && traced.made->end == end) return &*traced.made;
-  insert_pauses(*shown, thread.begin, traced.pauses);
-  ThreadSnapshot newest = of_this_program(std::move(*shown));
+  ThreadSnapshot newest = since(std::move(*found), thread.begin);
+  insert_pauses(newest, thread.begin, traced.pauses);
+  newest = of_this_program(std::move(newest));
   std::vector<BranchRecord>& records = newest.records;
   Made made{end, {}, false, 0, 0};
   if (recorder_.engine().can_mark_stops()) {

@@ -6,6 +6,11 @@
 #include <algorithm>
 
 namespace tailtrace {
+namespace {
+
+constexpr std::uint64_t kInsnsPerRecord = 4;  // somewhat less than on average
+
+}  // namespace
 
 RecordedThread* Recorder::find(ThreadId thread) {
   if (last_ != nullptr && last_->id == thread) return last_;
@@ -92,6 +97,16 @@ Result<ThreadSnapshot> Recorder::snapshot(RecordedThread& thread, std::uint64_t 
   auto stop = settle(thread);
   if (!stop) return fail(std::move(stop.error()));
   return engine_.snapshot(thread.id, *stop, limit);
+}
+
+Result<ThreadSnapshot> Recorder::newest(RecordedThread& thread, std::uint64_t instructions) {
+  for (std::uint64_t limit = instructions / kInsnsPerRecord + 1;; limit *= 2) {
+    auto snapshot = this->snapshot(thread, limit);
+    if (!snapshot || snapshot->records.size() < limit) return snapshot;
+    std::uint64_t held = 0;
+    for (const BranchRecord& record : snapshot->records) held += record.insns;
+    if (held >= instructions) return snapshot;
+  }
 }
 
 Result<HistoryMark> Recorder::mark(RecordedThread& thread) {

@@ -106,6 +106,9 @@ class Recorder {
   Result<Engine::Stop> settle(RecordedThread& thread);
   // The newest `limit` records of a stopped thread. Errors: kGone.
   Result<ThreadSnapshot> snapshot(RecordedThread& thread, std::uint64_t limit = ~0ull);
+  // The newest records that hold so many instructions at least, or all there are, and not many
+  // more: what it takes does not grow with what is kept. Errors: kGone.
+  Result<ThreadSnapshot> newest(RecordedThread& thread, std::uint64_t instructions);
   // Where a stopped thread stands in its history. Errors: kGone.
   Result<HistoryMark> mark(RecordedThread& thread);
   // The part of it that the debugger may see: since its `begin`. Errors: kGone.

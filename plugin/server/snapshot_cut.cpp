@@ -4,22 +4,6 @@
 #include <cassert>
 
 namespace tailtrace {
-namespace {
-
-// Drops the `count` oldest records.
-void drop_oldest(ThreadSnapshot& snapshot, std::size_t count) {
-  auto end = snapshot.records.begin() + static_cast<std::ptrdiff_t>(count);
-  auto changes = std::count_if(snapshot.records.begin(), end, [](const BranchRecord& r) {
-    return r.kind == RecordKind::kCodeChange;
-  });
-  snapshot.first_epoch.value += static_cast<std::uint32_t>(changes);
-  snapshot.records.erase(snapshot.records.begin(), end);
-  snapshot.first.value += count;
-  if (count != 0) snapshot.complete = false;
-}
-
-}  // namespace
-
 HistoryMark end_mark(const ThreadSnapshot& snapshot) {
   assert(!snapshot.records.empty());
   const BranchRecord& last = snapshot.records.back();
@@ -48,19 +32,14 @@ ThreadSnapshot since(ThreadSnapshot snapshot, const HistoryMark& mark) {
   return snapshot;
 }
 
-ThreadSnapshot drop_records_before(ThreadSnapshot snapshot, std::size_t count) {
-  drop_oldest(snapshot, count);
-  return snapshot;
-}
-
 ThreadSnapshot of_this_program(ThreadSnapshot snapshot) {
   auto is_start = [](const BranchRecord& r) {
     return r.kind == RecordKind::kEnable && r.extra == static_cast<std::uint16_t>(EdgeCause::kExec);
   };
   auto last = std::find_if(snapshot.records.rbegin(), snapshot.records.rend(), is_start);
   if (last == snapshot.records.rend()) return snapshot;
-  return drop_records_before(std::move(snapshot),
-                             static_cast<std::size_t>(snapshot.records.rend() - last) - 1);
+  drop_oldest(snapshot, static_cast<std::size_t>(snapshot.records.rend() - last) - 1);
+  return snapshot;
 }
 
 ThreadSnapshot newest_instructions(ThreadSnapshot snapshot, std::uint64_t instructions) {

@@ -23,9 +23,6 @@ HistoryMark end_mark(const ThreadSnapshot& snapshot);
 // mark are overwritten already, all there is: then the first record is no such kEnable.
 ThreadSnapshot since(ThreadSnapshot snapshot, const HistoryMark& mark);
 
-// Without its `count` oldest records. REQUIRES: it has as many.
-ThreadSnapshot drop_records_before(ThreadSnapshot snapshot, std::size_t count);
-
 // The part behind the newest execution of another program: a debugger knows no code before it.
 ThreadSnapshot of_this_program(ThreadSnapshot snapshot);
 

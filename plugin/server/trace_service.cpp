@@ -85,9 +85,9 @@ Result<std::string> TraceService::enable(ThreadId id, BtraceFormat format) {
   if (runs) {
     if (auto caught = catch_running_(id); !caught) return fail(std::move(caught.error()));
   } else if (known == nullptr && !options_.since_start && !t.begun_before_enabled) {
-    auto snapshot = recorder_.snapshot(t);
-    if (!snapshot) return error_answer(snapshot.error());
-    t.begin = end_mark(*snapshot);
+    auto mark = recorder_.mark(t);
+    if (!mark) return error_answer(mark.error());
+    t.begin = *mark;
   }
   t.enabled = format;
   t.buffer_size_bytes = format == BtraceFormat::kBts ? bts_size_bytes_ : pt_size_bytes_;
@@ -149,31 +149,33 @@ Result<std::string> TraceService::read(const rsp::TransferRequest& request) {
 
 // The document, or an answer that begins with "E.".
 Result<std::string> TraceService::make_document(RecordedThread& thread, std::string_view annex) {
-  auto whole = recorder_.snapshot(thread);
-  if (!whole) return fail(std::move(whole.error()));
-  HistoryMark now = end_mark(*whole);
+  auto newest = recorder_.newest(thread, handover(thread));
+  if (!newest) return fail(std::move(newest.error()));
+  HistoryMark now = end_mark(*newest);
   bool unchanged = thread.last_read && *thread.last_read == now;
   Result<std::string> document = std::string();
   if (*thread.enabled == BtraceFormat::kBts)
-    document = annex == "new" && unchanged ? bts_document({}) : bts(thread, *whole, annex);
+    document =
+        annex == "new" && unchanged ? bts_document({}) : bts(thread, std::move(*newest), annex);
   else
-    document = annex == "new" && unchanged ? pt_document({}) : pt(thread, std::move(*whole), annex);
+    document =
+        annex == "new" && unchanged ? pt_document({}) : pt(thread, std::move(*newest), annex);
   if (document && !document->starts_with("E.")) thread.last_read = now;
   return document;
 }
 
-Result<std::string> TraceService::bts(RecordedThread& thread, const ThreadSnapshot& whole,
+Result<std::string> TraceService::bts(RecordedThread& thread, ThreadSnapshot newest,
                                       std::string_view annex) const {
   if (annex != "delta") {
-    ThreadSnapshot shown = since(of_this_program(whole), thread.begin);
+    ThreadSnapshot shown = since(of_this_program(std::move(newest)), thread.begin);
     return bts_document(bts_blocks(newest_instructions(std::move(shown), handover(thread))));
   }
   // The debugger begins with the pc that it saw when it switched recording on.
   if (!thread.last_read && thread.begun_before_enabled) return "E.Overflow.";
   HistoryMark mark = thread.last_read.value_or(thread.begin);
-  if (whole.first > mark.head) return "E.Overflow.";
-  ThreadSnapshot fresh = since(whole, mark);
-  std::vector<BtsBlock> blocks = bts_blocks(fresh);
+  // Overwritten, or more than the debugger is given at once: it asks for all, and gets the newest.
+  if (newest.first > mark.head) return "E.Overflow.";
+  std::vector<BtsBlock> blocks = bts_blocks(since(std::move(newest), mark));
   // The first block must go straight on from where the debugger's last one ended.
   if (blocks.empty() || blocks.front().begin != mark.pc || blocks.front().end < mark.pc)
     return "E.Overflow.";
@@ -181,10 +183,10 @@ Result<std::string> TraceService::bts(RecordedThread& thread, const ThreadSnapsh
   return bts_document(blocks);
 }
 
-Result<std::string> TraceService::pt(RecordedThread& thread, ThreadSnapshot whole,
+Result<std::string> TraceService::pt(RecordedThread& thread, ThreadSnapshot newest,
                                      std::string_view annex) const {
   if (annex == "delta") return "E.Generic Error.";
-  ThreadSnapshot shown = since(of_this_program(std::move(whole)), thread.begin);
+  ThreadSnapshot shown = since(of_this_program(std::move(newest)), thread.begin);
   if (ran_nothing(shown)) return pt_document({});
   pt::SynthesisOptions options;
   options.newest_instructions = handover(thread);

@@ -43,9 +43,10 @@ class TraceService {
   Result<std::string> read(const rsp::TransferRequest& request);
   Result<std::string> read_conf(const rsp::TransferRequest& request);
   Result<std::string> make_document(RecordedThread& thread, std::string_view annex);
-  Result<std::string> bts(RecordedThread& thread, const ThreadSnapshot& whole,
+  // Of its newest records, enough for what the debugger is given at most.
+  Result<std::string> bts(RecordedThread& thread, ThreadSnapshot newest,
                           std::string_view annex) const;
-  Result<std::string> pt(RecordedThread& thread, ThreadSnapshot whole,
+  Result<std::string> pt(RecordedThread& thread, ThreadSnapshot newest,
                          std::string_view annex) const;
   std::uint64_t handover(const RecordedThread& thread) const;
 

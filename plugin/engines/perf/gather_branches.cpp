@@ -4,7 +4,6 @@
 
 #include "decoder/bts/branch_flow.h"
 #include "decoder/bts/stack_join.h"
-#include "plugin/engines/perf/keep_newest.h"
 
 namespace tailtrace::perf {
 namespace {

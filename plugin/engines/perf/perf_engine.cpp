@@ -7,7 +7,6 @@
 #include <bit>
 
 #include "decoder/history/markers.h"
-#include "plugin/engines/perf/keep_newest.h"
 #include "plugin/engines/perf/kernel_code.h"
 #include "plugin/engines/perf/known_trouble.h"
 

@@ -1,0 +1,23 @@
+#include "decoder/history/snapshot.h"
+
+#include <algorithm>
+
+namespace tailtrace {
+
+void drop_oldest(ThreadSnapshot& snapshot, std::size_t count) {
+  if (count == 0) return;
+  auto begin = snapshot.records.begin();
+  auto end = begin + static_cast<std::ptrdiff_t>(count);
+  auto changes = std::count_if(
+      begin, end, [](const BranchRecord& r) { return r.kind == RecordKind::kCodeChange; });
+  snapshot.first_epoch.value += static_cast<std::uint32_t>(changes);
+  snapshot.records.erase(begin, end);
+  snapshot.first.value += count;
+  snapshot.complete = false;
+}
+
+void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
+  if (snapshot.records.size() > limit) drop_oldest(snapshot, snapshot.records.size() - limit);
+}
+
+}  // namespace tailtrace
