@@ -86,10 +86,7 @@ BranchRecord* StretchRecords::expand_all(BranchRecord* to, const BranchRecord* f
   return to;
 }
 
-// What is read in vain, behind an effect, another thread may just write: here and below no
-// sanitizer looks at it.
-[[gnu::no_sanitize_thread]] BranchRecord* StretchRecords::expand_told(const std::uint8_t* place,
-                                                                      BranchRecord* to) {
+BranchRecord* StretchRecords::expand_told(const std::uint8_t* place, BranchRecord* to) {
   BranchRecord* behind = expand<kAtOnce>(place, Stamp(now_), to, open_);
   if (untold_) date_back(place, to);
   untold_ = untold_ && Effect::at(place).decides == 0;
@@ -110,8 +107,7 @@ void StretchRecords::date_back(const std::uint8_t* place, BranchRecord* records)
 // memory, and are known long before; where each is done with soon, the processor itself comes to
 // those ahead in time.
 template <std::uint32_t kCount>
-[[gnu::no_sanitize_thread]] BranchRecord* StretchRecords::expand_quiet(BranchRecord* to,
-                                                                       const BranchRecord* full) {
+BranchRecord* StretchRecords::expand_quiet(BranchRecord* to, const BranchRecord* full) {
   constexpr std::size_t kAhead = 24, kLine_bytes = 64;
   Stamp stamp(now_);
   // What is written below could be any of our members, as far as anybody knows.
@@ -153,9 +149,8 @@ template <std::uint32_t kCount>
 
 // So many records are copied without asking how many there are, which cannot be guessed.
 template <std::uint32_t kCount>
-[[gnu::always_inline]] inline BranchRecord* StretchRecords::expand(const std::uint8_t* place,
-                                                                   const Stamp& stamp,
-                                                                   BranchRecord* to, Open& open) {
+BranchRecord* StretchRecords::expand(const std::uint8_t* place, const Stamp& stamp,
+                                     BranchRecord* to, Open& open) {
   const Effect effect = Effect::at(place);
   const std::uint8_t* from = place + sizeof effect;
   *open.returned_to = effect.start;
