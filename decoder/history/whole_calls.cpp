@@ -51,10 +51,33 @@ WholeCalls calls_of(const CallHistory& calls, LocationMatcher& functions, std::u
   return whole;
 }
 
+CallTree newest_whole_calls(const History& history, const CallHistory& calls, std::uint64_t limit) {
+  auto called_nothing = [](const CallSegment& s) { return s.earlier == 0 && s.later == 0; };
+  CallTree tree;
+  std::vector<WholeCall>& found = tree.calls;
+  CallSegment next;  // the first of what was found last
+  std::uint64_t number = calls.size();
+  for (; number != 0; --number) {
+    const CallSegment segment = calls.at(number);
+    if (segment.function == nullptr || segment.later != 0) continue;
+    const bool is_one_more = !found.empty() && called_nothing(next) && called_nothing(segment) &&
+                             follows(calls, next, segment);
+    if (!is_one_more && found.size() == limit) break;
+    next = calls.at(calls.first_part(number));
+    if (is_one_more)
+      found.back() = {number, {next.items.first, found.back().items.last}, found.back().times + 1};
+    else
+      found.push_back({next.number, {next.items.first, segment.items.last}});
+  }
+  std::ranges::sort(found, {}, [](const WholeCall& call) { return call.items.first; });
+  tree.is_cut = number == 0 && calls.size() != 0 && history.holds(calls.at(1).items.first - 1);
+  return tree;
+}
+
 void list_whole_calls(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                      const WholeCalls& whole, bool from_newest, const LineSink& sink) {
+                      std::span<const WholeCall> whole, bool from_newest, const LineSink& sink) {
   HistoryCursor cursor(history);
-  for (const WholeCall& call : whole.newest) {
+  for (const WholeCall& call : whole) {
     const CallSegment segment = calls.at(call.first);
     std::string items = from_newest ? fmt::format("[{},{}]", history.from_newest(call.items.first),
                                                   history.from_newest(call.items.last))
@@ -69,13 +92,14 @@ void list_whole_calls(const History& history, const CallHistory& calls, Symboliz
 }
 
 void list_whole_calls_json(const History& history, const CallHistory& calls, Symbolizer& symbols,
-                           const WholeCalls& whole, const LineSink& sink, JsonNumbers numbers) {
+                           std::span<const WholeCall> whole, const LineSink& sink,
+                           JsonNumbers numbers) {
   HistoryCursor cursor(history);
   const bool both = numbers == JsonNumbers::kBoth;
   auto item = [&](std::uint64_t number) {
     return both ? Json(history.from_oldest(number)) : Json(history.from_newest(number));
   };
-  for (const WholeCall& call : whole.newest) {
+  for (const WholeCall& call : whole) {
     const CallSegment segment = calls.at(call.first);
     Json json;
     if (both) json["number"] = call.first;

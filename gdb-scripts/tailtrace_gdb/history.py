@@ -102,15 +102,16 @@ class History:
             yield from things
             first = things[-1]["position"] + 1
 
-    def backwards(self, what):
-        """From the newest to the first of all."""
-        last, page = -1, 200
-        while True:
-            found = list(self.fetch(what, last - page + 1, last))
-            yield from reversed(found)
-            if len(found) < page:
-                return
-            last, page = last - page, PIECE
+    def call_tree(self, limit, parts):
+        """The newest calls as wholes, in the order in which they began: position, function, level,
+        first, last, times and begun_before where they hold; and how many parts of calls were looked
+        at, where that hides others. More than `parts` need not be looked at."""
+        calls, looked_at = self.some_of_tree(limit, parts, 0)
+        more = calls
+        while more:
+            more, _ = self.some_of_tree(limit, parts, len(calls))
+            calls += more
+        return calls, looked_at
 
     def loops(self, first, last):
         """The loops between two items, oldest first."""
@@ -158,6 +159,10 @@ class History:
         """So many branch records from one on, or the first few of them, as bytes; and the number
         of the first. They have numbers of their own, from 1 or back from -1; what is older than
         all is left out."""
+        raise NotImplementedError
+
+    def some_of_tree(self, limit, parts, skipped):
+        """What call_tree() has behind the first few calls, or the first few of that."""
         raise NotImplementedError
 
     def whole_calls(self, limit, function):

@@ -2,7 +2,7 @@
 
 import gdb
 
-from . import call_tree, source
+from . import source
 from .errors import user_error
 from .folding import FoldedPages, folded, gap_line, loop_line
 from .prefix import MORE, Command, completed
@@ -97,7 +97,9 @@ def call_line(history, call, modifiers):
 
 # Of calls, to find those that `tailtrace calls` shows: a loop may have called the same a million
 # times.
-MOST_PARTS = 20000
+MOST_PARTS = 100000
+# More than any history has.
+ALL = 1 << 62
 # Calls of a function that are asked for at once.
 MOST_WHOLE = 10000
 
@@ -109,8 +111,8 @@ Usage: tailtrace calls [FUNCTION]
 
 With a function, its calls alone and where each came from. The numbers are those of the first and
 last instruction, with all that was called in between; `before` stands where a call began before the
-first. Equal calls in a row are one line. Without a function, no more than the newest 20000 parts of
-calls are looked at, unless `tailtrace history-size` is unlimited."""
+first. Equal calls in a row are one line. Without a function, only the newest 100000 parts of calls
+of a long history are looked at, or some more, unless `tailtrace history-size` is unlimited."""
 
     name = "calls"
     completion = gdb.COMPLETE_SYMBOL
@@ -124,6 +126,28 @@ calls are looked at, unless `tailtrace history-size` is unlimited."""
             gdb.write(line)
 
 
+def whole_call(history, call, indent=""):
+    """A call as a whole, from its first part on."""
+    number = history.call_number(call["position"])
+    first, last = history.number(call["first"]), history.number(call["last"])
+    before = "before " if call.get("begun_before") else ""
+    text = f"{number}\t{indent}{styled('function', call.get('function', '??'))}"
+    text += f"\tinst {before}{first},{last}"
+    if call.get("times", 1) > 1:
+        text += f"\t{call['times']} times"
+    return text
+
+
+def whole_call_with_caller(history, call):
+    text = whole_call(history, call)
+    caller = call.get("caller")
+    if caller is not None:
+        text += f"\tfrom {styled('function', caller.get('function', '??'))}"
+        if "line" in caller:
+            text += f" at {styled('filename', caller['file'])}:{caller['line']}"
+    return text + "\n"
+
+
 def calls_of(history, function, limit):
     found, count = history.whole_calls(limit or MOST_WHOLE, function)
     if not found:
@@ -131,18 +155,19 @@ def calls_of(history, function, limit):
     if sum(call.get("times", 1) for call in found) < count:
         yield MORE
     for call in reversed(found):
-        yield call_tree.line_with_caller(history, call)
+        yield whole_call_with_caller(history, call)
 
 
 def call_tree_of(history, limit):
-    found, oldest = call_tree.newest(history, limit or history.number_of_calls(),
-                                     MOST_PARTS if limit else None)
+    found, looked_at = history.call_tree(limit or ALL, MOST_PARTS if limit else ALL)
     if not found:
         raise user_error("nothing was called in what is recorded")
-    if oldest is not None:
-        yield (f"calls before {history.call_number(oldest)} were not looked at: "
+    if looked_at is not None:
+        yield (f"calls before {history.call_number(-looked_at)} were not looked at: "
                "see `help tailtrace calls`\n")
-    yield from call_tree.lines(history, found)
+    outermost = min(call.get("level", 0) for call in found)
+    for call in found:
+        yield whole_call(history, call, "  " * (call.get("level", 0) - outermost)) + "\n"
 
 
 COMMANDS = [InstructionHistory, FunctionCallHistory, Calls]

@@ -107,6 +107,11 @@ class PackageHistory(History):
         number = attempt(lambda _: calls.holding(position)) if position < 0 else None
         return None if number is None else self.call(number - calls.size - 1)
 
+    def some_of_tree(self, limit, parts, skipped):
+        calls = self.calls_from(-parts)
+        lines, is_cut = attempt(lambda _: calls.json_lines_of_tree(limit, skipped))
+        return [parsed(line) for line in lines.splitlines()], calls.size if is_cut else None
+
     def whole_calls(self, limit, function):
         lines, count = attempt(lambda _: self.calls().json_lines_of(function, limit))
         return [parsed(line) for line in lines.splitlines()], count

@@ -104,6 +104,10 @@ class ServerHistory(History):
         head, _, raw = ask_raw(f"records {first} {count} {self.thread}").partition(b"\n")
         return parsed(head.decode())["first"], raw
 
+    def some_of_tree(self, limit, parts, skipped):
+        head, calls = self.ask(f"call-tree {limit} {parts} {skipped}")
+        return calls, head["looked_at"] if head["is_cut"] else None
+
     def whole_calls(self, limit, function):
         head, calls = self.ask(f"whole-calls {limit} {function}")
         return calls, head["count"]

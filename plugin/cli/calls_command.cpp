@@ -72,7 +72,7 @@ void print_calls_of(const HistoryView& view, const CallHistory& calls, const Who
                     const Options& options, std::FILE* out) {
   print_lines(
       [&](const LineSink& sink) {
-        list_whole_calls(*view.history, calls, *view.symbols, found, !options.shared.forward, sink);
+        list_whole_calls(*view.history, calls, *view.symbols, found.newest, !options.shared.forward, sink);
       },
       *options.shared.output, out);
   std::string older;
@@ -99,7 +99,7 @@ Result<int> show_calls_of(const Options& options, const std::string& function,
     head["count"] = found.count;
     Result<void> printed = print_objects(
         [&](const LineSink& sink) {
-          list_whole_calls_json(*view->history, *calls, *view->symbols, found, sink);
+          list_whole_calls_json(*view->history, *calls, *view->symbols, found.newest, sink);
         },
         "tailtrace.calls/1", head, "calls", output, invocation.out);
     if (!printed) return fail(std::move(printed.error()));

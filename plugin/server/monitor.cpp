@@ -68,14 +68,19 @@ Result<std::optional<std::string>> Monitor::go_on() {
   if (answer_.valid()) {
     if (answer_.wait_for(kPatience) == std::future_status::timeout)
       return std::optional<std::string>();
-    std::string text = answer_.get();
-    if (!asked_) return std::optional(std::move(text));
+    MonitorHistory::Text text = answer_.get();
+    if (!asked_ && text) return text;
+    if (!asked_) return begin(MonitorHistory::Part::kAll);
   }
   if (!asked_) return std::optional<std::string>("error: nothing was asked for\n");
-  const std::string words = *std::exchange(asked_, std::nullopt);
-  auto work = history_.prepare(words);
+  begun_ = *std::exchange(asked_, std::nullopt);
+  return begin(MonitorHistory::Part::kNewest);
+}
+
+Result<std::optional<std::string>> Monitor::begin(MonitorHistory::Part part) {
+  auto work = history_.prepare(begun_, part);
   if (!work) return fail(std::move(work.error()));
-  if (!*work) return answer_words(words).map([](auto text) { return std::optional(text); });
+  if (!*work) return answer_words(begun_).map([](auto text) { return std::optional(text); });
   {
     NoSignals inherited;
     answer_ = std::async(std::move(**work));  // at once, where there cannot be another thread

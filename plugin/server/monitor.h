@@ -44,6 +44,8 @@ class Monitor {
  private:
   // Waits for what works on an answer, which nobody gets.
   void come_to_rest();
+  // Works on begun_.
+  Result<std::optional<std::string>> begin(MonitorHistory::Part part);
   Result<std::string> answer_words(std::string_view words);
 
   static std::string help();
@@ -55,8 +57,9 @@ class Monitor {
   Below& below_;
   Recorder& recorder_;
   MonitorHistory history_;
-  std::optional<std::string> asked_;  // not begun yet
-  std::future<std::string> answer_;   // of what was begun last
+  std::optional<std::string> asked_;          // not begun yet
+  std::string begun_;                         // last
+  std::future<MonitorHistory::Text> answer_;  // of that
 };
 
 }  // namespace tailtrace

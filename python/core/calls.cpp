@@ -122,11 +122,27 @@ py::tuple json_lines_of(const Calls& calls, std::string_view function, std::uint
         std::reverse(found.newest.begin(), found.newest.end());
         count = found.count;
         return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
-          list_whole_calls_json(calls.thread->made(), calls.calls, symbols, found, sink,
+          list_whole_calls_json(calls.thread->made(), calls.calls, symbols, found.newest, sink,
                                 JsonNumbers::kFromNewest);
         });
       });
   return py::make_tuple(to_str(unwrap(std::move(text))), count);
+}
+
+// The same for the newest calls of all functions, in the order in which they began, but for some;
+// and whether more of them would be found if the calls went further back.
+py::tuple json_lines_of_tree(const Calls& calls, std::uint64_t limit, std::size_t skipped) {
+  bool is_cut = false;
+  std::string text = calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
+    const History& history = calls.thread->made();
+    const CallTree tree = newest_whole_calls(history, calls.calls, limit);
+    is_cut = tree.is_cut;
+    const auto left = std::span(tree.calls).subspan(std::min(skipped, tree.calls.size()));
+    return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
+      list_whole_calls_json(history, calls.calls, symbols, left, sink, JsonNumbers::kFromNewest);
+    });
+  });
+  return py::make_tuple(to_str(text), is_cut);
 }
 
 }  // namespace
@@ -142,7 +158,8 @@ void bind_calls(py::module_& module) {
       .def("older_callers", &older_callers)
       .def("listing", &listing)
       .def("json_lines", &json_lines)
-      .def("json_lines_of", &json_lines_of);
+      .def("json_lines_of", &json_lines_of)
+      .def("json_lines_of_tree", &json_lines_of_tree);
   module.def("make_calls", &make_calls);
   module.def("make_newest_calls", &make_newest_calls);
 }

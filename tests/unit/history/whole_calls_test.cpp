@@ -18,7 +18,7 @@ std::string calls_told(CallStory& story, const char* function, Fold fold,
   const WholeCalls found = calls_of(story.calls(), named, limit, fold == Fold::kYes);
   std::string text;
   list_whole_calls_json(
-      story.history(), story.calls(), story, found,
+      story.history(), story.calls(), story, found.newest,
       [&](std::string_view line) {
         const auto json = nlohmann::json::parse(line);
         text += (text.empty() ? "" : " ") + std::string(json.contains("begun_before") ? "<" : "") +
@@ -67,6 +67,53 @@ TEST(WholeCalls, ThatBeganBeforeSaySoAndHaveNoCallerThatWasSeen) {
   story.told({size - 41, size});
   EXPECT_EQ(calls_told(story, "f", Fold::kYes), "<-42--38 -35--30:main -25--12x2:h -7--2:main");
   EXPECT_EQ(calls_told(story, "main", Fold::kYes), "<-37--1");
+}
+
+// "... <main-25--20 g-17--8x3": what "..." stands before may be found further back.
+std::string tree_told(CallStory& story, std::uint64_t limit) {
+  const CallTree tree = newest_whole_calls(story.history(), story.calls(), limit);
+  std::string text = tree.is_cut ? "..." : "";
+  list_whole_calls_json(
+      story.history(), story.calls(), story, tree.calls,
+      [&](std::string_view line) {
+        const auto json = nlohmann::json::parse(line);
+        text += (text.empty() ? "" : " ") + std::string(json.contains("begun_before") ? "<" : "") +
+                json["function"].get<std::string>() + json["first"].dump() + "-" +
+                json["last"].dump();
+        if (json.contains("times")) text += "x" + json["times"].dump();
+        return true;
+      },
+      JsonNumbers::kFromNewest);
+  return text;
+}
+
+// main calls f, which calls g three times and h, and leaves h and f open.
+CallStory open_calls() {
+  CallStory story({"main", "f", "g", "h"});
+  story.call("g").ret().call("f");
+  for (int i = 0; i < 3; ++i) story.call("g").ret();
+  story.call("h").call("g").ret();
+  story.told();
+  return story;
+}
+
+TEST(CallTree, HasTheNewestCallsEachOnceFromItsBeginOn) {
+  CallStory story = open_calls();
+  EXPECT_EQ(tree_told(story, 100), "main-25--20 g-23--22 f-19--6 g-17--8x3 h-5--1 g-3--2");
+}
+
+TEST(CallTree, HasThoseThatEndedLastWhereThereAreMore) {
+  CallStory story = open_calls();
+  EXPECT_EQ(tree_told(story, 2), "h-5--1 g-3--2");
+  EXPECT_EQ(tree_told(story, 4), "f-19--6 g-17--8x3 h-5--1 g-3--2");
+}
+
+TEST(CallTree, SaysWhereMoreCouldBeFoundFurtherBack) {
+  CallStory story = open_calls();
+  const std::uint64_t size = story.history().size();
+  story.told({size - 9, size});
+  EXPECT_EQ(tree_told(story, 100), "... <f-10--6 g-9--8 h-5--1 g-3--2");
+  EXPECT_EQ(tree_told(story, 1), "h-5--1");
 }
 
 TEST(WholeCalls, AreOfFunctionsOnly) {

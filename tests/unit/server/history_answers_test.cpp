@@ -1,0 +1,79 @@
+#include "plugin/server/history_answers.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/toy_program.h"
+#include "tests/support/toy_symbols.h"
+
+namespace tailtrace {
+namespace {
+
+using Part = HistoryAnswers::Part;
+using Text = HistoryAnswers::Text;
+
+std::unique_ptr<HistoryAnswers> answers_of(Part part) {
+  return std::make_unique<HistoryAnswers>(ToyProgram(3, 4, 5).run(3, 5000, false).snapshot,
+                                          std::make_unique<ToySymbols>(),
+                                          HistoryAnswers::Facts{"toy", {4711}, part});
+}
+
+Text answer(HistoryAnswers& answers, std::string_view words) {
+  CommandWords left{words};
+  const HistoryAnswers::Command* command = HistoryAnswers::command_named(left.word());
+  return command == nullptr ? Text("no such command") : answers.answer(*command, left.rest);
+}
+
+std::string behind_the_head(const Text& text) {
+  if (!text) return "not enough";
+  return text->substr(text->find('\n') + 1);
+}
+
+TEST(HistoryAnswers, OfTheNewestPartAreThoseOfAll) {
+  auto all = answers_of(Part::kAll), newest = answers_of(Part::kNewest);
+  for (const char* words :
+       {"items -1 0", "items -50 50", "items -5000 10", "records -10 10", "loops -300 300",
+        "find 3 0x400000 0x400001 0x400002 0x400003 0x400004", "hits 2 f0"}) {
+    const Text text = answer(*newest, words);
+    ASSERT_TRUE(text) << words;
+    EXPECT_FALSE(text->starts_with("error: ")) << words << ": " << *text;
+    EXPECT_EQ(behind_the_head(text), behind_the_head(answer(*all, words))) << words;
+  }
+}
+
+TEST(HistoryAnswers, AreNoneWhereThatMayHoldTooLittle) {
+  auto all = answers_of(Part::kAll), newest = answers_of(Part::kNewest);
+  for (const char* words : {"items -5001 10", "items 1 1", "records -100000 1", "records 1 1",
+                            "loops 1 300", "find 10000 0x400000", "hits 10000 f0", "why 1 1",
+                            "why -1 1", "calls -1 1", "calls 1 1", "call-tree 5 100 0"}) {
+    EXPECT_FALSE(answer(*newest, words)) << words;
+    EXPECT_TRUE(answer(*all, words)) << words;
+  }
+}
+
+TEST(HistoryAnswers, OfTheNewestPartSayNothingOfTheSize) {
+  auto all = answers_of(Part::kAll), newest = answers_of(Part::kNewest);
+  EXPECT_NE(answer(*all, "items -1 0")->find("\"size\":5000"), std::string::npos);
+  EXPECT_EQ(answer(*newest, "items -1 0")->find("size"), std::string::npos);
+  EXPECT_EQ(answer(*newest, "items -1 0")->find("complete"), std::string::npos);
+}
+
+TEST(HistoryAnswers, ACallTreeComesInPieces) {
+  auto all = answers_of(Part::kAll);
+  const std::string whole = behind_the_head(answer(*all, "call-tree 40 100000 0"));
+  const std::string rest = behind_the_head(answer(*all, "call-tree 40 100000 7"));
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 40);
+  EXPECT_EQ(std::count(rest.begin(), rest.end(), '\n'), 33);
+  EXPECT_TRUE(whole.ends_with(rest));
+  EXPECT_EQ(behind_the_head(answer(*all, "call-tree 40 100000 40")), "");
+  EXPECT_EQ(behind_the_head(answer(*all, "call-tree 40 100000 9999999")), "");
+}
+
+TEST(HistoryAnswers, WordsThatCannotBeReadAreToldHow) {
+  auto all = answers_of(Part::kAll);
+  for (const char* words : {"items", "items x 1", "call-tree", "call-tree 1 2", "call-tree 0 1 1",
+                            "call-tree 1 0 1", "whole-calls 1", "find 1", "hits 0 f0", "why -1"})
+    EXPECT_TRUE(answer(*all, words)->starts_with("error: cannot read the command")) << words;
+}
+
+}  // namespace
+}  // namespace tailtrace
