@@ -72,7 +72,8 @@ void print_calls_of(const HistoryView& view, const CallHistory& calls, const Who
                     const Options& options, std::FILE* out) {
   print_lines(
       [&](const LineSink& sink) {
-        list_whole_calls(*view.history, calls, *view.symbols, found.newest, !options.shared.forward, sink);
+        list_whole_calls(*view.history, calls, *view.symbols, found.newest, !options.shared.forward,
+                         sink);
       },
       *options.shared.output, out);
   std::string older;
