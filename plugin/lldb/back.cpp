@@ -103,8 +103,8 @@ Result<void> leave(Session& session, std::uint64_t functions) {
   return move_and_show(session, fmt::format("leave;{}", functions));
 }
 
-Result<void> go_to(Session& session, std::uint64_t number) {
-  return move_and_show(session, fmt::format("goto;{}", number));
+Result<void> go_to(Session& session, std::int64_t position) {
+  return move_and_show(session, fmt::format("goto;{}", position));
 }
 
 Result<void> back_line(Session& session, bool into) {

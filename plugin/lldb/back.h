@@ -20,7 +20,8 @@ Result<void> back_out(Session& session);
 Result<void> back_to_breakpoint(Session& session);
 // Forward, to where so many functions have returned, the innermost first.
 Result<void> leave(Session& session, std::uint64_t functions);
-// `number` counts from 1, the oldest; one more than there are is the present.
-Result<void> go_to(Session& session, std::uint64_t number);
+// Back from -1, the newest, or to the present.
+constexpr std::int64_t kPresent = 0;
+Result<void> go_to(Session& session, std::int64_t position);
 
 }  // namespace tailtrace::lldb_plugin

@@ -50,7 +50,7 @@ Result<void> source(Session& session, const Words& words) {
 Result<void> stack(Session& session, const Words& words) {
   if (words.size() > 2) return misused("stack");
   const std::string position = words.empty() ? "-1" : words[0];
-  if (auto number = number_of(session, position); !number) return fail(std::move(number.error()));
+  if (auto known = position_back(session, position); !known) return fail(std::move(known.error()));
   auto count = count_in(words, 1, kFrames);
   if (!count) return fail(std::move(count.error()));
   return show(session, session.monitor_thread(fmt::format("stack {} {}", position, *count)));
@@ -79,13 +79,12 @@ Result<void> step(Session& session, const Words&) {
 
 Result<void> go(Session& session, const Words& words) {
   if (auto allowed = refuse_in_folder(session); !allowed) return allowed;
-  auto number = number_of(session, words[0]);
-  return number ? go_to(session, *number) : fail(std::move(number.error()));
+  auto position = position_back(session, words[0]);
+  return position ? go_to(session, *position) : fail(std::move(position.error()));
 }
 
 Result<void> live(Session& session, const Words&) {
-  auto newest = number_of(session, "-1");
-  auto gone = newest ? go_to(session, *newest + 1) : fail(std::move(newest.error()));
+  auto gone = go_to(session, kPresent);
   show_own_frames(session);
   return gone;
 }

@@ -83,13 +83,22 @@ std::string place_of(const Json& item) {
   return place;
 }
 
-Result<std::uint64_t> number_of(Session& session, const std::string& position) {
+// Counting all that is recorded is left to those who ask for the oldest of it.
+Result<std::int64_t> position_back(Session& session, const std::string& position) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const bool counts_back = position.starts_with('-');
+  const auto number = number_in(std::string_view(position).substr(counts_back ? 1 : 0));
+  const bool can_be = number && *number != 0 && *number < kMost;
+  if (can_be && counts_back) {
+    auto lines = session.monitor_json(fmt::format("items -{} 1", *number));
+    if (!lines) return fail(std::move(lines.error()));
+    if (lines->size() > 1) return -static_cast<std::int64_t>(*number);
+  }
   auto head = session.monitor_json("items 1 0");
   if (!head) return fail(std::move(head.error()));
-  std::uint64_t size = head->front().value("size", std::uint64_t{0});
-  bool from_newest = position.starts_with('-');
-  auto number = number_in(std::string_view(position).substr(from_newest ? 1 : 0));
-  if (number && *number != 0 && *number <= size) return from_newest ? size - *number + 1 : *number;
+  const std::uint64_t size = head->front().value("size", std::uint64_t{0});
+  if (can_be && !counts_back && *number <= size)
+    return static_cast<std::int64_t>(*number - size) - 1;
   return fail(ErrorCode::kUsage, fmt::format("there is no position {}", position),
               fmt::format("positions are 1 to {}, or -1, the newest, to -{}", size, size));
 }

@@ -14,7 +14,7 @@ Result<void> show_hits(Session& session, const std::string& location, std::uint6
 // FUNCTION+OFFSET  FILE:LINE, as far as they are known, of an item of the server's.
 std::string place_of(const Json& item);
 
-// The number of a position, which counts from 1, or back from -1. Errors: kUsage.
-Result<std::uint64_t> number_of(Session& session, const std::string& position);
+// A position, which counts from 1, or back from -1, as one that counts back. Errors: kUsage.
+Result<std::int64_t> position_back(Session& session, const std::string& position);
 
 }  // namespace tailtrace::lldb_plugin

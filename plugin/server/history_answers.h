@@ -20,12 +20,12 @@
 #include "decoder/history/listing.h"
 #include "decoder/history/range.h"
 #include "plugin/server/command_words.h"
+#include "plugin/server/snapshot_cut.h"
 
 namespace tailtrace {
 
 class HistoryAnswers {
  public:
-  enum class Part { kNewest, kAll };
   struct Facts {
     std::string_view engine;
     Position head;  // grows as the thread goes on

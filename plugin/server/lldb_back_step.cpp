@@ -81,36 +81,43 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   auto entered = enter(thread);
   if (!entered) return fail(std::move(entered.error()));
   if (!*entered) return std::string(kNone);
-  HistoryCursor& at = *past_->at;
   // In the present it stands on no item.
-  bool in_present = !at.valid();
-  std::uint64_t from = in_present ? past_->history->size() + 1 : at.item().number;
-  std::uint64_t target = name == "goto"    ? number_in(text)
+  bool in_present = !past_->at->valid();
+  std::uint64_t from = in_present ? present() : past_->at->item().number;
+  std::uint64_t target = name == "goto"    ? number_back(text)
                          : name == "leave" ? left_at(number_in(text), from)
                                            : target_of(step, from);
   std::string answer = target == from ? std::string(kBegin) : plan(target);
   if (in_present)
     past_.reset();
   else
-    at.seek(from);
+    past_->at->seek(from);
   return answer;
 }
 
 std::string LldbReplay::plan(std::uint64_t number) {
-  if (number == 0 || number > past_->history->size() + 1) return std::string(kBegin);
+  if (number > present() || (number != present() && !reaches(number))) return std::string(kBegin);
   planned_ = Plan{past_->thread, number};
   return "OK";
+}
+
+// Of the item that is so far back: `-1` is the newest, `0` the present; 0 where there cannot be
+// one.
+std::uint64_t LldbReplay::number_back(std::string_view digits) const {
+  std::int64_t position = 1;
+  (void)std::from_chars(digits.data(), digits.data() + digits.size(), position);
+  const std::uint64_t back = 0 - static_cast<std::uint64_t>(position);
+  return position > 0 || back > present() ? 0 : present() - back;
 }
 
 // The number of the item where the step ends; `from` when the history has nothing older.
 std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
   using Kind = BackStep::Kind;
-  HistoryCursor& at = *past_->at;
   std::uint64_t reached = from;  // the oldest instruction in the function at hand
   std::uint64_t depth = 0;       // calls that were made by it and are gone through backwards
-  for (std::uint64_t number = from - 1; number > 0; --number) {
-    at.seek(number);
-    const HistoryItem& item = at.item();
+  for (std::uint64_t number = from - 1; reaches(number); --number) {
+    past_->at->seek(number);
+    const HistoryItem& item = past_->at->item();
     bool is_any_function = step.kind == Kind::kInstruction || step.kind == Kind::kBreakpoint;
     if (item.is_gap && (is_any_function || reached == from)) continue;
     if (item.is_gap) return reached;  // nobody knows which function is before it
@@ -142,7 +149,7 @@ std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
 // at hand is the first. Nobody knows which function is behind a gap: it ends there.
 std::uint64_t LldbReplay::left_at(std::uint64_t frames, std::uint64_t from) {
   HistoryCursor& at = *past_->at;
-  const std::uint64_t end = past_->history->size() + 1;
+  const std::uint64_t end = present();
   for (std::uint64_t number = from; number < end; ++number) {
     at.seek(number);
     if (at.item().is_gap || (number != from && stops_here())) return number;
@@ -163,6 +170,7 @@ std::string LldbReplay::take_planned(std::string_view packet) {
   if (action != nullptr && action->signal) withheld_[plan.thread] = *action->signal;
   auto entered = enter(plan.thread);
   if (!entered || !*entered) return std::string(kBad);
+  if (plan.number != present()) (void)reaches(plan.number);
   HistoryCursor& at = *past_->at;
   at.seek(plan.number);
   while (at.valid() && at.item().is_gap) at.next();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
+#include "decoder/history/opened_thread.h"
 
 namespace tailtrace {
 namespace {
@@ -100,9 +101,7 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
 }
 
 // REQUIRES: it stands on an item.
-std::uint64_t LldbReplay::items_back() const {
-  return past_->history->size() + 1 - past_->at->item().number;
-}
+std::uint64_t LldbReplay::items_back() const { return present() - past_->at->item().number; }
 
 // `Z0,ADDRESS,KIND` and `z0,...`, and the same of hardware breakpoints.
 void LldbReplay::note_breakpoint(std::string_view packet) {
@@ -134,17 +133,44 @@ std::string LldbReplay::stop_reply(ThreadId thread, std::string_view edge) const
 Result<bool> LldbReplay::enter(ThreadId thread) {
   if (past_ && past_->thread == thread) return true;
   past_.reset();
+  auto past = past_of(thread, Part::kNewest);
+  if (!past) return fail(std::move(past.error()));
+  past_ = std::move(*past);
+  return past_.has_value();
+}
+
+// Nothing where no instruction is recorded.
+Result<std::optional<LldbReplay::Past>> LldbReplay::past_of(ThreadId thread, Part part) {
   RecordedThread* recorded = recorder_.find(thread);
-  if (recorded == nullptr || !recorded->enabled) return false;
-  auto snapshot = recorder_.visible(*recorded);
+  if (recorded == nullptr || !recorded->enabled) return std::optional<Past>();
+  auto snapshot = recorder_.visible(*recorded, part);
   if (!snapshot) return fail(std::move(snapshot.error()));
-  Past past{thread, nullptr, nullptr};
-  past.history = std::make_unique<const History>(
-      std::make_shared<const ThreadSnapshot>(of_this_program(std::move(*snapshot))));
+  auto shown = std::make_shared<const ThreadSnapshot>(of_this_program(std::move(*snapshot)));
+  OpenedThread opened = records_in_place(*shown, shown, shown->records);
+  HistorySettings settings;
+  settings.numbers = HistorySettings::Numbers::kFromNewest;
+  Past past{thread, part, std::make_unique<const History>(opened.frame, opened.source, settings),
+            nullptr};
   past.at = std::make_unique<HistoryCursor>(*past.history);
-  if (past.history->instructions() == 0) return false;
-  past_ = std::move(past);
-  return true;
+  // Gaps may lie behind the newest instruction.
+  past.at->seek_to_newest();
+  while (past.at->valid() && past.at->item().is_gap) past.at->prev();
+  if (!past.at->valid()) return std::optional<Past>();
+  past.at->seek(past.history->newest() + 1);
+  return past;
+}
+
+// Whether the history holds an item; all of it is made when the newest part does not, and whoever
+// has a cursor takes the new one.
+bool LldbReplay::reaches(std::uint64_t number) {
+  if (past_->history->holds(number)) return true;
+  if (past_->part == Part::kAll) return false;
+  const std::uint64_t stands = past_->at->valid() ? past_->at->item().number : present();
+  auto all = past_of(past_->thread, Part::kAll);
+  if (!all || !*all) return false;
+  past_ = std::move(**all);
+  past_->at->seek(stands);
+  return past_->history->holds(number);
 }
 
 // The thread that goes back. With `bc` LLDB names none, and has selected one after the other just
@@ -163,19 +189,18 @@ Result<std::string> LldbReplay::back(Until until) {
   auto entered = enter(**chosen);
   if (!entered) return fail(std::move(entered.error()));
   if (!*entered) return stop_reply(**chosen, "begin");
-  HistoryCursor& at = *past_->at;
   // In the present it stands on no item.
-  std::uint64_t from = at.valid() ? at.item().number : past_->history->size() + 1;
+  std::uint64_t from = past_->at->valid() ? past_->at->item().number : present();
   std::uint64_t oldest = from;  // the oldest instruction on the way
-  for (std::uint64_t number = from - 1; number > 0; --number) {
-    at.seek(number);
-    if (at.item().is_gap) continue;
+  for (std::uint64_t number = from - 1; reaches(number); --number) {
+    past_->at->seek(number);
+    if (past_->at->item().is_gap) continue;
     oldest = number;
     if (until == Until::kOneInstruction || stops_here()) return stop_reply(past_->thread, {});
   }
   ThreadId thread = past_->thread;
-  at.seek(oldest);
-  if (!at.valid()) past_.reset();
+  past_->at->seek(oldest);
+  if (!past_->at->valid()) past_.reset();
   return stop_reply(thread, "begin");
 }
 

@@ -15,7 +15,7 @@
 //   out                to the call of this function
 //   breakpoint         to the breakpoint before, else to where the history begins
 //   leave;FRAMES       forward, to where so many functions have returned, the innermost first
-//   goto;NUMBER        to the item with that number; one more than there are is the present
+//   goto;POSITION      to the item with that position, back from -1, the newest; 0 is the present
 //
 // A breakpoint on the way ends a step, but for `goto`; a step forward ends in the present at last.
 //
@@ -84,6 +84,7 @@ class LldbReplay {
  private:
   struct Past {
     ThreadId thread;
+    Part part = Part::kAll;  // of what there is
     std::unique_ptr<const History> history;
     std::unique_ptr<HistoryCursor> at;  // the instruction to be executed next
   };
@@ -101,12 +102,16 @@ class LldbReplay {
   Result<std::string> plan_of(ThreadId thread, std::string_view step);
   std::string plan(std::uint64_t number);
   std::uint64_t target_of(const BackStep& step, std::uint64_t from);
+  std::uint64_t number_back(std::string_view digits) const;
   std::uint64_t left_at(std::uint64_t frames, std::uint64_t from);
   std::string take_planned(std::string_view packet);
   std::string with_signals(const std::string& packet, rsp::ResumeActions actions);
   std::uint64_t items_back() const;
   Result<std::optional<std::string>> forward(std::string_view packet);
   Result<bool> enter(ThreadId thread);
+  Result<std::optional<Past>> past_of(ThreadId thread, Part part);
+  bool reaches(std::uint64_t number);
+  std::uint64_t present() const { return past_->history->newest() + 1; }
   Result<std::optional<ThreadId>> thread_back(Until until);
   std::string stop_reply(ThreadId thread, std::string_view edge) const;
   bool stops_here() const;

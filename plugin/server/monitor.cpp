@@ -70,14 +70,14 @@ Result<std::optional<std::string>> Monitor::go_on() {
       return std::optional<std::string>();
     MonitorHistory::Text text = answer_.get();
     if (!asked_ && text) return text;
-    if (!asked_) return begin(MonitorHistory::Part::kAll);
+    if (!asked_) return begin(Part::kAll);
   }
   if (!asked_) return std::optional<std::string>("error: nothing was asked for\n");
   begun_ = *std::exchange(asked_, std::nullopt);
-  return begin(MonitorHistory::Part::kNewest);
+  return begin(Part::kNewest);
 }
 
-Result<std::optional<std::string>> Monitor::begin(MonitorHistory::Part part) {
+Result<std::optional<std::string>> Monitor::begin(Part part) {
   auto work = history_.prepare(begun_, part);
   if (!work) return fail(std::move(work.error()));
   if (!*work) return answer_words(begun_).map([](auto text) { return std::optional(text); });

@@ -45,7 +45,7 @@ class Monitor {
   // Waits for what works on an answer, which nobody gets.
   void come_to_rest();
   // Works on begun_.
-  Result<std::optional<std::string>> begin(MonitorHistory::Part part);
+  Result<std::optional<std::string>> begin(Part part);
   Result<std::string> answer_words(std::string_view words);
 
   static std::string help();

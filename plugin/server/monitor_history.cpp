@@ -6,7 +6,6 @@
 
 #include "decoder/base/file.h"
 #include "decoder/base/text.h"
-#include "decoder/history/long_history.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/process_symbols.h"
 #include "plugin/server/rsp/thread_selector.h"
@@ -17,9 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 constexpr std::string_view kRecords = "records";
-// What is made where only the newest part is asked for: that comes at once, however much there is,
-// and is enough to know whether the whole is long.
-constexpr std::uint64_t kNewest_records = kLongHistory + 1;
 
 std::unique_ptr<Symbolizer> symbols_of(ThreadId thread, std::shared_ptr<const CodeImage> code) {
   Result<Bytes> maps = read_file(fmt::format("/proc/{}/maps", thread.pid), kMaxMaps_bytes);
@@ -101,9 +97,8 @@ Result<bool> MonitorHistory::make(ThreadId id, Part part, std::string& problem) 
     if (made.facts().head == *head && made.facts().part >= part && !made.is_abandoned())
       return true;
   }
-  auto snapshot = recorder_.visible(*thread, part == Part::kAll ? ~0ull : kNewest_records);
+  auto snapshot = recorder_.visible(*thread, part);
   if (!snapshot) return fail(std::move(snapshot.error()));
-  if (snapshot->records.size() < kNewest_records) part = Part::kAll;
   auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   auto symbols = symbols_of(id, shared->code);
   made_ = Made{id, stop->pc,

@@ -30,7 +30,6 @@ class MonitorHistory {
   Result<std::optional<std::string>> answer(std::string_view command);
 
   using Text = HistoryAnswers::Text;
-  using Part = HistoryAnswers::Part;
   // What is left to do for that text. It needs neither the server below nor the engine, so that
   // another thread may run it, as long as nothing else is asked for meanwhile. Where the newest
   // part was not enough all is to be prepared. Here there is one more command, `records`, whose

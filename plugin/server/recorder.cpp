@@ -117,10 +117,12 @@ Result<HistoryMark> Recorder::mark(RecordedThread& thread) {
   return end_mark(*newest);
 }
 
-Result<ThreadSnapshot> Recorder::visible(RecordedThread& thread, std::uint64_t limit) {
-  auto all = snapshot(thread, limit);
-  if (!all) return all;
-  return since(std::move(*all), thread.begin);
+Result<ThreadSnapshot> Recorder::visible(RecordedThread& thread, Part& part) {
+  auto found = snapshot(thread, part == Part::kAll ? ~0ull : kNewestPart_records);
+  if (!found) return found;
+  ThreadSnapshot shown = since(std::move(*found), thread.begin);
+  if (shown.records.size() < kNewestPart_records) part = Part::kAll;
+  return shown;
 }
 
 void Recorder::registers_written(ThreadId id) {

@@ -111,8 +111,13 @@ class Recorder {
   Result<ThreadSnapshot> newest(RecordedThread& thread, std::uint64_t instructions);
   // Where a stopped thread stands in its history. Errors: kGone.
   Result<HistoryMark> mark(RecordedThread& thread);
-  // The part of it that the debugger may see: since its `begin`. Errors: kGone.
-  Result<ThreadSnapshot> visible(RecordedThread& thread, std::uint64_t limit = ~0ull);
+  // What the debugger may see of it: since its `begin`. Sets `part` to kAll where there is no more.
+  // Errors: kGone.
+  Result<ThreadSnapshot> visible(RecordedThread& thread, Part& part);
+  Result<ThreadSnapshot> visible(RecordedThread& thread) {
+    Part all = Part::kAll;
+    return visible(thread, all);
+  }
 
   // The debugger is about to write registers of the thread.
   void registers_written(ThreadId thread);

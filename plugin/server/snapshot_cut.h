@@ -3,9 +3,15 @@
 // Threading: pure functions.
 #pragma once
 
+#include "decoder/history/long_history.h"
 #include "decoder/history/snapshot.h"
 
 namespace tailtrace {
+
+// Of a history: what is made where only the newest part is asked for comes at once, however much
+// there is, and is enough to know whether the whole is long.
+enum class Part { kNewest, kAll };
+constexpr std::uint64_t kNewestPart_records = kLongHistory + 1;
 
 // A point of a thread's history between two instructions.
 struct HistoryMark {

@@ -8,7 +8,6 @@
 namespace tailtrace {
 namespace {
 
-using Part = HistoryAnswers::Part;
 using Text = HistoryAnswers::Text;
 
 std::unique_ptr<HistoryAnswers> answers_of(Part part) {
