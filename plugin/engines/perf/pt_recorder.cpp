@@ -1,5 +1,6 @@
 // Recorder of Intel PT. The trace is decoded when somebody asks; an overwritten buffer does not
-// tell how much of it is new, so it is decoded as a whole and laid over what is known already.
+// tell how much of it is new, so as much is decoded as holds the records that are kept, however
+// large it is, and laid over what is known already.
 #include <algorithm>
 #include <bit>
 
@@ -15,6 +16,8 @@ namespace tailtrace::perf {
 namespace {
 
 constexpr std::uint64_t kDefaultBuffer_bytes = 1u << 20;
+// Of the trace, that are decoded at least.
+constexpr std::size_t kNewest_bytes = 64u << 10;
 
 // Tracing begins with a PSB (SDM, Intel PT, "Packet Generation Scenarios"). Zeros alone do not show
 // that a buffer was never full: the packet that its seam cuts may end with some.
@@ -69,11 +72,9 @@ class PtRecorder final : public ThreadRecorder {
   void decode(const CodeInUse& code) {
     std::vector<BranchRecord> before = sink_.records();
     const std::uint64_t end_before = first_ + before.size();
-    sink_ = pt::Tail(keep_, timed_ ? code.begins : std::vector<pt::EpochBegin>(),
-                     timed_ ? Epoch{} : code.epoch());
-    decoder_with(code).decode(trace_, sink_);
+    knows_all_ = decode_newest(code) == 0 && holds_all_ && knows_all_;
     std::span<const BranchRecord> now = sink_.records();
-    if (holds_all_) {
+    if (knows_all_) {
       first_ = sink_.forgotten();
       return;
     }
@@ -82,6 +83,20 @@ class PtRecorder final : public ThreadRecorder {
     std::size_t made_up = sink_.forgotten() == 0 ? std::min<std::size_t>(2, now.size()) : 0;
     std::uint64_t begin = end_before - longest_overlap(before, now.subspan(made_up));
     first_ = begin - std::min<std::uint64_t>(made_up, begin);
+  }
+
+  // Begins with a PSB, twice as far back each time until there are more records than are kept.
+  // Returns where it began.
+  std::size_t decode_newest(const CodeInUse& code) {
+    for (std::size_t back = std::max(kNewest_bytes, keep_);; back *= 2) {
+      const bool is_all = back >= trace_.size();
+      const std::size_t start = is_all ? 0 : pt::find_psb(trace_, trace_.size() - back).value_or(0);
+      sink_ = pt::Tail(keep_, timed_ ? code.begins : std::vector<pt::EpochBegin>(),
+                       timed_ ? Epoch{} : code.epoch());
+      decoder_with(code).decode(ByteSpan(trace_).subspan(start), sink_);
+      (void)sink_.records();
+      if (start == 0 || sink_.forgotten() != 0) return start;
+    }
   }
 
   // What a decoder found out about the code serves the next time as well, until the code changes.
@@ -104,6 +119,7 @@ class PtRecorder final : public ThreadRecorder {
   std::unique_ptr<pt::Decoder> decoder_;  // with that code
   Bytes trace_;
   bool holds_all_ = true;    // the buffer was never full
+  bool knows_all_ = true;    // and was decoded from its begin on each time
   mutable pt::Tail sink_;    // with what was decoded last
   std::uint64_t first_ = 0;  // position of its first record
 };
