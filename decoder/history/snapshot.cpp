@@ -4,6 +4,13 @@
 
 namespace tailtrace {
 
+std::size_t closing_records(const ThreadSnapshot& snapshot) {
+  auto is_in_ring = [](const BranchRecord& r) { return (r.flags & kFlagSynthetic) == 0; };
+  const auto& records = snapshot.records;
+  const auto newest = std::find_if(records.rbegin(), records.rend(), is_in_ring);
+  return static_cast<std::size_t>(newest - records.rbegin());
+}
+
 void drop_oldest(ThreadSnapshot& snapshot, std::size_t count) {
   if (count == 0) return;
   auto begin = snapshot.records.begin();

@@ -42,6 +42,9 @@ struct ThreadSnapshot : ThreadFrame {
   Position end() const { return {first.value + records.size()}; }
 };
 
+// How many records at its end are in no ring: they close it where the thread stands.
+std::size_t closing_records(const ThreadSnapshot& snapshot);
+
 // Leaves out the `count` oldest records. REQUIRES: it has as many.
 void drop_oldest(ThreadSnapshot& snapshot, std::size_t count);
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t kMaxRecords = kMaxText_bytes / sizeof(BranchRecord);
 // Addresses that one search takes.
 constexpr std::size_t kMaxWanted = 256;
+constexpr std::uint64_t kPage = 10;
 
 }  // namespace
 
@@ -36,7 +37,7 @@ HistoryAnswers::HistoryAnswers(std::shared_ptr<const ThreadSnapshot> snapshot,
 const HistoryAnswers::Command* HistoryAnswers::command_named(std::string_view name) {
   using M = HistoryAnswers;
   static constexpr Command kCommands[] = {
-      {"instruction-history", &M::instruction_history},
+      {"instruction-history", &M::instruction_history, Part::kNewest},
       {"function-call-history", &M::function_call_history},
       {"items", &M::items, Part::kNewest},
       {"records", &M::records, Part::kNewest},
@@ -100,6 +101,13 @@ std::optional<HistoryAnswers::Asked> HistoryAnswers::item_asked_for(CommandWords
   return asked;
 }
 
+// Whether the newest part holds all that item_range() finds, and one more.
+bool HistoryAnswers::has_range(std::string_view text) const {
+  if (!text.empty() && !text.starts_with('-')) return false;
+  const auto range = parse_range(text, {history_->newest(), kPage, shown_items_});
+  return range && range->first > 1 && history_->holds(range->first - 1);
+}
+
 HistoryAnswers::Text HistoryAnswers::instruction_history(CommandWords words) {
   const History& history = *history_;
   if (!history.holds(history.newest())) return "No instruction was recorded yet.\n";
@@ -111,7 +119,8 @@ HistoryAnswers::Text HistoryAnswers::instruction_history(CommandWords words) {
     listing.lines = word.find('s') != std::string_view::npos;
     word = words.word();
   }
-  auto range = item_range(history, word, 10, shown_items_);
+  if (!is_all() && !has_range(word)) return std::nullopt;
+  auto range = item_range(history, word, kPage, shown_items_);
   if (!range) return range.error().to_string() + "\n";
   shown_items_ = *range;
   return instructions_text(history, *symbols_, *range, listing, kMaxText_bytes);

@@ -49,6 +49,10 @@ class HistoryAnswers {
     return (this->*command.run)({words});
   }
 
+  // What follows the range that another one showed last, of the same thread as it stands, follows
+  // here.
+  void go_on_from(const HistoryAnswers& newest_part) { shown_items_ = newest_part.shown_items_; }
+
   // That of the thread as it stands (thread_stack.h).
   void set_stack(std::vector<Address> stack) { stack_ = std::move(stack); }
   bool has_stack() const { return stack_.has_value(); }
@@ -87,6 +91,7 @@ class HistoryAnswers {
   bool is_all() const { return facts_.part == Part::kAll; }
   // Whether it is all, or has the item that is so far from the newest one.
   bool has(std::int64_t first) const;
+  bool has_range(std::string_view text) const;
   Range items_of(std::int64_t first, std::uint64_t count, std::uint64_t most) const;
 
   // As many calls of the newest items as can be kept. Errors: as CallHistory::make.

@@ -92,19 +92,19 @@ Result<bool> MonitorHistory::make(ThreadId id, Part part, std::string& problem) 
   if (!stop) return fail(std::move(stop.error()));
   auto head = recorder_.engine().head(id);
   if (!head) return fail(std::move(head.error()));
-  if (made_ && made_->thread == id && made_->pc == stop->pc) {
-    const HistoryAnswers& made = *made_->answers;
-    if (made.facts().head == *head && made.facts().part >= part && !made.is_abandoned())
-      return true;
-  }
+  const bool stands = made_ && made_->thread == id && made_->pc == stop->pc &&
+                      made_->answers->facts().head == *head;
+  if (stands && made_->answers->facts().part >= part && !made_->answers->is_abandoned())
+    return true;
   auto snapshot = recorder_.visible(*thread, part);
   if (!snapshot) return fail(std::move(snapshot.error()));
   auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   auto symbols = symbols_of(id, shared->code);
-  made_ = Made{id, stop->pc,
-               std::make_unique<HistoryAnswers>(
-                   std::move(shared), std::move(symbols),
-                   HistoryAnswers::Facts{recorder_.engine().name(), *head, part})};
+  auto answers = std::make_unique<HistoryAnswers>(
+      std::move(shared), std::move(symbols),
+      HistoryAnswers::Facts{recorder_.engine().name(), *head, part});
+  if (stands) answers->go_on_from(*made_->answers);
+  made_ = Made{id, stop->pc, std::move(answers)};
   return true;
 }
 

@@ -118,11 +118,15 @@ Result<HistoryMark> Recorder::mark(RecordedThread& thread) {
 }
 
 Result<ThreadSnapshot> Recorder::visible(RecordedThread& thread, Part& part) {
-  auto found = snapshot(thread, part == Part::kAll ? ~0ull : kNewestPart_records);
+  auto head = engine_.head(thread.id);
+  if (!head) return fail(std::move(head.error()));
+  // All since `begin`, and the record before.
+  const std::uint64_t all = head->value - std::min(head->value, thread.begin.head.value) + 1;
+  const std::uint64_t limit = part == Part::kAll ? all : std::min(all, kNewestPart_records);
+  auto found = snapshot(thread, limit);
   if (!found) return found;
-  ThreadSnapshot shown = since(std::move(*found), thread.begin);
-  if (shown.records.size() < kNewestPart_records) part = Part::kAll;
-  return shown;
+  if (limit == all || found->records.size() < limit) part = Part::kAll;
+  return since(std::move(*found), thread.begin);
 }
 
 void Recorder::registers_written(ThreadId id) {

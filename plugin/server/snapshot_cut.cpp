@@ -7,27 +7,31 @@ namespace tailtrace {
 HistoryMark end_mark(const ThreadSnapshot& snapshot) {
   assert(!snapshot.records.empty());
   const BranchRecord& last = snapshot.records.back();
-  std::uint64_t made = 0;  // closing records that are in no ring
-  for (auto it = snapshot.records.rbegin();
-       it != snapshot.records.rend() && (it->flags & kFlagSynthetic) != 0; ++it)
-    ++made;
-  return {{snapshot.end().value - made}, last.insns, last.from};
+  return {{snapshot.end().value - closing_records(snapshot)}, last.insns, last.from};
 }
 
 ThreadSnapshot since(ThreadSnapshot snapshot, const HistoryMark& mark) {
   if (mark.head < snapshot.first || mark.head >= snapshot.end()) return snapshot;
-  drop_oldest(snapshot, mark.head.value - snapshot.first.value);
-  BranchRecord& first = snapshot.records.front();
-  if (first.kind == RecordKind::kEnable) return snapshot;
-  first.insns -= std::min(first.insns, mark.open_insns);
-  BranchRecord enable;
-  enable.to = mark.pc;
-  enable.kind = RecordKind::kEnable;
-  enable.flags = kFlagSynthetic;
-  enable.extra = static_cast<std::uint16_t>(EdgeCause::kDebugger);
-  snapshot.records.insert(snapshot.records.begin(), enable);
-  // The record before the mark, if any, has given up its place to the opening one.
-  if (snapshot.first.value > 0) --snapshot.first.value;
+  std::vector<BranchRecord>& records = snapshot.records;
+  std::uint64_t before = mark.head.value - snapshot.first.value;
+  if (records[before].kind == RecordKind::kEnable) {
+    drop_oldest(snapshot, before);
+    return snapshot;
+  }
+  // The record before the mark, if any, gives up its place: all others stay where they are.
+  if (before == 0) {
+    records.insert(records.begin(), BranchRecord());
+    if (snapshot.first.value > 0) --snapshot.first.value;
+  } else {
+    drop_oldest(snapshot, before - 1);
+    if (records[0].kind == RecordKind::kCodeChange) ++snapshot.first_epoch.value;
+  }
+  records[1].insns -= std::min(records[1].insns, mark.open_insns);
+  records[0] = {};
+  records[0].to = mark.pc;
+  records[0].kind = RecordKind::kEnable;
+  records[0].flags = kFlagSynthetic;
+  records[0].extra = static_cast<std::uint16_t>(EdgeCause::kDebugger);
   snapshot.complete = true;
   return snapshot;
 }

@@ -216,8 +216,8 @@ Result<ThreadSnapshot> PerfEngine::snapshot(ThreadId thread, const Stop& stop,
   snapshot.code = code.image;
   (*recorder)->fill(stop, snapshot);
   if (auto ok = merge_hits(thread, snapshot); !ok) return fail(std::move(ok.error()));
-  // The record where the thread stands belongs to every snapshot.
-  keep_newest(snapshot, std::max<std::uint64_t>(limit, 1));
+  const std::uint64_t closing = closing_records(snapshot);
+  keep_newest(snapshot, limit > ~closing ? limit : limit + closing);
   return snapshot;
 }
 

@@ -56,6 +56,24 @@ TEST(HistoryAnswers, OfTheNewestPartSayNothingOfTheSize) {
   EXPECT_EQ(answer(*newest, "items -1 0")->find("complete"), std::string::npos);
 }
 
+TEST(HistoryAnswers, PagesOfInstructionsGoOnFromTheNewestPartIntoAll) {
+  auto all = answers_of(Part::kAll), newest = answers_of(Part::kNewest);
+  const Text page = answer(*newest, "instruction-history -20,+3");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page, answer(*all, "instruction-history -20,+3"));
+  EXPECT_EQ(answer(*newest, "instruction-history -"), answer(*all, "instruction-history -"));
+  EXPECT_EQ(answer(*newest, "instruction-history"), answer(*all, "instruction-history"));
+  answer(*newest, "instruction-history -4990,+1");
+  // It is said where older ones begin only of all.
+  for (const char* words : {"-5000,+1", "1,3", "all", "nonsense"})
+    EXPECT_FALSE(answer(*newest, std::string("instruction-history ") + words)) << words;
+  auto later = answers_of(Part::kAll);
+  later->go_on_from(*newest);
+  EXPECT_NE(
+      later->answer(*HistoryAnswers::command_named("instruction-history"), "-")->find("[-5000]"),
+      std::string::npos);
+}
+
 TEST(HistoryAnswers, ACallTreeComesInPieces) {
   auto all = answers_of(Part::kAll);
   const std::string whole = behind_the_head(answer(*all, "call-tree 40 100000 0"));
