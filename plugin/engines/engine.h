@@ -65,7 +65,7 @@ class Engine {
   // straight-line progress that Stop.pc tells. Errors: kGone.
   virtual Result<Position> head(ThreadId thread) const = 0;
 
-  // The newest `limit` records of a stopped thread. Those that close it where it stands come on top.
+  // The newest `limit` records of a stopped thread; what closes it where it stands comes on top.
   // Errors: kGone when the thread is not recorded.
   virtual Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop,
                                           std::uint64_t limit) = 0;
