@@ -7,7 +7,7 @@
 
 #include "decoder/bundle/lldb_bundle.h"
 #include "decoder/bundle/trace_file.h"
-#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/packets/packet_reader.h"
 
 namespace tailtrace {
 namespace {

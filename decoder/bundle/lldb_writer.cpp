@@ -6,7 +6,7 @@
 #include <span>
 #include <unordered_set>
 
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 
 namespace tailtrace {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "decoder/export/sinks.h"
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 
 namespace tailtrace {
 

@@ -9,7 +9,7 @@
 #include <functional>
 #include <string_view>
 
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 
 namespace tailtrace {
 

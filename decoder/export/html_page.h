@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 #include "decoder/history/loops.h"
 
 namespace tailtrace {

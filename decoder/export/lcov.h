@@ -6,7 +6,7 @@
 #include <functional>
 #include <string_view>
 
-#include "decoder/history/coverage.h"
+#include "decoder/history/queries/coverage.h"
 
 namespace tailtrace {
 

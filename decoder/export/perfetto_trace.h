@@ -12,7 +12,7 @@
 #include <string>
 
 #include "decoder/export/sinks.h"
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 
 namespace tailtrace {
 

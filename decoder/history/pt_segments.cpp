@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "decoder/history/segment_counter.h"
-#include "decoder/pt/pause_seam.h"
+#include "decoder/pt/packets/packet_reader.h"
+#include "decoder/pt/segments/pause_seam.h"
 
 namespace tailtrace {
 namespace {

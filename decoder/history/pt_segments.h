@@ -18,7 +18,7 @@
 
 #include "decoder/history/segment_source.h"
 #include "decoder/perf/clock.h"
-#include "decoder/pt/segments.h"
+#include "decoder/pt/segments/segments.h"
 
 namespace tailtrace {
 

@@ -4,7 +4,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/history/symbolizer.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "decoder/symbols/elf_file.h"
 
 namespace tailtrace::perf {

@@ -19,7 +19,7 @@
 #include "decoder/perf_data/aux_queue.h"
 #include "decoder/perf_data/file.h"
 #include "decoder/perf_data/program_code.h"
-#include "decoder/pt/cpu_trace.h"
+#include "decoder/pt/segments/cpu_trace.h"
 
 namespace tailtrace::perf {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "decoder/pt/libipt_events.h"
-#include "decoder/pt/packet.h"
+#include "decoder/pt/packets/packet.h"
 
 namespace tailtrace::pt {
 namespace {

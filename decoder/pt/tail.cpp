@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/packets/packet_reader.h"
 
 namespace tailtrace::pt {
 namespace {

@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "decoder/pt/decoder.h"
-#include "decoder/pt/packet.h"
+#include "decoder/pt/packets/packet.h"
 
 namespace tailtrace::pt {
 

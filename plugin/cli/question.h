@@ -10,7 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 
-#include "decoder/history/find.h"
+#include "decoder/history/queries/find.h"
 #include "plugin/cli/history_view.h"
 
 namespace tailtrace {

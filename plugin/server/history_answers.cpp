@@ -6,11 +6,11 @@
 #include <unordered_set>
 
 #include "decoder/base/text.h"
-#include "decoder/history/find.h"
 #include "decoder/history/item_range.h"
 #include "decoder/history/long_history.h"
 #include "decoder/history/opened_thread.h"
-#include "decoder/history/why_listing.h"
+#include "decoder/history/queries/find.h"
+#include "decoder/history/queries/why_listing.h"
 #include "plugin/server/answer_text.h"
 
 namespace tailtrace {

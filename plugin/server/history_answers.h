@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 #include "decoder/history/history.h"
 #include "decoder/history/listing.h"
 #include "decoder/history/range.h"

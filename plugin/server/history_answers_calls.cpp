@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "decoder/base/text.h"
-#include "decoder/history/call_listing.h"
-#include "decoder/history/newest_calls.h"
-#include "decoder/history/path_listing.h"
-#include "decoder/history/stop_stack.h"
-#include "decoder/history/whole_calls.h"
+#include "decoder/history/calls/call_listing.h"
+#include "decoder/history/calls/newest_calls.h"
+#include "decoder/history/calls/path_listing.h"
+#include "decoder/history/calls/stop_stack.h"
+#include "decoder/history/calls/whole_calls.h"
 #include "plugin/server/answer_text.h"
 #include "plugin/server/history_answers.h"
 

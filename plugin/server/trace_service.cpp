@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "plugin/server/non_stop.h"
 #include "plugin/server/program_type.h"
 

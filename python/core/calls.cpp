@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "decoder/history/call_listing.h"
-#include "decoder/history/newest_calls.h"
-#include "decoder/history/stop_stack.h"
-#include "decoder/history/whole_calls.h"
+#include "decoder/history/calls/call_listing.h"
+#include "decoder/history/calls/newest_calls.h"
+#include "decoder/history/calls/stop_stack.h"
+#include "decoder/history/calls/whole_calls.h"
 #include "python/core/errors.h"
 
 namespace tailtrace::python {

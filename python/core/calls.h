@@ -3,7 +3,7 @@
 // Threading: immutable once made; names are read under the history's lock.
 #pragma once
 
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 #include "python/core/thread_history.h"
 
 namespace tailtrace::python {

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
-#include "decoder/history/diff.h"
-#include "decoder/history/find.h"
-#include "decoder/history/why_listing.h"
+#include "decoder/history/queries/diff.h"
+#include "decoder/history/queries/find.h"
+#include "decoder/history/queries/why_listing.h"
 #include "python/core/errors.h"
 #include "python/core/thread_history.h"
 

@@ -26,7 +26,7 @@
 #include "decoder/history/history.h"
 #include "decoder/history/pt_segments.h"
 #include "decoder/history/segment_counter.h"
-#include "decoder/pt/segments.h"
+#include "decoder/pt/segments/segments.h"
 #include "tests/support/recorded_trace.h"
 #include "tests/support/temp_folder.h"
 

@@ -27,8 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "decoder/pt/segments.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/flow/flow.h"
+#include "decoder/pt/segments/segments.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/adversarial_traces.h"
 #include "tests/support/generated_truth.h"
 #include "tests/support/pt_inputs.h"

@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "decoder/bundle/bundle.h"
-#include "decoder/history/find.h"
 #include "decoder/history/merged.h"
+#include "decoder/history/queries/find.h"
 #include "tests/support/command_outcome.h"
 #include "tests/support/perf_files.h"
 #include "tests/support/temp_folder.h"

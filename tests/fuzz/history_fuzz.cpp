@@ -2,7 +2,7 @@
 // random, its calls cover it without a hole, and its listing ends.
 #include <cassert>
 
-#include "decoder/history/call_listing.h"
+#include "decoder/history/calls/call_listing.h"
 #include "decoder/history/listing.h"
 #include "tests/fuzz/fuzz_driver.h"
 #include "tests/support/toy_program.h"

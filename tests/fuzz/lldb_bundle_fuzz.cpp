@@ -5,7 +5,7 @@
 
 #include "decoder/bundle/lldb_history.h"
 #include "decoder/history/history.h"
-#include "decoder/pt/packet_writer.h"
+#include "decoder/pt/packets/packet_writer.h"
 #include "tests/fuzz/fuzz_driver.h"
 #include "tests/support/perf_files.h"
 #include "tests/support/temp_folder.h"

@@ -25,7 +25,9 @@
 #include <string>
 #include <utility>
 
-#include "decoder/pt/segments.h"
+#include "decoder/pt/flow/flow.h"
+#include "decoder/pt/packets/packet_reader.h"
+#include "decoder/pt/segments/segments.h"
 #include "tests/fuzz/fuzz_driver.h"
 
 namespace tailtrace {

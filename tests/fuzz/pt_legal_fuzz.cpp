@@ -18,7 +18,7 @@
 #include <string>
 
 #include "decoder/pt/event_text.h"
-#include "decoder/pt/flow.h"
+#include "decoder/pt/flow/flow.h"
 #include "tests/fuzz/fuzz_driver.h"
 #include "tests/support/legal_trace.h"
 

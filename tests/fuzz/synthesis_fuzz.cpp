@@ -8,7 +8,7 @@
 
 #include "decoder/code/code_reader.h"
 #include "decoder/pt/decoder.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/fuzz/fuzz_driver.h"
 #include "tests/support/libipt_walk.h"
 #include "tests/support/random_program.h"

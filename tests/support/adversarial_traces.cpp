@@ -3,7 +3,7 @@
 #include <fstream>
 #include <random>
 
-#include "decoder/pt/packet_writer.h"
+#include "decoder/pt/packets/packet_writer.h"
 
 namespace tailtrace::pt {
 namespace {

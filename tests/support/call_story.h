@@ -8,7 +8,7 @@
 
 #include <map>
 
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 
 namespace tailtrace {
 

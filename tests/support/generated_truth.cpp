@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "decoder/code/code_reader.h"
-#include "decoder/pt/segments.h"
+#include "decoder/pt/segments/segments.h"
 
 namespace tailtrace::pt {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "decoder/pt/packet_writer.h"
+#include "decoder/pt/packets/packet_writer.h"
 
 namespace tailtrace::pt {
 namespace {

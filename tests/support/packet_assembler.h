@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "decoder/base/types.h"
-#include "decoder/pt/packet_writer.h"
+#include "decoder/pt/packets/packet_writer.h"
 
 namespace tailtrace {
 

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/base/file.h"
-#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/packets/packet_reader.h"
 
 namespace tailtrace::pt {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "decoder/code/instruction.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/qemu_recording.h"
 
 namespace tailtrace::pt {

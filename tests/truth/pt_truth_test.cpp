@@ -5,9 +5,9 @@
 
 #include <fstream>
 
-#include "decoder/pt/flow.h"
-#include "decoder/pt/segments.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/flow/flow.h"
+#include "decoder/pt/segments/segments.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/libipt_walk.h"
 #include "tests/support/qemu_recording.h"
 #include "tests/support/qemu_steps.h"

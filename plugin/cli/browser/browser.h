@@ -11,8 +11,8 @@
 #include <functional>
 #include <optional>
 
-#include "decoder/history/calls.h"
-#include "decoder/history/find.h"
+#include "decoder/history/calls/calls.h"
+#include "decoder/history/queries/find.h"
 #include "plugin/cli/browser/page.h"
 #include "plugin/cli/browser/source_texts.h"
 

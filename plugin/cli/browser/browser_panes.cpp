@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "decoder/base/text.h"
-#include "decoder/history/call_path.h"
+#include "decoder/history/calls/call_path.h"
+#include "decoder/history/calls/stop_stack.h"
 #include "decoder/history/listing.h"
-#include "decoder/history/stop_stack.h"
 #include "plugin/cli/browser/browser.h"
 
 namespace tailtrace {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "decoder/bts/cpu_area.h"
-#include "decoder/pt/cpu_trace.h"
+#include "decoder/pt/segments/cpu_trace.h"
 #include "plugin/engines/perf/area_keeper.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/perf_engine.h"

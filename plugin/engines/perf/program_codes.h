@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "decoder/pt/cpu_trace.h"
+#include "decoder/pt/segments/cpu_trace.h"
 #include "plugin/engines/perf/process_code.h"
 
 namespace tailtrace::perf {

@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "decoder/perf/aux_area.h"
-#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/packets/packet_reader.h"
 #include "decoder/pt/tail.h"
 #include "plugin/engines/perf/aux_event.h"
 #include "plugin/engines/perf/breakpoints.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "decoder/pt/packet_writer.h"
+#include "decoder/pt/packets/packet_writer.h"
 #include "plugin/cli/decode_input.h"
 #include "tests/support/command_outcome.h"
 #include "tests/support/temp_folder.h"

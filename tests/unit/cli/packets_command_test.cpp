@@ -1,5 +1,5 @@
 // `tailtrace packets`: each kind of packet as a line, and as JSON.
-#include "plugin/cli/packets_command.h"
+#include "plugin/cli/commands/packets_command.h"
 
 #include <gtest/gtest.h>
 

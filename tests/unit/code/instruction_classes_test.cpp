@@ -6,7 +6,7 @@
 #include "decoder/code/apx.h"
 #include "decoder/code/instruction.h"
 #include "decoder/pt/far.h"
-#include "decoder/pt/packet_writer.h"
+#include "decoder/pt/packets/packet_writer.h"
 
 namespace tailtrace {
 namespace {

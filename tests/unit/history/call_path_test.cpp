@@ -1,8 +1,8 @@
-#include "decoder/history/call_path.h"
+#include "decoder/history/calls/call_path.h"
 
 #include <gtest/gtest.h>
 
-#include "decoder/history/stats.h"
+#include "decoder/history/queries/stats.h"
 #include "tests/support/toy_program.h"
 #include "tests/support/toy_symbols.h"
 

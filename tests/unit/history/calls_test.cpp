@@ -1,4 +1,4 @@
-#include "decoder/history/calls.h"
+#include "decoder/history/calls/calls.h"
 
 #include <gtest/gtest.h>
 

@@ -7,10 +7,10 @@
 #include "decoder/export/folded_stacks.h"
 #include "decoder/export/html_page.h"
 #include "decoder/export/perfetto_trace.h"
-#include "decoder/history/call_listing.h"
-#include "decoder/history/call_path.h"
+#include "decoder/history/calls/call_listing.h"
+#include "decoder/history/calls/call_path.h"
 #include "decoder/history/loops.h"
-#include "decoder/history/stats.h"
+#include "decoder/history/queries/stats.h"
 
 namespace tailtrace {
 namespace {

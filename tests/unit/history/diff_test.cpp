@@ -1,4 +1,4 @@
-#include "decoder/history/diff.h"
+#include "decoder/history/queries/diff.h"
 
 #include <gtest/gtest.h>
 

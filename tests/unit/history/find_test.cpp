@@ -1,4 +1,4 @@
-#include "decoder/history/find.h"
+#include "decoder/history/queries/find.h"
 
 #include <gtest/gtest.h>
 

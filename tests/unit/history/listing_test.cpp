@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "decoder/history/call_listing.h"
+#include "decoder/history/calls/call_listing.h"
 
 namespace tailtrace {
 namespace {

@@ -1,15 +1,15 @@
-#include "decoder/history/newest_calls.h"
+#include "decoder/history/calls/newest_calls.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "decoder/history/call_listing.h"
+#include "decoder/history/calls/call_listing.h"
 #include "decoder/history/counts.h"
-#include "decoder/history/find.h"
 #include "decoder/history/item_range.h"
+#include "decoder/history/queries/find.h"
+#include "decoder/history/queries/why.h"
 #include "decoder/history/record_slices.h"
-#include "decoder/history/why.h"
 #include "tests/support/toy_program.h"
 #include "tests/support/toy_symbols.h"
 

@@ -12,7 +12,7 @@
 #include "decoder/history/runs.h"
 #include "decoder/history/segment_counter.h"
 #include "decoder/pt/record_sink.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/random_program.h"
 #include "tests/support/toy_program.h"
 

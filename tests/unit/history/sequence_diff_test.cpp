@@ -1,4 +1,4 @@
-#include "decoder/history/sequence_diff.h"
+#include "decoder/history/queries/sequence_diff.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "decoder/history/stop_stack.h"
+#include "decoder/history/calls/stop_stack.h"
 
 #include <gtest/gtest.h>
 

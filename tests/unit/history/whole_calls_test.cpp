@@ -1,4 +1,4 @@
-#include "decoder/history/whole_calls.h"
+#include "decoder/history/calls/whole_calls.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "decoder/history/why.h"
+#include "decoder/history/queries/why.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "decoder/history/flow_graph.h"
+#include "decoder/history/queries/flow_graph.h"
 #include "decoder/history/runs.h"
 #include "tests/support/toy_program.h"
 #include "tests/support/toy_symbols.h"

@@ -4,7 +4,7 @@
 
 #include "decoder/perf_data/recording.h"
 #include "decoder/perf_data/writer.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "decoder/symbols/process_symbols.h"
 #include "tests/support/jit_files.h"
 #include "tests/support/perf_files.h"

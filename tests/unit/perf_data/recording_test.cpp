@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "decoder/perf_data/writer.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/perf_files.h"
 #include "tests/support/temp_folder.h"
 

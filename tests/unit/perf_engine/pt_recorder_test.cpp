@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "plugin/engines/perf/perf_engine.h"
 #include "tests/support/fake_kernel.h"
 

@@ -1,5 +1,5 @@
 // The memory of paths: what was taken stays, and what nobody has any more is used again.
-#include "decoder/pt/compact_path.h"
+#include "decoder/pt/fast/compact_path.h"
 
 #include <gtest/gtest.h>
 

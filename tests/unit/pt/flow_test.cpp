@@ -1,6 +1,6 @@
 // The flow decoder: real traces against the instruction lists that Intel's decoder gave for them,
 // and situations in which ours has to know better than it.
-#include "decoder/pt/flow.h"
+#include "decoder/pt/flow/flow.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

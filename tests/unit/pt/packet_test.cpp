@@ -9,7 +9,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/pt/decoder.h"
-#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/packets/packet_reader.h"
 #include "tests/support/pt_inputs.h"
 
 namespace tailtrace::pt {

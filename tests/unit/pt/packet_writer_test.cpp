@@ -1,6 +1,6 @@
 // What the writer writes, against the layouts of the SDM (volume 3, "Intel Processor Trace",
 // "Packet definitions") byte by byte; and what a reader makes of any mixture.
-#include "decoder/pt/packet_writer.h"
+#include "decoder/pt/packets/packet_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 #include <random>
 
-#include "decoder/pt/packet_reader.h"
+#include "decoder/pt/packets/packet_reader.h"
 
 namespace tailtrace::pt {
 namespace {

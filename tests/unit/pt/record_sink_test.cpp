@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/random_program.h"
 #include "tests/support/shown.h"
 

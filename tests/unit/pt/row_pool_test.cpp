@@ -1,6 +1,6 @@
 // Rows that several flows share: what each keeps names the same places, whoever moves or drops rows
 // meanwhile.
-#include "decoder/pt/row_pool.h"
+#include "decoder/pt/fast/row_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The memory of the fast path: whatever is put in is found again, wherever it has moved to.
-#include "decoder/pt/row.h"
+#include "decoder/pt/fast/row.h"
 
 #include <gtest/gtest.h>
 

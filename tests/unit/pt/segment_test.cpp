@@ -8,8 +8,9 @@
 #include <memory>
 #include <thread>
 
-#include "decoder/pt/segments.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/flow/flow.h"
+#include "decoder/pt/segments/segments.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/adversarial_traces.h"
 #include "tests/support/pt_inputs.h"
 #include "tests/support/random_program.h"

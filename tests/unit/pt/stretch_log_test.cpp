@@ -1,4 +1,4 @@
-#include "decoder/pt/stretch_log.h"
+#include "decoder/pt/fast/stretch_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Effects as records, and what effects leave to the next.
-#include "decoder/pt/stretch_records.h"
+#include "decoder/pt/fast/stretch_records.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "decoder/pt/record_sink.h"
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/random_program.h"
 
 namespace tailtrace::pt {

@@ -1,4 +1,4 @@
-#include "decoder/pt/synthesis.h"
+#include "decoder/pt/synthesis/synthesis.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,9 @@
 
 #include <random>
 
-#include "decoder/pt/packet_writer.h"
-#include "decoder/pt/segments.h"
+#include "decoder/pt/flow/flow.h"
+#include "decoder/pt/packets/packet_writer.h"
+#include "decoder/pt/segments/segments.h"
 
 namespace tailtrace::pt {
 namespace {

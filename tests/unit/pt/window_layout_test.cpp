@@ -1,5 +1,5 @@
 // Windows across each other: no two rows in one slot, no two beginnings, and hardly a hole.
-#include "decoder/pt/window_layout.h"
+#include "decoder/pt/fast/window_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -35,6 +35,13 @@ PEERS = {("plugin/provider", "plugin/engines"), ("plugin/cli", "plugin/server"),
          ("plugin/cli", "plugin/recorder"), ("plugin/recorder", "plugin/server"),
          ("decoder/code", "decoder/record"), ("decoder/bundle", "decoder/symbols")}
 
+# Folders inside of a layer, from the bottom up; "" is what lies beside them.
+ROOMS = {
+    "decoder/pt": ["packets", "", "synthesis", "fast", "flow", "segments"],
+    "decoder/history": ["", "calls", "queries"],
+    "plugin/cli": ["", "browser", "commands"],
+}
+
 # Whoever is below the faces says nothing and ends nothing: it returns errors.
 SILENT = ("decoder/", "plugin/engines/", "plugin/server/", "plugin/provider/",
           "plugin/recorder/")
@@ -154,6 +161,20 @@ def may_include(user, used):
     return RANK[used] < RANK[user]
 
 
+def room_of(layer, path):
+    """Its place in ROOMS, and its name."""
+    rest = path[len(layer) + 1:]
+    name = rest.split("/")[0] if "/" in rest else ""
+    return ROOMS[layer].index(name), name
+
+
+def sees_room_above(path, target):
+    layer = folder_of(path)
+    if layer not in ROOMS or folder_of(target) != layer:
+        return False
+    return room_of(layer, path) < room_of(layer, target)
+
+
 def includes(path, source):
     """Arrows point down the list of layers, and paths start at the root."""
     found = []
@@ -170,6 +191,8 @@ def includes(path, source):
             found.append((number, f"{target} is not a path from the root into a layer"))
         elif user is not None and used is not None and not may_include(user, used):
             found.append((number, f"{user} must not see {used}"))
+        elif sees_room_above(path, target):
+            found.append((number, f"{path} must not see {target}, which is above it"))
     return found
 
 

@@ -119,6 +119,15 @@ class TheRules(unittest.TestCase):
         self.assert_breach("not a path", "plugin/cli/a.cpp", '#include "b.h"\n')
         self.assert_clean("decoder/base/a.cpp", '// #include "decoder/pt/b.h"\n')
 
+    def test_arrows_inside_of_a_layer_point_down(self):
+        down = '#include "decoder/pt/fast/b.h"\n'
+        self.assert_clean("decoder/pt/flow/a.cpp", down)
+        self.assert_clean("decoder/pt/fast/a.cpp", down)
+        self.assert_breach("above it", "decoder/pt/packets/a.cpp", down)
+        self.assert_breach("above it", "decoder/pt/a.cpp", down)
+        self.assert_clean("decoder/pt/fast/a.cpp", '#include "decoder/pt/b.h"\n')
+        self.assert_breach("above it", "plugin/cli/a.cpp", '#include "plugin/cli/browser/b.h"\n')
+
     def test_the_library_is_silent(self):
         self.assert_breach("prints", "decoder/base/a.cpp", 'void f() { printf("x"); }\n')
         self.assert_breach("prints", "plugin/server/a.cpp", "void f() { std::cerr << 1; }\n")

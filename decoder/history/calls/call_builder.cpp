@@ -1,0 +1,207 @@
+#include "decoder/history/calls/call_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace tailtrace {
+namespace {
+
+bool is_near_jump(InstructionClass kind) {
+  return kind == InstructionClass::kJump || kind == InstructionClass::kIndirectJump;
+}
+
+bool is_near_call(InstructionClass kind) {
+  return kind == InstructionClass::kCall || kind == InstructionClass::kIndirectCall;
+}
+
+// The name that GDB goes by.
+const std::string& plain_name(const Function& function) {
+  return function.debug_name.empty() ? function.symbol_name : function.debug_name;
+}
+
+}  // namespace
+
+CallBuilder::CallBuilder(const History& history, Symbolizer& symbols, Range range)
+    : history_(history),
+      symbols_(symbols),
+      range_(range),
+      stacks_(calls_.segments_, calls_.functions_) {
+  calls_.functions_.push_back(nullptr);
+}
+
+Result<CallHistory> CallBuilder::build() {
+  HistoryRuns runs(history_, range_.first);
+  HistoryRun run;
+  while (range_.size() != 0 && runs.next(run) && run.first <= range_.last) {
+    add_run(run, runs.code());
+    if (full())
+      return fail(ErrorCode::kUsage, "cannot list the calls of so long a history",
+                  fmt::format("it has more than {} segments", CallHistory::kMaxSegments),
+                  "ask for fewer of its newest instructions");
+    if (stacks_.budget().spent())
+      return fail(ErrorCode::kBadInput, "cannot follow the calls of this history",
+                  "they return again and again to functions that did not call",
+                  "ask for fewer of its newest instructions");
+  }
+  if (history_.is_abandoned()) return fail(ErrorCode::kNegative, "the list of calls was given up");
+  calls_.end_ = range_.last + 1;
+  calls_.gaps_ = gaps_.size();
+  bridge_gaps(stacks_, gaps_);
+  shift_levels();
+  return std::move(calls_);
+}
+
+void CallBuilder::add_run(const HistoryRun& run, CodeReader& code) {
+  if (run.step.shown != 0) add_instructions(run, code);
+  std::uint64_t gap = run.first + run.step.shown;
+  if (run.step.has_gap && gap >= range_.first && gap <= range_.last) add_gap(gap);
+}
+
+void CallBuilder::add_instructions(const HistoryRun& run, CodeReader& code) {
+  std::uint64_t end = std::min(run.first + run.step.shown, range_.last + 1);
+  bool whole = run.first >= range_.first && end == run.first + run.step.shown;
+  const Function& function = symbols_.function_in(run.step.start, run.step.epoch);
+  // A run inside one function has nothing to look at but its ends.
+  if (whole && run.ends_with_branch() && run.record->from >= run.step.start &&
+      run.record->from < function.end) {
+    arrive(run.step.start, run.first, run.step.epoch);
+    last_ = *code.at(run.record->from);
+    stacks_.at(stacks_.newest()).last = last_.kind;
+    return;
+  }
+  Address at = run.step.start;
+  Address known_end;  // up to here nothing changes
+  for (std::uint64_t item = run.first; item < end; ++item) {
+    std::optional<Instruction> insn = code.at(at);
+    assert(insn);  // this path was followed before
+    at = insn->next();
+    if (item < range_.first) continue;
+    if (insn->address >= known_end) {
+      arrive(insn->address, item, run.step.epoch);
+      known_end = symbols_.function_in(insn->address, run.step.epoch).end;
+    }
+    last_ = *insn;
+    stacks_.at(stacks_.newest()).last = insn->kind;
+  }
+}
+
+void CallBuilder::add_gap(std::uint64_t item) {
+  begin_segment(0, item);
+  gaps_.push_back(stacks_.newest());
+}
+
+// An instruction follows the last one: does it begin a segment, and of what kind?
+void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
+  std::uint32_t function = index_of(symbols_.function_in(address, when));
+  std::uint32_t newest = stacks_.newest();
+  if (newest == 0 || stacks_.at(newest).is_gap()) {
+    begin_unseen(function, address, item);
+    return;
+  }
+  if (last_.kind == InstructionClass::kReturn) {
+    const Function& from = *calls_.functions_[stacks_.at(newest).function];
+    if (plain_name(from) == "_dl_runtime_resolve") return begin_call(function, item, true);
+    return begin_return(function, address, item);
+  }
+  if (is_near_call(last_.kind) && last_.next() != address) return begin_call(function, item, false);
+  if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
+  if (stacks_.switched(newest, function)) begin_switch(function, item);
+}
+
+void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item) {
+  std::uint32_t newest = stacks_.newest();
+  Address entry = calls_.functions_[function]->entry;
+  if (entry == address) return begin_call(function, item, true);
+  const Function& from = *calls_.functions_[stacks_.at(newest).function];
+  if (plain_name(from).starts_with("_Unwind_") &&
+      stacks_.find_function(stacks_.at(newest).caller, function) != 0)
+    return begin_return(function, address, item);
+  bool switched = stacks_.switched(newest, function);
+  if (switched && entry.is_null()) return begin_call(function, item, true);
+  if (switched) begin_switch(function, item);
+}
+
+std::uint32_t CallBuilder::begin_segment(std::uint32_t function, std::uint64_t item) {
+  KeptSegment segment;
+  segment.first = item;
+  segment.function = function;
+  if (stacks_.newest() != 0) segment.level = stacks_.at(stacks_.newest()).level;
+  calls_.segments_.push_back(segment);
+  return stacks_.newest();
+}
+
+// What led there was not seen: the call began before, unless it begins right here.
+std::uint32_t CallBuilder::begin_unseen(std::uint32_t function, Address address,
+                                        std::uint64_t item) {
+  std::uint32_t number = begin_segment(function, item);
+  stacks_.at(number).begun_before = calls_.functions_[function]->entry != address;
+  return number;
+}
+
+void CallBuilder::begin_call(std::uint32_t function, std::uint64_t item, bool tail_called) {
+  std::uint32_t caller = stacks_.newest();
+  KeptSegment& segment = stacks_.at(begin_segment(function, item));
+  segment.caller = caller;
+  segment.tail_called = tail_called;
+  ++segment.level;
+}
+
+// Nobody knows why it is another function now; the stack stays as it was.
+void CallBuilder::begin_switch(std::uint32_t function, std::uint64_t item) {
+  KeptSegment before = stacks_.at(stacks_.newest());
+  KeptSegment& segment = stacks_.at(begin_segment(function, item));
+  segment.caller = before.caller;
+  segment.tail_called = before.tail_called;
+}
+
+void CallBuilder::begin_return(std::uint32_t function, Address address, std::uint64_t item) {
+  // From its caller on: a recursive function does not return to itself.
+  std::uint32_t from = stacks_.newest();
+  std::uint32_t caller = stacks_.find_function(stacks_.at(from).caller, function);
+  if (caller == 0) return begin_return_to_nobody(function, address, item);
+  std::uint32_t number = begin_segment(function, item);
+  KeptSegment& segment = stacks_.at(number);
+  KeptSegment& earlier = stacks_.at(caller);
+  earlier.later = number;
+  segment.earlier = caller;
+  segment.level = earlier.level;
+  segment.caller = earlier.caller;
+  segment.tail_called = earlier.tail_called;
+}
+
+// No caller of that name was recorded.
+void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address,
+                                         std::uint64_t item) {
+  std::uint32_t from = stacks_.newest();
+  if (stacks_.find_call(stacks_.at(from).caller) == 0) {
+    // The call is older than the record: what lay outermost was called from here.
+    std::uint32_t top = stacks_.find_top(from);
+    std::uint32_t number = begin_unseen(function, address, item);
+    stacks_.at(number).level = stacks_.at(top).level - 1;
+    stacks_.set_caller(top, number, false);
+    return;
+  }
+  // There was a call that should have been returned to: another stack altogether.
+  std::uint32_t number = begin_unseen(function, address, item);
+  stacks_.at(number).level = stacks_.at(from).level - 1;
+  stacks_.at(from).caller = number;
+  stacks_.at(from).tail_called = false;
+}
+
+std::uint32_t CallBuilder::index_of(const Function& function) {
+  auto [it, added] =
+      indices_.try_emplace(&function, static_cast<std::uint32_t>(calls_.functions_.size()));
+  if (added) calls_.functions_.push_back(&function);
+  return it->second;
+}
+
+void CallBuilder::shift_levels() {
+  std::int32_t lowest = 0;
+  for (std::size_t i = 0; i < calls_.segments_.size(); ++i)
+    lowest = i == 0 ? calls_.segments_[0].level : std::min(lowest, calls_.segments_[i].level);
+  for (KeptSegment& segment : calls_.segments_) segment.level -= lowest;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,258 @@
+#include "decoder/history/queries/diff.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "decoder/history/calls/calls.h"
+#include "decoder/history/location.h"
+#include "decoder/history/queries/sequence_diff.h"
+
+namespace tailtrace {
+namespace {
+
+// About ten seconds.
+constexpr std::uint64_t kMaxSteps = 1ull << 31;
+// The newest calls are compared.
+constexpr std::uint64_t kMaxCalls = CallHistory::kMaxSegments - 1;
+
+// Names of calls as numbers, the same for both sides.
+class Names {
+ public:
+  std::uint32_t of(const CallSegment& segment) {
+    std::pair<std::string, std::string> name("(gap)", "");
+    if (segment.function != nullptr)
+      name = {segment.function->name, std::string(base_name(segment.function->module))};
+    return numbers_.try_emplace(std::move(name), static_cast<std::uint32_t>(numbers_.size()))
+        .first->second;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::uint32_t> numbers_;
+};
+
+// One side's calls, and what was executed in them.
+class Side {
+ public:
+  Side(const DiffSide& side, CallHistory calls, Names& names)
+      : side_(side), calls_(std::move(calls)), cursor_(side.history) {
+    for (std::uint64_t n = 1; n <= calls_.size(); ++n) {
+      CallSegment segment = calls_.at(n);
+      if (!side.module.empty() &&
+          (segment.function == nullptr || !ends_path(segment.function->module, side.module)))
+        continue;
+      numbers_.push_back(n);
+      tokens_.push_back(names.of(segment));
+    }
+  }
+
+  const std::vector<std::uint32_t>& tokens() const { return tokens_; }
+  CallSegment call(std::size_t i) const { return calls_.at(numbers_[i]); }
+
+  // The call may have begun before what is compared.
+  bool is_cut(std::size_t i) const {
+    if (numbers_[i] != 1) return false;
+    return side_.items.first > 1 || !side_.history.complete();
+  }
+
+  Range items(std::size_t first, std::size_t end) const {
+    if (first == end) return {};
+    return {call(first).items.first, call(end - 1).items.last};
+  }
+
+  std::string name(std::size_t i) const {
+    CallSegment segment = call(i);
+    return segment.function == nullptr ? std::string() : segment.function->name;
+  }
+
+  const HistoryItem& item(std::uint64_t number) {
+    cursor_.seek(number);
+    return cursor_.item();
+  }
+
+  std::optional<SourceLine> line(Address address) { return side_.symbols.line_at(address); }
+
+ private:
+  const DiffSide& side_;
+  CallHistory calls_;
+  HistoryCursor cursor_;
+  std::vector<std::uint64_t> numbers_;
+  std::vector<std::uint32_t> tokens_;
+};
+
+std::uint64_t offset_of(const CallSegment& call, const HistoryItem& item) {
+  Address origin = call.function->entry.is_null() ? call.function->begin : call.function->entry;
+  return item.instruction.address - origin;
+}
+
+// Compares what was executed in two calls of one function.
+class PathDiffer {
+ public:
+  PathDiffer(Side& here, Side& there) : here_(here), there_(there) {}
+
+  std::optional<Divergence> find(const CallSegment& a, const CallSegment& b) {
+    a_ = a;
+    b_ = b;
+    std::uint64_t count = std::min(a.items.size(), b.items.size()), same = 0;
+    while (same < count && is_same(same)) ++same;
+    if (same == count && a.items.size() == b.items.size()) return std::nullopt;
+    if (same == 0 || !is_fork(same - 1)) return find_by_lines();
+    return divergence(a.items.first + same, b.items.first + same);
+  }
+
+ private:
+  bool is_same(std::uint64_t i) {
+    const HistoryItem& ours = here_.item(a_.items.first + i);
+    const HistoryItem& theirs = there_.item(b_.items.first + i);
+    return offset_of(a_, ours) == offset_of(b_, theirs) &&
+           ours.instruction.size_bytes == theirs.instruction.size_bytes &&
+           ours.instruction.kind == theirs.instruction.kind;
+  }
+
+  // The same code goes on in another way behind a branch with another outcome, and where one of the
+  // calls ends. Otherwise it is not the same code.
+  bool is_fork(std::uint64_t i) {
+    const HistoryItem& ours = here_.item(a_.items.first + i);
+    const HistoryItem& theirs = there_.item(b_.items.first + i);
+    if (ours.instruction.kind == InstructionClass::kConditional)
+      return (ours.branch != nullptr) != (theirs.branch != nullptr);
+    if (!ours.instruction.target.is_null()) return false;
+    return ours.instruction.is_branch() || i + 1 == std::min(a_.items.size(), b_.items.size());
+  }
+
+  Divergence divergence(std::uint64_t at_here, std::uint64_t at_there) const {
+    Divergence found;
+    found.what = Divergence::What::kPath;
+    found.function = a_.function->name;
+    if (at_here <= a_.items.last) found.here = {at_here, a_.items.last};
+    if (at_there <= b_.items.last) found.there = {at_there, b_.items.last};
+    if (at_here > a_.items.first) found.fork_here = at_here - 1;
+    if (at_there > b_.items.first) found.fork_there = at_there - 1;
+    return found;
+  }
+
+  // The code is not the same: another build.
+  std::optional<Divergence> find_by_lines() {
+    std::uint64_t ours = a_.items.first, theirs = b_.items.first;
+    std::optional<SourceLine> before_here, before_there;
+    for (;;) {
+      auto here = next_line(here_, a_, ours, before_here);
+      auto there = next_line(there_, b_, theirs, before_there);
+      if (!here && !there) return std::nullopt;
+      if (!here || !there || here->line != there->line ||
+          base_name(here->file) != base_name(there->file))
+        return divergence(ours, theirs);
+    }
+  }
+
+  // Moves on to where another line begins.
+  static std::optional<SourceLine> next_line(Side& side, const CallSegment& call,
+                                             std::uint64_t& item,
+                                             std::optional<SourceLine>& before) {
+    for (; item <= call.items.last; ++item) {
+      std::optional<SourceLine> line = side.line(side.item(item).instruction.address);
+      if (!line || (before && before->line == line->line && before->file == line->file)) continue;
+      before = line;
+      return line;
+    }
+    return std::nullopt;
+  }
+
+  Side& here_;
+  Side& there_;
+  CallSegment a_, b_;
+};
+
+class HistoryDiffer {
+ public:
+  HistoryDiffer(Side& here, Side& there, std::size_t limit)
+      : here_(here), there_(there), paths_(here, there), limit_(limit) {}
+
+  HistoryDiff find() {
+    std::span<const std::uint32_t> ours = here_.tokens(), theirs = there_.tokens();
+    // Where one of them may begin later, only their ends can stand for each other.
+    if (begins_late(here_) || begins_late(there_))
+      while (!ours.empty() && !theirs.empty() && ours.back() == theirs.back()) {
+        ours = ours.first(ours.size() - 1);
+        theirs = theirs.first(theirs.size() - 1);
+      }
+    std::size_t a = 0, b = 0;
+    for (const SequenceChange& change : diff_sequences(ours, theirs, kMaxSteps)) {
+      compare(a, b, change.a_first - a);
+      add_calls(change);
+      a = change.a_end;
+      b = change.b_end;
+      if (diff_.more) return std::move(diff_);
+    }
+    compare(a, b, here_.tokens().size() - a);
+    return std::move(diff_);
+  }
+
+ private:
+  void add(Divergence divergence) {
+    diff_.more = diff_.divergences.size() == limit_;
+    if (!diff_.more) diff_.divergences.push_back(std::move(divergence));
+  }
+
+  void compare(std::size_t a, std::size_t b, std::size_t count) {
+    for (std::size_t i = 0; i < count && !diff_.more; ++i) {
+      CallSegment ours = here_.call(a + i), theirs = there_.call(b + i);
+      // Of a call that was cut only a part can be compared.
+      bool whole = ours.function != nullptr && !here_.is_cut(a + i) && !there_.is_cut(b + i);
+      std::optional<Divergence> found;
+      if (whole) found = paths_.find(ours, theirs);
+      if (found)
+        add(std::move(*found));
+      else
+        ++diff_.same_calls;
+    }
+  }
+
+  static bool begins_late(const Side& side) { return !side.tokens().empty() && side.is_cut(0); }
+
+  // Where one of them only begins later, nothing is different.
+  bool is_older_part(const SequenceChange& change) const {
+    if (change.a_first != 0 || change.b_first != 0) return false;
+    if (change.a_first == change.a_end) return begins_late(here_);
+    return change.b_first == change.b_end && begins_late(there_);
+  }
+
+  void add_calls(const SequenceChange& change) {
+    if (diff_.more || is_older_part(change)) return;
+    Divergence found;
+    bool ours = change.a_first != change.a_end;
+    found.function = ours ? here_.name(change.a_first) : there_.name(change.b_first);
+    found.here = here_.items(change.a_first, change.a_end);
+    found.there = there_.items(change.b_first, change.b_end);
+    add(std::move(found));
+  }
+
+  Side& here_;
+  Side& there_;
+  PathDiffer paths_;
+  std::size_t limit_;
+  HistoryDiff diff_;
+};
+
+Result<CallHistory> calls_of(const DiffSide& side) {
+  Range range = side.items;
+  if (range.size() > kMaxCalls) range.first = range.last - kMaxCalls + 1;
+  return CallHistory::make(side.history, side.symbols, range);
+}
+
+}  // namespace
+
+Result<HistoryDiff> diff_histories(const DiffSide& here, const DiffSide& there, std::size_t limit) {
+  Result<CallHistory> ours = calls_of(here);
+  if (!ours) return fail(std::move(ours.error()));
+  Result<CallHistory> theirs = calls_of(there);
+  if (!theirs) return fail(std::move(theirs.error()));
+  Names names;
+  Side a(here, std::move(*ours), names), b(there, std::move(*theirs), names);
+  HistoryDiff diff = HistoryDiffer(a, b, limit).find();
+  diff.calls_here = a.tokens().size();
+  diff.calls_there = b.tokens().size();
+  return diff;
+}
+
+}  // namespace tailtrace

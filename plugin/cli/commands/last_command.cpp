@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "decoder/base/json_text.h"
+#include "decoder/base/text.h"
+#include "decoder/history/calls/path_listing.h"
+#include "decoder/history/calls/stop_stack.h"
+#include "plugin/cli/commands.h"
+#include "plugin/cli/count_option.h"
+#include "plugin/cli/question.h"
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  QuestionOptions question;
+  PlaceOptions place;
+  std::int64_t at = -1;
+  std::uint64_t frames = 50;
+
+  Options() { question.limit = 1; }
+};
+
+// The items whose callers are asked for: hits, or where no place is named the one at --at.
+Result<std::vector<std::uint64_t>> asked_items(const HistoryView& view, const Options& options,
+                                               const std::optional<Wanted>& wanted) {
+  std::vector<std::uint64_t> found;
+  Result<Range> range = asked_range(options.question, *view.history);
+  if (!range) return fail(std::move(range.error()));
+  const auto newest = view.history->resolve(options.at);
+  if (!newest || options.question.limit == 0) return found;
+  if (!wanted) return std::vector{*newest};
+  range->last = std::min(range->last, *newest);
+  if (range->size() == 0) return found;
+  find_items(*view.history, *view.symbols, *range, *wanted, Order::kNewestFirst,
+             [&](std::uint64_t number) {
+               found.push_back(number);
+               return found.size() < options.question.limit;
+             });
+  return found;
+}
+
+// What is shown of an item of a path.
+class PathPrinter {
+ public:
+  PathPrinter(const HistoryView& view, const Options& options, AnswerPrinter& printer)
+      : view_(view), options_(options), printer_(printer), cursor_(*view.history) {}
+
+  void print(const CallHistory& calls, std::uint64_t item) {
+    CallPath path = call_path(calls, item, options_.frames);
+    add_older_callers(*view_.history, *view_.symbols, calls, view_.stack, options_.frames, path);
+    if (printer_.is_json())
+      print_json(path, item);
+    else
+      print_text(path, item);
+  }
+
+ private:
+  void print_text(const CallPath& path, std::uint64_t item) {
+    PathListing listing{options_.question.shared.forward,
+                        "    and further callers: --frames shows more"};
+    list_path(*view_.history, *view_.symbols, path, item, listing, [&](std::string_view line) {
+      printer_.line(std::string(line));
+      return true;
+    });
+  }
+
+  void print_json(const CallPath& path, std::uint64_t item) {
+    Json hit;
+    list_items_json(*view_.history, *view_.symbols, std::vector<std::uint64_t>{item},
+                    [&](std::string_view object) {
+                      hit = Json::parse(object);
+                      return true;
+                    });
+    Json& frames = hit["path"] = Json::array();
+    for (const PathFrame& frame : path.frames) frames.push_back(frame_json(frame));
+    for (const OlderCaller& caller : path.older) {
+      frames.push_back(place_json(caller.function, caller.address));
+      frames.back()["before_history"] = true;
+    }
+    if (path.cut) hit["path_cut"] = true;
+    printer_.add_object(json_text(hit));
+  }
+
+  Json frame_json(const PathFrame& frame) {
+    cursor_.seek(frame.item);
+    Json json = {{"number", frame.item}};
+    json.update(place_json(frame.function, cursor_.item().instruction.address));
+    if (frame.is_return) json["returned_to"] = true;
+    if (frame.tail_called) json["tail_called"] = true;
+    return json;
+  }
+
+  Json place_json(const Function* function, Address address) {
+    Json json = {{"address", json_address(address)}};
+    if (!function->name.empty()) json["function"] = function->name;
+    if (!function->module.empty()) json["module"] = function->module;
+    if (auto line = view_.symbols->line_at(address)) {
+      json["file"] = line->file;
+      json["line"] = line->line;
+    }
+    return json;
+  }
+
+  const HistoryView& view_;
+  const Options& options_;
+  AnswerPrinter& printer_;
+  HistoryCursor cursor_;
+};
+
+Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t>& hits,
+                        const Options& options, AnswerPrinter& printer) {
+  if (hits.empty()) return {};
+  Result<CallHistory> calls =
+      calls_to_anchor(*view.history, *view.symbols, hits.front(), view.stack);
+  if (!calls) return fail(std::move(calls.error()));
+  PathPrinter paths(view, options, printer);
+  for (std::size_t i = hits.size(); i-- != 0;)
+    if (calls->holding(hits[i]))
+      paths.print(*calls, hits[i]);
+    else if (!printer.is_json())
+      printer.line("  there is a gap at this position");
+  return {};
+}
+
+Result<int> show_last(const Options& options, const Invocation& invocation) {
+  std::optional<Wanted> wanted;
+  if (!options.place.location.empty()) {
+    Result<Wanted> place = wanted_place(options.place);
+    if (!place) return fail(std::move(place.error()));
+    wanted = std::move(*place);
+  }
+  AnswerPrinter printer("tailtrace.last/1", "hits", options.question, invocation.out);
+  bool any = false;
+  Result<std::uint64_t> gaps = each_thread(
+      options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
+        auto items = asked_items(view, options, wanted);
+        if (!items) return fail(std::move(items.error()));
+        any = any || !items->empty();
+        if (items->empty() && !printer.is_json()) return {};
+        printer.begin(view, several);
+        Result<void> printed = print_last(view, *items, options, printer);
+        printer.end();
+        return printed;
+      });
+  if (!gaps) return fail(std::move(gaps.error()));
+  if (!any && !wanted)
+    return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at));
+  printer.finish();
+  if (!any && !printer.is_json())
+    fmt::print(invocation.err, "{} was not reached in what is held\n",
+               printable(location_text(*wanted->location)));
+  return question_status(any, *gaps, options.question);
+}
+
+}  // namespace
+
+Command last_command() {
+  return {
+      .name = "last",
+      .summary = "Show when a place in the code was reached last, and by which calls",
+      .usage = "[OPTIONS] PATH [LOCATION]",
+      .examples =
+          {
+              {"tailtrace last SESSION free", "who called it last"},
+              {"tailtrace last --limit=3 SESSION worker.cc:88", "the newest three times"},
+              {"tailtrace last --inside SESSION parse", "the newest instruction of a function"},
+              {"tailtrace last SESSION", "by which calls it came to its newest instruction"},
+              {"tailtrace last --at=-500 SESSION", "... to an instruction of `tailtrace history`"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        add_path(app, options->question.shared.path);
+        add_place_options(app, options->place);
+        app.get_option("LOCATION")->required(false);
+        app.add_option("--at", options->at,
+                       "this item instead of the newest; with LOCATION, hits not after it")
+            ->type_name("N");
+        add_count(app, "--frames", options->frames, "show the innermost N calls");
+        add_question_options(app, options->question);
+        return [options](const Invocation& invocation) { return show_last(*options, invocation); };
+      },
+      .take_program = {},
+      .details =
+          "Positions are those of `tailtrace history`. Of a call that began before the history "
+          "does, only what returned to it is known, and its callers where the recording has the "
+          "stack of its end, as the bundles of the always-on recorder do. The exit status is 1 "
+          "when the place was never reached in what is held.",
+  };
+}
+
+}  // namespace tailtrace

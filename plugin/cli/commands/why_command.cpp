@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "decoder/history/queries/find.h"
+#include "decoder/history/queries/why_listing.h"
+#include "plugin/cli/commands.h"
+#include "plugin/cli/count_option.h"
+#include "plugin/cli/history_view.h"
+
+namespace tailtrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  HistoryOptions shared;
+  std::string location;
+  std::int64_t at = -1;
+  std::uint64_t limit = 50;
+};
+
+// The item to be explained; 0: the location was not reached.
+Result<std::uint64_t> item_asked_for(const Options& options, const HistoryView& view) {
+  const History& history = *view.history;
+  if (options.location.empty()) {
+    std::optional<std::uint64_t> item = history.resolve(options.at);
+    if (item) return *item;
+    return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at),
+                fmt::format("the history has {}", history.size()));
+  }
+  Wanted wanted;
+  Result<Location> location = parse_location(options.location);
+  if (!location) return fail(std::move(location.error()));
+  wanted.location = std::move(*location);
+  wanted.entries = true;
+  std::uint64_t found = 0;
+  std::optional<std::uint64_t> newest = history.resolve(options.at);
+  if (newest)
+    find_items(history, *view.symbols, {1, *newest}, wanted, Order::kNewestFirst,
+               [&](std::uint64_t number) {
+                 found = number;
+                 return false;
+               });
+  if (found != 0) return found;
+  return fail(ErrorCode::kNegative, location_text(*wanted.location) + " was not reached",
+              "it is not in what is held");
+}
+
+std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
+  if (decision.event) return std::string(kind_name(decision.event->kind));
+  if (decision.kind == InstructionClass::kConditional)
+    return decision.taken ? "taken" : "not taken";
+  std::string place = place_text(symbols, decision.to);
+  return fmt::format("to {}", place.empty() ? json_address(decision.to) : place);
+}
+
+class WhyPrinter {
+ public:
+  WhyPrinter(const HistoryView& view, const Options& options, const Reasons& reasons)
+      : view_(view), options_(options), told_(reasons, options.limit), cursor_(*view.history) {}
+
+  void list(std::uint64_t item, const LineSink& sink) {
+    cursor_.seek(item);
+    sink(fmt::format("  {}  {}", position(item),
+                     cursor_.item().is_gap
+                         ? gap_text(cursor_.item().gap)
+                         : where_text(*view_.symbols, cursor_.item().instruction.address,
+                                      cursor_.item().epoch)));
+    for (const FoldedDecisions& group : told_.groups()) {
+      if (group.count > 1) sink(fmt::format("  x{} these {}:", group.times, group.count));
+      for (std::size_t i = 0; i < group.count; ++i) sink(line(group, i));
+    }
+    sink(end_text());
+  }
+
+  void list_json(const LineSink& sink) {
+    list_reasons_json(*view_.history, *view_.symbols, told_, sink);
+  }
+
+  std::string_view end_word() const { return told_.end_word(); }
+
+ private:
+  std::string position(std::uint64_t item) const {
+    if (options_.shared.forward) return fmt::format("[{}]", item);
+    return fmt::format("[-{}]", view_.history->size() - item + 1);
+  }
+
+  std::string line(const FoldedDecisions& group, std::size_t i) {
+    const Decision& decision = told_.decision(group, i);
+    cursor_.seek(decision.item);
+    Bytes bytes = cursor_.bytes();
+    std::string text = disassemble(bytes, decision.address);
+    std::string times;
+    if (group.count == 1 && group.times > 1) times = fmt::format("  x{}", group.times);
+    return fmt::format("    {:<8}  {:<26}  {:<22}  {}{}", position(decision.item), text,
+                       outcome_of(decision, *view_.symbols),
+                       where_text(*view_.symbols, decision.address), times);
+  }
+
+  std::string end_text() const {
+    if (told_.cut()) return "    there is more: --limit shows more of it";
+    switch (told_.reasons().end) {
+      case Reasons::End::kGap:
+        return fmt::format("    -- before that is a gap, {} --",
+                           position(told_.reasons().end_item));
+      case Reasons::End::kLimit:
+        return fmt::format("    not looked at further back than {}",
+                           position(told_.reasons().end_item));
+      case Reasons::End::kBegin:
+        break;
+    }
+    return view_.history->complete() ? "    that is where the recording begins"
+                                     : "    what was before that is not held";
+  }
+
+  const HistoryView& view_;
+  const Options& options_;
+  ToldReasons told_;
+  HistoryCursor cursor_;
+};
+
+Result<int> show_why(const Options& options, const Invocation& invocation) {
+  Result<HistoryView> view = open_view(options.shared, invocation.err);
+  if (!view) return fail(std::move(view.error()));
+  Result<std::uint64_t> item = item_asked_for(options, *view);
+  if (!item) return fail(std::move(item.error()));
+  Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
+  if (!reasons) return fail(std::move(reasons.error()));
+  WhyPrinter printer(*view, options, *reasons);
+  if (options.shared.output->json == JsonForm::kNone) {
+    print_lines([&](const LineSink& sink) { printer.list(*item, sink); }, *options.shared.output,
+                invocation.out);
+    return view_status(*view, options.shared);
+  }
+  Json head = view_json(*view);
+  head["item"] = *item;
+  head["end"] = printer.end_word();
+  Result<void> printed =
+      print_objects([&](const LineSink& sink) { printer.list_json(sink); }, "tailtrace.why/1", head,
+                    "reasons", *options.shared.output, invocation.out);
+  if (!printed) return fail(std::move(printed.error()));
+  return view_status(*view, options.shared);
+}
+
+}  // namespace
+
+Command why_command() {
+  return {
+      .name = "why",
+      .summary = "Show the branches that decided that a thread came to where it is",
+      .usage = "[OPTIONS] PATH [LOCATION]",
+      .examples =
+          {
+              {"tailtrace why SESSION", "how it came to its newest instruction"},
+              {"tailtrace why SESSION abort", "... to a function, the last time"},
+              {"tailtrace why --at=-500 SESSION", "... to an instruction of `tailtrace history`"},
+          },
+      .define = [](CLI::App& app) -> RunCommand {
+        auto options = std::make_shared<Options>();
+        add_path(app, options->shared.path);
+        app.add_option("LOCATION", options->location,
+                       "its newest hit: FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET");
+        app.add_option("--at", options->at,
+                       "this item instead of the newest; with LOCATION, a hit not after it")
+            ->type_name("N");
+        add_count(app, "--limit", options->limit, "show the newest N decisions");
+        app.add_option("--thread", options->shared.thread,
+                       "which one; the first if nothing is said")
+            ->type_name("[PID.]TID");
+        add_thread_options(app, options->shared);
+        return [options](const Invocation& invocation) { return show_why(*options, invocation); };
+      },
+      .take_program = {},
+      .details =
+          "Listed are, newest first, the branches and calls without which execution would not have "
+          "come there: each decided about the one above it, and what made no difference is left "
+          "out. Decisions that were made again and again, as by a loop, are one line with their "
+          "number. The exit status is 1 when the location was not reached.",
+  };
+}
+
+}  // namespace tailtrace
