@@ -7,7 +7,7 @@
 #include <array>
 
 #include "plugin/cli/server_process.h"
-#include "plugin/server/private_folder.h"
+#include "plugin/server/below/private_folder.h"
 
 namespace tailtrace {
 namespace {

@@ -14,7 +14,7 @@
 #include "decoder/export/perfetto_trace.h"
 #include "decoder/export/preaggregated.h"
 #include "decoder/perf_data/export.h"
-#include "plugin/server/btrace_documents.h"
+#include "plugin/server/gdb/btrace_documents.h"
 
 namespace tailtrace {
 namespace {

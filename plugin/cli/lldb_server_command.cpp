@@ -13,7 +13,8 @@
 #include "plugin/cli/lldb_refusal.h"
 #include "plugin/cli/say_at_once.h"
 #include "plugin/cli/serve_options.h"
-#include "plugin/server/lldb_server_link.h"
+#include "plugin/server/below/lldb_server_link.h"
+#include "plugin/server/serve.h"
 
 namespace tailtrace {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "decoder/base/result.h"
-#include "plugin/server/serve.h"
+#include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "decoder/base/result.h"
-#include "plugin/server/serve.h"
+#include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
 

@@ -9,7 +9,7 @@
 #include "decoder/base/result.h"
 #include "plugin/cli/recorder_options.h"
 #include "plugin/recorder/branch_keeper.h"
-#include "plugin/server/serve.h"
+#include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
 

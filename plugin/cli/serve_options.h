@@ -11,7 +11,7 @@
 
 #include "decoder/base/result.h"
 #include "plugin/cli/command.h"
-#include "plugin/server/serve.h"
+#include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
 

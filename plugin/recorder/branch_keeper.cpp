@@ -6,7 +6,7 @@
 
 #include "plugin/engines/step/step_engine.h"
 #include "plugin/provider/trace_provider.h"
-#include "plugin/server/private_folder.h"
+#include "plugin/server/below/private_folder.h"
 
 namespace tailtrace {
 namespace {

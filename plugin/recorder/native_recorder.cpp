@@ -14,7 +14,7 @@
 #include "plugin/recorder/signal_fate.h"
 #include "plugin/recorder/traced_process.h"
 #include "plugin/recorder/triggers.h"
-#include "plugin/server/signals.h"
+#include "plugin/server/below/signals.h"
 
 namespace tailtrace {
 namespace {

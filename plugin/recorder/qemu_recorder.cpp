@@ -14,8 +14,8 @@
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/recorder_signals.h"
 #include "plugin/recorder/triggers.h"
+#include "plugin/server/below/signals.h"
 #include "plugin/server/qemu/qemu_inferior.h"
-#include "plugin/server/signals.h"
 
 namespace tailtrace {
 namespace {

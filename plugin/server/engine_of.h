@@ -8,8 +8,8 @@
 #include <string>
 
 #include "plugin/engines/step/step_engine.h"
-#include "plugin/server/below.h"
-#include "plugin/server/serve.h"
+#include "plugin/server/below/below.h"
+#include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
 

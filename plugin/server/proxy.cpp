@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/signals.h"
+#include "plugin/server/below/signals.h"
 
 namespace tailtrace {
 namespace {

@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "plugin/server/below.h"
-#include "plugin/server/end_signals.h"
-#include "plugin/server/listener.h"
-#include "plugin/server/lldb_face.h"
-#include "plugin/server/lldb_replay.h"
-#include "plugin/server/lldb_server_face.h"
-#include "plugin/server/lldb_trace.h"
-#include "plugin/server/monitor.h"
-#include "plugin/server/non_stop.h"
-#include "plugin/server/recorder.h"
-#include "plugin/server/serve.h"
-#include "plugin/server/shared_terminal.h"
-#include "plugin/server/stepper.h"
-#include "plugin/server/trace_service.h"
+#include "plugin/server/below/below.h"
+#include "plugin/server/below/end_signals.h"
+#include "plugin/server/below/listener.h"
+#include "plugin/server/below/server_options.h"
+#include "plugin/server/below/shared_terminal.h"
+#include "plugin/server/gdb/non_stop.h"
+#include "plugin/server/gdb/trace_service.h"
+#include "plugin/server/lldb/lldb_face.h"
+#include "plugin/server/lldb/lldb_replay.h"
+#include "plugin/server/lldb/lldb_server_face.h"
+#include "plugin/server/lldb/lldb_trace.h"
+#include "plugin/server/monitor/monitor.h"
+#include "plugin/server/recording/recorder.h"
+#include "plugin/server/recording/stepper.h"
 
 namespace tailtrace {
 

@@ -1,16 +1,16 @@
 #include "plugin/server/serve.h"
 
 #include "plugin/provider/kept_recording.h"
-#include "plugin/server/below.h"
-#include "plugin/server/end_signals.h"
+#include "plugin/server/below/below.h"
+#include "plugin/server/below/end_signals.h"
+#include "plugin/server/below/gdbserver_link.h"
+#include "plugin/server/below/listener.h"
+#include "plugin/server/below/lldb_server_link.h"
+#include "plugin/server/below/private_folder.h"
 #include "plugin/server/engine_of.h"
-#include "plugin/server/gdbserver_link.h"
-#include "plugin/server/listener.h"
-#include "plugin/server/lldb_server_link.h"
-#include "plugin/server/private_folder.h"
 #include "plugin/server/proxy.h"
 #include "plugin/server/qemu/qemu_link.h"
-#include "plugin/server/recorder.h"
+#include "plugin/server/recording/recorder.h"
 
 namespace tailtrace {
 namespace {

@@ -10,7 +10,7 @@
 #include <deque>
 
 #include "plugin/engines/step/step_engine.h"
-#include "plugin/server/listener.h"
+#include "plugin/server/below/listener.h"
 #include "plugin/server/proxy.h"
 #include "tests/fuzz/fuzz_driver.h"
 #include "tests/support/fake_link.h"

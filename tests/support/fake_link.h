@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "decoder/base/file.h"
-#include "plugin/server/server_link.h"
+#include "plugin/server/below/server_link.h"
 
 namespace tailtrace {
 

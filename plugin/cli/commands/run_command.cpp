@@ -19,7 +19,7 @@
 #include "plugin/provider/child_process.h"
 #include "plugin/provider/lldb_program.h"
 #include "plugin/server/engine_of.h"
-#include "plugin/server/sizes.h"
+#include "plugin/server/monitor/sizes.h"
 
 namespace tailtrace {
 namespace {

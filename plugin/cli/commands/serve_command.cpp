@@ -4,6 +4,7 @@
 #include "plugin/cli/say_at_once.h"
 #include "plugin/cli/serve_options.h"
 #include "plugin/engines/qemu/program_check.h"
+#include "plugin/server/serve.h"
 
 namespace tailtrace {
 namespace {

@@ -11,8 +11,8 @@
 #include <filesystem>
 
 #include "decoder/base/bytes.h"
+#include "plugin/server/below/signals.h"
 #include "plugin/server/qemu/guest_maps.h"
-#include "plugin/server/signals.h"
 
 namespace tailtrace {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "plugin/engines/qemu/qemu_live_engine.h"
 #include "plugin/engines/qemu/qemu_process.h"
-#include "plugin/server/end_signals.h"
+#include "plugin/server/below/end_signals.h"
 #include "plugin/server/rsp/connection.h"
 #include "plugin/server/rsp/resume.h"
 #include "plugin/server/rsp/stop_reply.h"

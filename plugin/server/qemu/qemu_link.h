@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "plugin/server/below/server_link.h"
 #include "plugin/server/qemu/host_files.h"
 #include "plugin/server/qemu/qemu_programs.h"
 #include "plugin/server/rsp/transfer.h"
-#include "plugin/server/server_link.h"
 
 namespace tailtrace {
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "plugin/engines/engine.h"
+#include "plugin/server/below/server_options.h"
+#include "plugin/server/below/terminal_loan.h"
 #include "plugin/server/qemu/qemu_inferior.h"
-#include "plugin/server/serve.h"
-#include "plugin/server/terminal_loan.h"
 
 namespace tailtrace {
 

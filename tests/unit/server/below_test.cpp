@@ -1,4 +1,4 @@
-#include "plugin/server/below.h"
+#include "plugin/server/below/below.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

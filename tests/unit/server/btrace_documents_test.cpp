@@ -1,4 +1,4 @@
-#include "plugin/server/btrace_documents.h"
+#include "plugin/server/gdb/btrace_documents.h"
 
 #include <gmock/gmock.h>
 

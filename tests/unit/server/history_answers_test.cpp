@@ -1,5 +1,6 @@
-#include "plugin/server/history_answers.h"
+#include "plugin/server/monitor/history_answers.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/toy_program.h"
@@ -72,6 +73,50 @@ TEST(HistoryAnswers, PagesOfInstructionsGoOnFromTheNewestPartIntoAll) {
   EXPECT_NE(
       later->answer(*HistoryAnswers::command_named("instruction-history"), "-")->find("[-5000]"),
       std::string::npos);
+}
+
+// A function that is called by another for ever; of the calls more are kept than are short.
+std::shared_ptr<const ThreadSnapshot> long_snapshot() {
+  const Address call = ToyProgram::kBase, jump = call + 5, callee = call + 64;
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  auto code = std::make_shared<CodeImage>();
+  EXPECT_TRUE(code->add(call, Bytes{0xe8, 59, 0, 0, 0, 0xeb, 0xf9}));  // call callee; jmp call
+  EXPECT_TRUE(code->add(callee, Bytes{0xc3}));
+  snapshot->code = code;
+  snapshot->records = {{{}, call, 0, 0, RecordKind::kEnable, 0, 0}};
+  while (snapshot->records.size() < kNewestPart_records + 1000) {
+    snapshot->records.push_back({call, callee, 0, 1, RecordKind::kCall, 0, 0});
+    snapshot->records.push_back({callee, jump, 0, 1, RecordKind::kReturn, 0, 0});
+    snapshot->records.push_back({jump, call, 0, 1, RecordKind::kJump, 0, 0});
+  }
+  snapshot->records.push_back({call, {}, 0, 0, RecordKind::kDisable, kFlagSynthetic, 0});
+  return snapshot;
+}
+
+TEST(HistoryAnswers, PagesOfCallsGoOnFromTheNewestPartIntoAll) {
+  const auto snapshot = long_snapshot();
+  auto newest_part = std::make_shared<ThreadSnapshot>(*snapshot);
+  keep_newest(*newest_part, kNewestPart_records);
+  HistoryAnswers all(snapshot, std::make_unique<ToySymbols>(), {"toy", {1}, Part::kAll});
+  HistoryAnswers newest(newest_part, std::make_unique<ToySymbols>(), {"toy", {1}, Part::kNewest});
+  for (const char* words : {"-20,+3", "-", "-", "", "-30000,+2", "-", ""}) {
+    const std::string command = std::string("function-call-history ") + words;
+    const Text page = answer(newest, command);
+    ASSERT_TRUE(page) << words;
+    EXPECT_EQ(page, answer(all, command)) << words;
+  }
+  for (const char* words : {"calls -30000 3", "call-tree 2 20000 0"})
+    EXPECT_EQ(behind_the_head(answer(newest, words)), behind_the_head(answer(all, words))) << words;
+  EXPECT_FALSE(answer(newest, "function-call-history 1,2"));
+  EXPECT_FALSE(answer(newest, "call-tree 2 " + std::to_string(kNewestPart_records) + " 0"));
+  // The oldest call may be cut, so it is not enough.
+  std::uint64_t held = kNewestPart_records - 100;  // each record is a call here
+  while (answer(newest, fmt::format("calls -{} 1", held))) ++held;
+  ASSERT_TRUE(answer(newest, fmt::format("function-call-history -{},+1", held - 1)));
+  EXPECT_FALSE(answer(newest, "function-call-history -"));
+  all.go_on_from(newest);
+  const Text older = answer(all, "function-call-history -");
+  EXPECT_EQ(older, answer(all, fmt::format("function-call-history -{},+10", held + 9)));
 }
 
 TEST(HistoryAnswers, ACallTreeComesInPieces) {

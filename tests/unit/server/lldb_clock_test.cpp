@@ -1,4 +1,4 @@
-#include "plugin/server/lldb_clock.h"
+#include "plugin/server/lldb/lldb_clock.h"
 
 #include <gtest/gtest.h>
 

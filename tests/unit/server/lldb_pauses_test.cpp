@@ -1,10 +1,10 @@
-#include "plugin/server/lldb_pauses.h"
+#include "plugin/server/lldb/lldb_pauses.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "plugin/server/lldb_switches.h"
+#include "plugin/server/lldb/lldb_switches.h"
 
 namespace tailtrace {
 namespace {

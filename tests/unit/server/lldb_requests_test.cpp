@@ -1,4 +1,4 @@
-#include "plugin/server/lldb_requests.h"
+#include "plugin/server/lldb/lldb_requests.h"
 
 #include <gtest/gtest.h>
 

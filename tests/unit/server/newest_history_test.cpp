@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "plugin/server/lldb_trace.h"
+#include "plugin/server/gdb/trace_service.h"
+#include "plugin/server/lldb/lldb_trace.h"
 #include "plugin/server/rsp/frame.h"
-#include "plugin/server/trace_service.h"
 #include "tests/support/fake_link.h"
 
 namespace tailtrace {

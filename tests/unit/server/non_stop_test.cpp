@@ -1,4 +1,4 @@
-#include "plugin/server/non_stop.h"
+#include "plugin/server/gdb/non_stop.h"
 
 #include <gmock/gmock.h>
 

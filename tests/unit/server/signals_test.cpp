@@ -1,4 +1,4 @@
-#include "plugin/server/signals.h"
+#include "plugin/server/below/signals.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "plugin/server/sizes.h"
+#include "plugin/server/monitor/sizes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/server/snapshot_cut.h"
+#include "plugin/server/recording/snapshot_cut.h"
 
 #include <gtest/gtest.h>
 

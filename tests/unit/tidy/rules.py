@@ -39,6 +39,7 @@ PEERS = {("plugin/provider", "plugin/engines"), ("plugin/cli", "plugin/server"),
 ROOMS = {
     "decoder/pt": ["packets", "", "synthesis", "fast", "flow", "segments"],
     "decoder/history": ["", "calls", "queries"],
+    "plugin/server": ["rsp", "below", "qemu", "recording", "gdb", "lldb", "monitor", ""],
     "plugin/cli": ["", "browser", "commands"],
 }
 

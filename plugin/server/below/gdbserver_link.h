@@ -1,0 +1,67 @@
+// GdbserverLink: a gdbserver of our own, and what it says to its user.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "plugin/server/below/end_signals.h"
+#include "plugin/server/below/server_link.h"
+#include "plugin/server/below/server_options.h"
+#include "plugin/server/below/terminal_loan.h"
+#include "plugin/server/rsp/connection.h"
+
+namespace tailtrace {
+
+class GdbserverLink final : public ServerLink {
+ public:
+  // What became of starting a gdbserver: a link, or the exit status of one that gave up by itself
+  // and has said why.
+  struct Started {
+    std::unique_ptr<GdbserverLink> link;
+    int exit_status = 0;
+  };
+
+  // Returns when the program stands at its first instruction. Errors: kNoEngine when there is no
+  // gdbserver, kSystem.
+  static Result<Started> start(const ServeOptions& options, bool inferior_owns_stdio,
+                               EndSignals& signals);
+
+  ~GdbserverLink() override;
+
+  Result<void> send(std::string_view payload) override;
+  Result<void> send_frame(std::string_view frame) override;
+  Result<void> interrupt() override;
+  void add_poll(std::vector<pollfd>& polled) const override;
+  Result<void> receive() override;
+  Result<std::optional<rsp::Frame>> next() override;
+  int shut_down(bool running) override;
+  int exit_status() override;
+
+ private:
+  using Say = std::function<void(std::string_view line)>;
+
+  GdbserverLink(UniqueFd talk, UniqueFd messages, pid_t pid, Say say);
+
+  Result<bool> await_first_answer(EndSignals& signals);
+  bool exits_within(int timeout_ms);
+  void read_messages();
+  void take_message(std::string_view line);
+
+  std::unique_ptr<rsp::Connection> connection_;
+  UniqueFd messages_;
+  std::string message_;  // what came of a line so far
+  Say say_;
+  pid_t pid_ = -1;
+  UniqueFd process_;  // ready when it has exited
+  std::deque<std::string> own_answers_;
+  std::string handed_out_;
+  TerminalLoan terminal_;
+};
+
+}  // namespace tailtrace

@@ -1,0 +1,111 @@
+// libtailtrace_gdbserver.so, preloaded into gdbserver (before 14) on processors whose registers do
+// not lie as it takes for granted.
+//
+// Where AVX-512's lie in other places it would read and write them back where others are, and the
+// program would go on with wrong ones: in here those are not seen, gdbserver knows the registers up
+// to AVX, and all others stay as they are. Where there are more than it has room for, as with AMX,
+// the kernel would take none from it: in here the others are put behind them.
+//
+// What the kernel puts into the unused bytes of an XSAVE area, and that it takes whole ones only,
+// is in its ptrace interface for NT_X86_XSTATE.
+#include <dlfcn.h>
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "plugin/server/below/gdbserver_preload/xsave_layout.h"
+
+namespace {
+
+using tailtrace::XsaveLayout;
+
+constexpr std::size_t kComponentsOfKernel_bytes = 464;  // where the kernel says what there is
+constexpr std::size_t kComponents_bytes = 512;          // where XSAVE says what it holds
+constexpr std::size_t kLargest_bytes = 1 << 16;
+
+using Ptrace = long (*)(int, pid_t, void*, void*);
+
+Ptrace real_ptrace() {
+  static const Ptrace found = reinterpret_cast<Ptrace>(::dlsym(RTLD_NEXT, "ptrace"));
+  return found;
+}
+
+std::uint64_t word_at(const std::uint8_t* area, std::size_t place) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, area + place, sizeof word);
+  return word;
+}
+
+void put_word(std::uint8_t* area, std::size_t place, std::uint64_t word) {
+  std::memcpy(area + place, &word, sizeof word);
+}
+
+// What gdbserver may see.
+struct Seen {
+  std::uint64_t components;
+  std::size_t end_bytes;
+};
+
+Seen seen() {
+  static const bool is_elsewhere = XsaveLayout::of_processor().is_elsewhere;
+  if (is_elsewhere) return {XsaveLayout::kUpToAvx, XsaveLayout::kEndOfAvx_bytes};
+  return {XsaveLayout::kAll, XsaveLayout::kEndOfAll_bytes};
+}
+
+long get(pid_t pid, void* type, iovec& area) {
+  const long result = real_ptrace()(PTRACE_GETREGSET, pid, type, &area);
+  auto* bytes = static_cast<std::uint8_t*>(area.iov_base);
+  for (std::size_t place : {kComponentsOfKernel_bytes, kComponents_bytes})
+    if (result == 0 && area.iov_len >= place + sizeof(std::uint64_t))
+      put_word(bytes, place, word_at(bytes, place) & seen().components);
+  return result;
+}
+
+// The kernel takes whole areas only.
+long set(pid_t pid, void* type, const iovec& known) {
+  std::uint8_t whole[kLargest_bytes];
+  iovec area = {whole, sizeof whole};
+  const long result = real_ptrace()(PTRACE_GETREGSET, pid, type, &area);
+  if (result != 0 || known.iov_len < kComponents_bytes + sizeof(std::uint64_t)) return result;
+  const auto* bytes = static_cast<const std::uint8_t*>(known.iov_base);
+  const std::uint64_t held = word_at(whole, kComponents_bytes);
+  const std::uint64_t of_kernel = word_at(whole, kComponentsOfKernel_bytes);
+  const std::uint64_t wanted = word_at(bytes, kComponents_bytes);
+  const auto [components, end_bytes] = seen();
+  std::memcpy(whole, bytes, std::min({known.iov_len, area.iov_len, end_bytes}));
+  put_word(whole, kComponentsOfKernel_bytes, of_kernel);
+  put_word(whole, kComponents_bytes, (held & ~components) | (wanted & components));
+  return real_ptrace()(PTRACE_SETREGSET, pid, type, &area);
+}
+
+// The program that gdbserver starts is not to have it.
+__attribute__((constructor)) void leave_environment() {
+  const char* all = ::getenv("LD_PRELOAD");
+  const char* others = all == nullptr ? nullptr : std::strchr(all, ':');
+  if (others == nullptr)
+    ::unsetenv("LD_PRELOAD");
+  else
+    ::setenv("LD_PRELOAD", others + 1, 1);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request request, ...) {
+  va_list arguments;
+  va_start(arguments, request);
+  const pid_t pid = va_arg(arguments, pid_t);
+  void* address = va_arg(arguments, void*);
+  void* data = va_arg(arguments, void*);
+  va_end(arguments);
+  const bool is_area = reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
+  if (is_area && request == PTRACE_GETREGSET) return get(pid, address, *static_cast<iovec*>(data));
+  if (is_area && request == PTRACE_SETREGSET) return set(pid, address, *static_cast<iovec*>(data));
+  return real_ptrace()(request, pid, address, data);
+}

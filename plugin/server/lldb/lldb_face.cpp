@@ -1,0 +1,141 @@
+#include "plugin/server/lldb/lldb_face.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "decoder/base/bytes.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::string_view kTriple = "x86_64-pc-linux-gnu";
+// LLDB's own patience with a packet is a second, and less than a program may take that is stepped.
+constexpr int kPacketTimeout_s = 60;
+constexpr std::string_view kExec = "T05exec:";
+
+struct Region {
+  std::uint64_t begin = 0, end = 0;
+  std::string permissions;  // empty: nothing is mapped
+  std::string name;
+};
+
+// The mapping that holds the address, or the hole between two.
+Region region_at(std::int32_t pid, std::uint64_t address) {
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  Region hole{0, ~0ull, {}, {}};
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0;
+    char access[5] = {};
+    int name_at = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx %4s %*s %*s %*s %n", &begin, &end, access, &name_at) <
+        3)
+      continue;
+    if (address < begin) {
+      hole.end = begin;
+      return hole;
+    }
+    hole.begin = end;
+    if (address >= end) continue;
+    Region region{begin, end, {}, line.substr(static_cast<std::size_t>(name_at))};
+    for (char c : {access[0], access[1], access[2]})
+      if (c != '-') region.permissions += c;
+    return region;
+  }
+  return hole;
+}
+
+// `T05exec:FILE;thread:ID;`. Told of it in its own words, LLDB would look for the new program in
+// /proc, where it finds qemu, and forget all that it knows.
+std::string exec_stop(std::string_view payload) {
+  const std::size_t end = std::min(payload.find(';'), payload.size());
+  auto file = from_hex(payload.substr(kExec.size(), end - kExec.size()));
+  const std::string told = fmt::format("exec of {}, LLDB still shows the program before",
+                                       file ? as_text(*file) : "another program");
+  return fmt::format("T05{}reason:exception;description:{};",
+                     payload.substr(std::min(end + 1, payload.size())), to_hex(as_bytes(told)));
+}
+
+}  // namespace
+
+void LldbFace::meet_debugger(std::string_view packet) {
+  // GDB on x86 says `xmlRegisters=i386`; LLDB names all processors that it knows.
+  is_lldb_ = packet.find("xmlRegisters=i386,") != std::string_view::npos;
+}
+
+void LldbFace::change_features(rsp::FeatureList& features) const {
+  if (!is_lldb_ || is_spoken_below_) return;
+  features.remove("qXfer:libraries-svr4:read");
+  features.remove("augmented-libraries-svr4-read");
+}
+
+Result<std::string> LldbFace::request_for_server(std::string packet) {
+  if (!is_lldb_ || is_spoken_below_) return packet;
+  bool detaches = packet == "D" || packet.starts_with("D;");
+  if (packet != "k" && !(detaches && detach_kills_)) return packet;
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  killing_ = packet == "k";
+  return *thread ? fmt::format("vKill;{:x}", (*thread)->pid) : packet;
+}
+
+std::string LldbFace::stop_for_debugger(std::string_view payload) const {
+  if (is_lldb_ && !is_spoken_below_ && payload.starts_with(kExec)) return exec_stop(payload);
+  std::string result(payload);
+  bool is_end = payload.starts_with('W') || payload.starts_with('X');
+  if (is_lldb_ && is_end && std::min(payload.find(';'), payload.size()) == 2) result.insert(1, "0");
+  return result;
+}
+
+std::string LldbFace::error_for_debugger(std::string_view error) {
+  return "E01;" + to_hex(as_bytes(error.substr(2)));
+}
+
+std::string LldbFace::end_for_debugger(std::string_view request, std::string_view payload) const {
+  if (killing_ && request.starts_with("vKill;") && payload == "OK") return "X09";
+  return std::string(payload);
+}
+
+Result<std::optional<std::string>> LldbFace::answer(std::string_view packet) {
+  static constexpr std::string_view kRegion = "qMemoryRegionInfo:";
+  if (!is_lldb_ || is_spoken_below_) return std::optional<std::string>();
+  Result<std::string> answer;
+  if (packet == "QEnableErrorStrings") {
+    answer = "OK";
+  } else if (packet == "qHostInfo") {
+    answer = fmt::format("triple:{};ptrsize:8;endian:little;default_packet_timeout:{};",
+                         to_hex(as_bytes(kTriple)), kPacketTimeout_s);
+  } else if (packet == "qProcessInfo") {
+    answer = process_info();
+  } else if (packet.starts_with(kRegion) && is_local_) {
+    answer = memory_region(packet.substr(kRegion.size()));
+  } else {
+    return std::optional<std::string>();
+  }
+  if (!answer) return fail(std::move(answer.error()));
+  return std::optional(std::move(*answer));
+}
+
+Result<std::string> LldbFace::process_info() {
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  if (!*thread) return "E01";
+  return fmt::format("pid:{:x};triple:{};ostype:linux;endian:little;ptrsize:8;", (*thread)->pid,
+                     to_hex(as_bytes(kTriple)));
+}
+
+Result<std::string> LldbFace::memory_region(std::string_view digits) {
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  auto address = parse_hex(digits);
+  if (!*thread || !address) return "E01";
+  Region region = region_at((*thread)->pid, *address);
+  std::string answer =
+      fmt::format("start:{:x};size:{:x};", region.begin, region.end - region.begin);
+  if (!region.permissions.empty()) answer += "permissions:" + region.permissions + ";";
+  if (!region.name.empty()) answer += "name:" + to_hex(as_bytes(region.name)) + ";";
+  return answer;
+}
+
+}  // namespace tailtrace

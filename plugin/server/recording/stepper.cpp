@@ -1,0 +1,219 @@
+#include "plugin/server/recording/stepper.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "decoder/base/bytes.h"
+
+namespace tailtrace {
+namespace {
+
+using rsp::ResumeAction;
+using rsp::ResumeActions;
+using rsp::StopReply;
+using rsp::ThreadSelector;
+
+constexpr std::uint64_t kSysClone = 56, kSysClone3 = 435;
+
+ResumeActions without_signals(ResumeActions actions) {
+  for (ResumeAction& action : actions) action.signal.reset();
+  return actions;
+}
+
+}  // namespace
+
+bool Stepper::goes_by_steps(ThreadId thread) const {
+  return stepping_.contains(thread.pid) || in_flight_.contains(thread);
+}
+
+Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
+  auto actions = rsp::parse_resume(packet, chosen);
+  if (!actions) return below_.link().send(packet);
+  actions_ = std::move(*actions);
+  stepping_.clear();
+  Result<void> settled;
+  recorder_.for_each([&](RecordedThread& thread) {
+    const ResumeAction* action = rsp::action_for(actions_, thread.id);
+    if (action == nullptr || action->kind == ResumeAction::Kind::kStop) return;
+    // A step that was finished before must not be taken for the one that is asked for now.
+    bool stale = action->kind != ResumeAction::Kind::kContinue && in_flight_.contains(thread.id);
+    if (settled && (thread.pc_written || stale)) {
+      auto stop = recorder_.settle(thread);
+      if (!stop) settled = fail(std::move(stop.error()));
+    }
+    if (recorder_.needs_steps())
+      stepping_.insert(thread.id.pid);
+    else
+      thread.has_run();
+    if (action->signal) thread.signal = below_.system_signal(*action->signal);
+  });
+  if (!settled) return settled;
+  if (stepping_.empty()) {
+    repeated_ = without_signals(actions_);
+  } else {
+    actions = rsp::in_steps(actions_, stepping_);
+    repeated_ = without_signals(*actions);
+  }
+  auto cloner = any_cloner();
+  if (!cloner) return fail(std::move(cloner.error()));
+  repeat_frame_.clear();
+  rsp::append_frame(repeat_frame_, rsp::format_resume(repeated_));
+  if (stepping_.empty()) return below_.link().send(packet);
+  if (*cloner) return clone_alone(**cloner);
+  return below_.link().send(rsp::format_resume(*actions));
+}
+
+// The same request again; `stopped` is the thread that has just told of a step. Others may have
+// come to a system call without telling.
+Result<void> Stepper::go_on(ThreadId stopped) {
+  if (knows_all_) {
+    auto cloner = any_cloner();
+    if (!cloner) return fail(std::move(cloner.error()));
+    return *cloner ? clone_alone(**cloner) : below_.link().send_frame(repeat_frame_);
+  }
+  auto clones = is_about_to_clone(stopped);
+  if (!clones) return fail(std::move(clones.error()));
+  return *clones ? clone_alone(stopped) : below_.link().send_frame(repeat_frame_);
+}
+
+// One of the recorded threads that are about to make another.
+Result<std::optional<ThreadId>> Stepper::any_cloner() {
+  for (const auto& [id, thread] : recorder_.threads()) {
+    auto clones = is_about_to_clone(id);
+    if (!clones) return fail(std::move(clones.error()));
+    if (*clones) return std::optional(id);
+  }
+  return std::optional<ThreadId>();
+}
+
+Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
+  const ResumeAction* action = rsp::action_for(repeated_, thread);
+  ResumeActions once = repeated_;
+  ResumeAction first = action != nullptr ? *action : ResumeAction{};
+  first.selector = {thread.pid, thread.tid};
+  first.signal = signal;
+  once.insert(once.begin(), first);
+  if (RecordedThread* recorded = recorder_.find(thread))
+    recorded->signal = below_.system_signal(signal);
+  return below_.link().send(rsp::format_resume(once));
+}
+
+bool Stepper::resumes(const ResumeActions& actions, ThreadId thread) const {
+  const ResumeAction* action = rsp::action_for(actions, thread);
+  return action != nullptr && action->kind != ResumeAction::Kind::kStop;
+}
+
+// The program stands still and the debugger looks at it: whatever else was resumed may be one step
+// further than it said.
+void Stepper::note_report(ThreadId thread) {
+  if (knows_all_) return;
+  recorder_.for_each([&](RecordedThread& other) {
+    if (other.id == thread || !stepping_.contains(other.id.pid) || !resumes(actions_, other.id))
+      return;
+    other.unsettled = true;
+    in_flight_.insert(other.id);
+  });
+}
+
+Result<Stepper::Verdict> Stepper::stopped(const StopReply& reply) {
+  ThreadId thread = reply.thread && reply.thread->is_thread() ? reply.thread->thread() : ThreadId{};
+  auto judgement = judge_.judge(reply, {rsp::action_for(actions_, thread), goes_by_steps(thread),
+                                        in_flight_.contains(thread)});
+  if (!judgement) return fail(std::move(judgement.error()));
+  in_flight_.erase(thread);
+  if (cloning_)
+    if (auto ended = end_clone(reply); !ended) return fail(std::move(ended.error()));
+  Result<void> sent;
+  switch (*judgement) {
+    case Judgement::kReport:
+      note_report(thread);
+      return Verdict::kReport;
+    case Judgement::kGoOn:
+      sent = go_on(thread);
+      break;
+    case Judgement::kGoOnWithSignal:
+      sent = go_on_with_signal(thread, reply.signal);
+      break;
+  }
+  if (!sent) return fail(std::move(sent.error()));
+  return Verdict::kGoesOn;
+}
+
+// gdbserver stops new threads at once only while it reports their coming, and while it does so it
+// does not survive their going in all-stop (it looks at the thread that is gone). So both are asked
+// for just while one thread, alone, makes another.
+Result<bool> Stepper::is_about_to_clone(ThreadId id) {
+  RecordedThread* thread = recorder_.find(id);
+  if ((!has_thread_events_ && !knows_all_) || thread == nullptr || !stepping_.contains(id.pid) ||
+      !resumes(actions_, id) || thread->signal != 0 || !recorder_.is_at_system_call(*thread))
+    return false;
+  auto number = below_.read_register(id, Below::Register::kRax);
+  if (!number) return fail(std::move(number.error()));
+  if (*number != kSysClone && *number != kSysClone3) return false;
+  return knows_all_ ? makes_thread(id, *number) : Result<bool>(true);
+}
+
+// Of lldb-server, at a system call that makes a thread or a process: which of them.
+Result<bool> Stepper::makes_thread(ThreadId thread, std::uint64_t number) {
+  static constexpr std::string_view kReadRdi = "p4";  // in lldb-server's numbers
+  auto digits = below_.ask_of(thread, kReadRdi);
+  if (!digits) return fail(std::move(digits.error()));
+  auto value = parse_hex(std::string_view(*digits).substr(0, 16));
+  if (!value) return false;
+  std::uint64_t flags = __builtin_bswap64(*value);
+  if (number == kSysClone3) {
+    std::array<std::uint8_t, sizeof flags> bytes{};
+    if (below_.read_memory(thread, Address{flags}, bytes) != bytes.size()) return false;
+    flags = load<std::uint64_t>(bytes, 0);
+  }
+  return (flags & CLONE_THREAD) != 0;
+}
+
+Result<void> Stepper::clone_alone(ThreadId thread) {
+  static constexpr std::uint64_t kSystemCall_bytes = 2;
+  // lldb-server lets a new thread run: it is caught where the system call returns to.
+  if (knows_all_)
+    catch_at_ = fmt::format("0,{:x},1", recorder_.find(thread)->stop.pc.value + kSystemCall_bytes);
+  auto on = below_.ask(knows_all_ ? "Z" + catch_at_ : "QThreadEvents:1");
+  if (!on) return fail(std::move(on.error()));
+  cloning_ = thread;
+  recorder_.drop_ended();
+  return below_.link().send("vCont;s:" + rsp::format_thread(thread));
+}
+
+Result<void> Stepper::end_clone(const StopReply& reply) {
+  ThreadId parent = *std::exchange(cloning_, std::nullopt);
+  if (knows_all_) {
+    auto removed = below_.ask("z" + catch_at_);
+    return removed ? Result<void>() : fail(std::move(removed.error()));
+  }
+  if (reply.kind == StopReply::Kind::kStopped && (reply.reasons & ~StopReply::kLibrary) == 0)
+    if (auto met = meet_new_thread(parent); !met) return met;
+  auto off = below_.ask("QThreadEvents:0");
+  if (!off) return fail(std::move(off.error()));
+  return {};
+}
+
+// The parent came out of the system call before the new thread was reported: its report waits.
+Result<void> Stepper::meet_new_thread(ThreadId parent) {
+  auto result = below_.read_register(parent, Below::Register::kRax);
+  if (!result) return fail(std::move(result.error()));
+  auto tid = static_cast<std::int64_t>(*result);
+  if (tid <= 0 || tid > std::numeric_limits<std::int32_t>::max()) return {};
+  ThreadId child{parent.pid, static_cast<std::int32_t>(tid)};
+  if (recorder_.find(child) != nullptr) return {};
+  auto answer = below_.ask("vCont;s:" + rsp::format_thread(child));
+  if (!answer) return fail(std::move(answer.error()));
+  below_.server_selected(std::nullopt);
+  auto reply = rsp::parse_stop_reply(*answer);
+  if (!reply || !reply->thread || !reply->thread->is_thread()) return {};
+  below_.server_selected(reply->thread->thread());
+  if (reply->pc) recorder_.thread_created(reply->thread->thread(), *reply->pc);
+  return {};
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,68 @@
+// Stepper: makes a program that the debugger lets run go by single steps below, so that the step
+// engine sees every one, and tells the debugger only of what it would have seen anyway.
+//
+// This is for all-stop: one request to run, one stop reply to it.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "plugin/server/below/below.h"
+#include "plugin/server/recording/recorder.h"
+#include "plugin/server/recording/stop_judge.h"
+#include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/stop_reply.h"
+
+namespace tailtrace {
+
+class Stepper {
+ public:
+  Stepper(Below& below, Recorder& recorder, StopJudge& judge)
+      : below_(below), recorder_(recorder), judge_(judge) {}
+
+  // The debugger's request to run. Sends below what is to be done instead, or the same.
+  // Errors: kGone.
+  Result<void> resume(std::string_view packet, rsp::ThreadSelector chosen);
+
+  enum class Verdict { kReport, kGoesOn };
+  // The stop reply to it: either the debugger is to be told, or the program already goes on.
+  // Errors: kGone.
+  Result<Verdict> stopped(const rsp::StopReply& reply);
+
+  // Whether the server below can stop new threads at their first instruction.
+  void set_has_thread_events(bool on) { has_thread_events_ = on; }
+  // Each stop reply says where all threads are, and the recorder knows it.
+  void set_knows_all_threads(bool on) { knows_all_ = on; }
+
+ private:
+  bool goes_by_steps(ThreadId thread) const;
+  bool resumes(const rsp::ResumeActions& actions, ThreadId thread) const;
+  Result<void> go_on(ThreadId stopped);
+  Result<void> go_on_with_signal(ThreadId thread, std::uint8_t signal);
+  void note_report(ThreadId thread);
+
+  Result<bool> is_about_to_clone(ThreadId thread);
+  Result<std::optional<ThreadId>> any_cloner();
+  Result<bool> makes_thread(ThreadId thread, std::uint64_t system_call);
+  Result<void> clone_alone(ThreadId thread);
+  Result<void> end_clone(const rsp::StopReply& reply);
+  Result<void> meet_new_thread(ThreadId parent);
+
+  Below& below_;
+  Recorder& recorder_;
+  StopJudge& judge_;
+  rsp::ResumeActions actions_;       // what the debugger asked for
+  rsp::ResumeActions repeated_;      // what is sent below again and again, without signals
+  std::string repeat_frame_;         // the same as a frame
+  std::set<std::int32_t> stepping_;  // processes whose threads go by steps
+  std::set<ThreadId> in_flight_;     // may have a finished step that was not reported yet
+  std::optional<ThreadId> cloning_;  // goes alone through the system call that makes a thread
+  std::string catch_at_;             // where the new one is caught, as in Z0 and z0
+  bool has_thread_events_ = false, knows_all_ = false;
+};
+
+}  // namespace tailtrace

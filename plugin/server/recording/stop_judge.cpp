@@ -1,0 +1,100 @@
+#include "plugin/server/recording/stop_judge.h"
+
+#include <algorithm>
+
+#include "decoder/base/bytes.h"
+#include "plugin/server/below/signals.h"
+#include "plugin/server/rsp/frame.h"
+
+namespace tailtrace {
+namespace {
+
+using rsp::ResumeAction;
+using rsp::StopReply;
+
+// What the thread library uses between its threads: never the user's business.
+constexpr int kSig32 = 32, kSig33 = 33;
+
+}  // namespace
+
+Result<Judgement> StopJudge::judge(const StopReply& reply, const Circumstances& circumstances) {
+  auto judgement = judge_alone(reply, circumstances);
+  was_interruption_ = judgement && *judgement == Judgement::kGoOn && interrupted_;
+  if (was_interruption_) return Judgement::kReport;
+  return judgement;
+}
+
+Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
+                                         const Circumstances& circumstances) {
+  ThreadId thread = reply.thread && reply.thread->is_thread() ? reply.thread->thread() : ThreadId{};
+  if (reply.kind == StopReply::Kind::kThreadExited) {
+    recorder_.thread_gone(thread);
+    return reports_threads_ ? Judgement::kReport : Judgement::kGoOn;
+  }
+  if (reply.kind != StopReply::Kind::kStopped) {
+    if (reply.process)
+      recorder_.process_gone(*reply.process);
+    else if (reply.kind != StopReply::Kind::kNothingRuns)
+      recorder_.forget_all();
+    return Judgement::kReport;
+  }
+  bool certain = true, stale = false;
+  if ((reply.reasons & StopReply::kExec) != 0) {
+    recorder_.executed(thread, reply.pc.value_or(Address{}));
+  } else if (RecordedThread* recorded = recorder_.find(thread)) {
+    stale = circumstances.maybe_stale && reply.pc == recorded->stop.pc;
+    if (reply.pc) certain = recorder_.stopped_at(*recorded, *reply.pc);
+    recorded->stop.faulted = is_fault(below_.system_signal(reply.signal));
+  } else if (reply.pc) {
+    recorder_.thread_created(thread, *reply.pc);
+  }
+  if ((reply.reasons & StopReply::kThreadCreated) != 0)
+    return reports_threads_ ? Judgement::kReport : Judgement::kGoOn;
+  if (!circumstances.stepped_by_us || reply.reasons != 0) return Judgement::kReport;
+  if (reply.signal == kProtocolSigTrap)
+    return stale ? Judgement::kGoOn : trapped(reply, circumstances.action, certain);
+  // A thread that is single-stepped stops for every signal; one that runs does not for those that
+  // the debugger wants passed on.
+  bool runs = circumstances.action != nullptr &&
+              circumstances.action->kind == ResumeAction::Kind::kContinue;
+  int signal = below_.system_signal(reply.signal);
+  bool passed = passed_[reply.signal] || signal == kSig32 || signal == kSig33;
+  return runs && passed ? Judgement::kGoOnWithSignal : Judgement::kReport;
+}
+
+// A finished step, as it looks.
+Result<Judgement> StopJudge::trapped(const StopReply& reply, const ResumeAction* action,
+                                     bool certain) {
+  if (action != nullptr && action->kind == ResumeAction::Kind::kStep) return Judgement::kReport;
+  if (action != nullptr && action->kind == ResumeAction::Kind::kRangeStep && reply.pc &&
+      !action->in_range(*reply.pc))
+    return Judgement::kReport;
+  if (certain || !reply.thread || !reply.thread->is_thread()) return Judgement::kGoOn;
+  auto sent = trap_was_sent(reply.thread->thread());
+  if (!sent) return fail(std::move(sent.error()));
+  return *sent ? Judgement::kReport : Judgement::kGoOn;
+}
+
+// Whether the SIGTRAP was sent to the thread by some process, instead of raised by its step.
+Result<bool> StopJudge::trap_was_sent(ThreadId thread) {
+  static constexpr std::size_t kCodeOffset_bytes = 8;  // of si_code in siginfo_t
+  auto answer = below_.ask_of(thread, "qXfer:siginfo:read::0,80");
+  if (!answer) return fail(std::move(answer.error()));
+  if (answer->empty() || (answer->front() != 'l' && answer->front() != 'm')) return false;
+  std::string info = rsp::unescape(std::string_view(*answer).substr(1));
+  if (info.size() < kCodeOffset_bytes + 4) return false;
+  return load<std::int32_t>(as_bytes(info), kCodeOffset_bytes) <= 0;
+}
+
+// Hexadecimal numbers between semicolons.
+void StopJudge::set_passed_signals(std::string_view list) {
+  passed_.fill(false);
+  while (!list.empty()) {
+    std::size_t end = std::min(list.find(';'), list.size());
+    auto signal = parse_hex(list.substr(0, end));
+    if (signal && *signal < passed_.size()) passed_[*signal] = true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+
+}  // namespace tailtrace
