@@ -99,16 +99,21 @@ Result<std::string> Monitor::info() {
                                  sizes_in_words(options_, counts_branches, reader), engine);
   Result<void> failed;
   recorder_.for_each([&](RecordedThread& thread) {
-    auto snapshot = recorder_.visible(thread);
+    Part part = Part::kNewest;
+    auto snapshot = recorder_.visible(thread, part);
     if (!snapshot) {
       failed = fail(std::move(snapshot.error()));
       return;
     }
     std::uint64_t insns = 0;
     for (const BranchRecord& record : snapshot->records) insns += record.insns;
+    std::string_view older;
+    if (part == Part::kNewest)
+      older = ", older ones are not counted";
+    else if (!snapshot->complete)
+      older = ", older ones are overwritten";
     text += fmt::format("  thread {}.{}: {} instructions in {} records{}\n", thread.id.pid,
-                        thread.id.tid, insns, snapshot->records.size(),
-                        snapshot->complete ? "" : ", older ones are overwritten");
+                        thread.id.tid, insns, snapshot->records.size(), older);
   });
   if (!failed) return fail(std::move(failed.error()));
   return text;
