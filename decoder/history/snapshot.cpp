@@ -23,6 +23,19 @@ void drop_oldest(ThreadSnapshot& snapshot, std::size_t count) {
   snapshot.complete = false;
 }
 
+void begin_with(ThreadSnapshot& snapshot, std::size_t count, const BranchRecord& opening) {
+  std::vector<BranchRecord>& records = snapshot.records;
+  if (count == 0) {
+    records.insert(records.begin(), opening);
+    if (snapshot.first.value > 0) --snapshot.first.value;
+  } else {
+    drop_oldest(snapshot, count - 1);
+    if (records[0].kind == RecordKind::kCodeChange) ++snapshot.first_epoch.value;
+    records[0] = opening;
+  }
+  snapshot.complete = true;
+}
+
 void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit) {
   if (snapshot.records.size() > limit) drop_oldest(snapshot, snapshot.records.size() - limit);
 }

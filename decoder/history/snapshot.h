@@ -48,6 +48,10 @@ std::size_t closing_records(const ThreadSnapshot& snapshot);
 // Leaves out the `count` oldest records. REQUIRES: it has as many.
 void drop_oldest(ThreadSnapshot& snapshot, std::size_t count);
 
+// Puts an opening record in the place of the `count` oldest: the history begins there. The others
+// stay where they are, if any is left out. REQUIRES: it has as many.
+void begin_with(ThreadSnapshot& snapshot, std::size_t count, const BranchRecord& opening);
+
 // Leaves out all but the `limit` newest records.
 void keep_newest(ThreadSnapshot& snapshot, std::uint64_t limit);
 

@@ -67,14 +67,7 @@ void hide_before(const OpenRun& start, ThreadSnapshot& snapshot) {
   } else {
     ++at;  // it led to where the thread stood
   }
-  // The record before, if any, gives up its place: all others stay where they are.
-  if (at == 0)
-    records.insert(records.begin(), enable);
-  else
-    records[at - 1] = enable;
-  if (at > 1) records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(at - 1));
-  snapshot.first = {snapshot.first.value + at - 1};
-  snapshot.complete = true;
+  begin_with(snapshot, at, enable);
 }
 
 }  // namespace

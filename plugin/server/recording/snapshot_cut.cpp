@@ -18,21 +18,13 @@ ThreadSnapshot since(ThreadSnapshot snapshot, const HistoryMark& mark) {
     drop_oldest(snapshot, before);
     return snapshot;
   }
-  // The record before the mark, if any, gives up its place: all others stay where they are.
-  if (before == 0) {
-    records.insert(records.begin(), BranchRecord());
-    if (snapshot.first.value > 0) --snapshot.first.value;
-  } else {
-    drop_oldest(snapshot, before - 1);
-    if (records[0].kind == RecordKind::kCodeChange) ++snapshot.first_epoch.value;
-  }
+  BranchRecord enable;
+  enable.to = mark.pc;
+  enable.kind = RecordKind::kEnable;
+  enable.flags = kFlagSynthetic;
+  enable.extra = static_cast<std::uint16_t>(EdgeCause::kDebugger);
+  begin_with(snapshot, before, enable);
   records[1].insns -= std::min(records[1].insns, mark.open_insns);
-  records[0] = {};
-  records[0].to = mark.pc;
-  records[0].kind = RecordKind::kEnable;
-  records[0].flags = kFlagSynthetic;
-  records[0].extra = static_cast<std::uint16_t>(EdgeCause::kDebugger);
-  snapshot.complete = true;
   return snapshot;
 }
 
