@@ -104,7 +104,7 @@ void list_whole_calls_json(const History& history, const CallHistory& calls, Sym
     Json json;
     if (both) json["number"] = call.first;
     json["position"] = static_cast<std::int64_t>(call.first - calls.size()) - 1;
-    json["function"] = segment.function->name;
+    if (!segment.function->name.empty()) json["function"] = segment.function->name;
     if (!segment.function->module.empty()) json["module"] = segment.function->module;
     json["level"] = segment.level;
     json["first"] = item(call.items.first);

@@ -78,8 +78,7 @@ std::string tree_told(CallStory& story, std::uint64_t limit) {
       [&](std::string_view line) {
         const auto json = nlohmann::json::parse(line);
         text += (text.empty() ? "" : " ") + std::string(json.contains("begun_before") ? "<" : "") +
-                json["function"].get<std::string>() + json["first"].dump() + "-" +
-                json["last"].dump();
+                json.value("function", "?") + json["first"].dump() + "-" + json["last"].dump();
         if (json.contains("times")) text += "x" + json["times"].dump();
         return true;
       },
@@ -106,6 +105,13 @@ TEST(CallTree, HasThoseThatEndedLastWhereThereAreMore) {
   CallStory story = open_calls();
   EXPECT_EQ(tree_told(story, 2), "h-5--1 g-3--2");
   EXPECT_EQ(tree_told(story, 4), "f-19--6 g-17--8x3 h-5--1 g-3--2");
+}
+
+TEST(CallTree, NamesNoFunctionThatHasNoName) {
+  CallStory story({"main", ""});
+  story.call("").ret();
+  story.told();
+  EXPECT_EQ(tree_told(story, 100), "main-5--1 ?-3--2");
 }
 
 TEST(CallTree, SaysWhereMoreCouldBeFoundFurtherBack) {
