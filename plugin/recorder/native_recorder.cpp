@@ -250,10 +250,10 @@ Result<void> NativeRecorder::take(const Event& event) {
 Result<void> NativeRecorder::take_signal(const Event& event) {
   const bool is_wanted =
       std::ranges::find(plan_.triggers.signals, event.signal) != plan_.triggers.signals.end();
-  const bool is_crash = is_crash_signal(event.signal) && is_deadly(process_.pid(), event.signal);
-  if (is_recording_ && (is_wanted || is_crash)) {
+  const bool is_end = is_deadly(process_.pid(), event.signal);
+  if (is_recording_ && (is_wanted || (is_end && is_crash_signal(event.signal)))) {
     if (is_fault(event.signal)) crashed_tid_ = event.tid;
-    is_dying_ = is_crash;
+    is_dying_ = is_end;
     auto ended = end_recording(occasion(signal_text(event.signal), event.signal, event.tid));
     if (!ended) return ended;
   }

@@ -1,7 +1,10 @@
 #include "plugin/recorder/signal_fate.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "decoder/base/file.h"
@@ -20,9 +23,17 @@ bool is_in_mask(std::string_view status, std::string_view name, int signal) {
   return mask && (*mask >> (signal - 1) & 1) != 0;
 }
 
+// signal(7): all others end the process.
+bool ends_by_default(int signal) {
+  constexpr std::array kOthers{SIGCHLD, SIGCONT, SIGURG,  SIGWINCH,
+                               SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+  return std::ranges::find(kOthers, signal) == kOthers.end();
+}
+
 }  // namespace
 
 bool is_deadly(std::int32_t pid, int signal) {
+  if (!ends_by_default(signal)) return false;
   auto status = read_file(fmt::format("/proc/{}/status", pid), kMaxStatus_bytes);
   if (!status) return false;
   return !is_in_mask(as_text(*status), "SigCgt:\t", signal) &&

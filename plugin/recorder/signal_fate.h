@@ -7,8 +7,8 @@
 
 namespace tailtrace {
 
-// Whether a signal, on its way to a process, will end it: nothing handles or ignores it.
-// REQUIRES: a signal whose default is to end the process.
+// Whether a signal, on its way to a process, will end it: nothing handles or ignores it, and by
+// default it does.
 bool is_deadly(std::int32_t pid, int signal);
 
 }  // namespace tailtrace

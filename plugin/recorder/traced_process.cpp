@@ -257,9 +257,29 @@ bool TracedProcess::is_about_to_end(pid_t tid) const {
          });
 }
 
+void TracedProcess::let_end(pid_t tid) {
+  ::ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
+  threads_.erase(tid);
+  std::erase_if(untold_, [tid](const Stop& stop) { return stop.tid == tid; });
+}
+
+void TracedProcess::wait_letting_end(pid_t tid) {
+  while (threads_.contains(tid) && !stands(tid) && !is_to_be_told(tid)) {
+    int status = 0;
+    const pid_t got = ::waitpid(-1, &status, __WALL);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      threads_.erase(tid);
+      return;
+    }
+    note({got, status});
+    if (WIFSTOPPED(status) && is_about_to_end(got)) let_end(got);
+  }
+}
+
 void TracedProcess::take_coming_traps() {
   for (pid_t tid : threads())
-    while (stands(tid) && !is_about_to_end(tid) && has_trap_coming(tid)) {
+    while (stands(tid) && has_trap_coming(tid)) {
       int signal = 0;
       for (const Stop& stop : untold_)
         if (stop.tid == tid && kind_of(stop) == Event::Kind::kSignal)
@@ -267,12 +287,14 @@ void TracedProcess::take_coming_traps() {
       std::erase_if(untold_, [&](const Stop& stop) { return stop.tid == tid; });
       // It gets no further: of what is coming, a trap comes first.
       resume(tid, signal, false);
-      wait_for(tid);
+      wait_letting_end(tid);
     }
 }
 
 void TracedProcess::detach(const std::map<pid_t, int>& signals) {
   stop();
+  for (pid_t tid : threads())
+    if (stands(tid) && is_about_to_end(tid)) let_end(tid);
   take_coming_traps();
   std::map<pid_t, int> owed = signals;
   for (const Stop& stop : untold_)

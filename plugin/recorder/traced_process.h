@@ -92,6 +92,10 @@ class TracedProcess {
   Event::Kind kind_of(Stop stop);
   void wait_for(pid_t tid);
   bool is_about_to_end(pid_t tid) const;
+  void let_end(pid_t tid);
+  // Until a thread that runs stands again, or is gone. When the process is killed meanwhile, its
+  // threads are let go of as they come to their ends: a leader's is told behind all others'.
+  void wait_letting_end(pid_t tid);
   // A trap that is on its way to a thread would end the process once it is let go of.
   void take_coming_traps();
 
