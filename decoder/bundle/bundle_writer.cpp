@@ -103,6 +103,7 @@ Result<BundleWriter> BundleWriter::create(const std::string& path) {
       OwnFolder::make(folder_holding(place), fmt::format("{}.unfinished", base_name(place)));
   if (!folder) {
     folder.error().what = cannot_save_at(place);
+    folder.error().fix = "name a place in a folder that is there and can be written to";
     return fail(std::move(folder.error()));
   }
   BundleWriter writer(std::move(place), std::move(*folder));

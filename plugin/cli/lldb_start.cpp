@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "decoder/history/symbolizer.h"
+
 namespace tailtrace {
 namespace {
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // An argument of an LLDB command.
 std::string quoted(const std::string& text) {
@@ -44,7 +44,8 @@ std::vector<std::string> lldb_command_line(const LldbStart& start) {
   run("process connect --plugin gdb-remote unix-connect://" + start.socket);
   if (start.record_from_start) run("process trace start");
   if (start.has_main) {
-    run("breakpoint set --one-shot true --name main --shlib " + quoted(base_name(start.program)));
+    run("breakpoint set --one-shot true --name main --shlib " +
+        quoted(std::string(base_name(start.program))));
     run("process continue");
   }
   if (!start.record_from_start) run("process trace start");

@@ -18,4 +18,8 @@ Result<CallHistory> newest_calls(const History& history, Symbolizer& symbols,
   }
 }
 
+bool holds_older(const History& history, const CallHistory& calls) {
+  return calls.size() != 0 && history.holds(calls.at(1).items.first - 1);
+}
+
 }  // namespace tailtrace

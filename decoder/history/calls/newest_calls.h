@@ -21,4 +21,7 @@ Range newest_items(const History& history, std::uint64_t count);
 Result<CallHistory> newest_calls(const History& history, Symbolizer& symbols,
                                  const std::function<bool(std::uint64_t segments)>& enough);
 
+// Whether there is more in a history than some calls of it show.
+bool holds_older(const History& history, const CallHistory& calls);
+
 }  // namespace tailtrace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/base/json_text.h"
+#include "decoder/history/calls/newest_calls.h"
 
 namespace tailtrace {
 namespace {
@@ -70,7 +71,7 @@ CallTree newest_whole_calls(const History& history, const CallHistory& calls, st
       found.push_back({next.number, {next.items.first, segment.items.last}});
   }
   std::ranges::sort(found, {}, [](const WholeCall& call) { return call.items.first; });
-  tree.is_cut = number == 0 && calls.size() != 0 && history.holds(calls.at(1).items.first - 1);
+  tree.is_cut = number == 0 && holds_older(history, calls);
   return tree;
 }
 

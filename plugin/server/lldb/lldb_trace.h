@@ -105,7 +105,6 @@ class LldbTrace {
   Result<void> limit_threads();
   void end_process_trace();
   Result<const Made*> make(RecordedThread& thread, Traced& traced);
-  std::string made_of(const ThreadSnapshot& snapshot, const Settings& settings, bool times) const;
 
   bool is_traced(ThreadId thread);
   std::uint64_t instructions_for(const Settings& settings) const;

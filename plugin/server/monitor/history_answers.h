@@ -104,7 +104,6 @@ class HistoryAnswers {
   // newest part of the history does not hold so many. Errors: as CallHistory::make.
   using EnoughCalls = std::function<bool(std::uint64_t segments)>;
   Result<const CallHistory*> newest_calls(const EnoughCalls& enough);
-  bool holds_older_than(const CallHistory& calls) const;
 
   // The line that all others come behind; `more` is put into it, and with `counted` the size.
   std::string head_line(std::string_view schema, bool counted,

@@ -24,17 +24,13 @@ Result<const CallHistory*> HistoryAnswers::all_calls() {
 
 Result<const CallHistory*> HistoryAnswers::newest_calls(const EnoughCalls& enough) {
   const bool are_known =
-      newest_calls_ && (enough(newest_calls_->size()) || !holds_older_than(*newest_calls_));
+      newest_calls_ && (enough(newest_calls_->size()) || !holds_older(*history_, *newest_calls_));
   if (!are_known) {
     auto calls = tailtrace::newest_calls(*history_, *symbols_, enough);
     if (!calls) return fail(std::move(calls.error()));
     newest_calls_ = std::make_unique<const CallHistory>(std::move(*calls));
   }
   return is_all() || enough(newest_calls_->size()) ? newest_calls_.get() : nullptr;
-}
-
-bool HistoryAnswers::holds_older_than(const CallHistory& calls) const {
-  return calls.size() != 0 && history_->holds(calls.at(1).items.first - 1);
 }
 
 HistoryAnswers::Text HistoryAnswers::function_call_history(CommandWords words) {

@@ -229,8 +229,9 @@ TEST(Bundle, AThreadIsOpenedInPlaceAndAsFarBackAsIsWanted) {
 
 TEST(Bundle, SaysWhenItCannotBeWritten) {
   TempFolder folder;
-  EXPECT_EQ(BundleWriter::create(folder.file("no/such/run.tt")).error().why,
-            "No such file or directory");
+  const Error error = BundleWriter::create(folder.file("no/such/run.tt")).error();
+  EXPECT_EQ(error.why, "No such file or directory");
+  EXPECT_EQ(error.fix, "name a place in a folder that is there and can be written to");
   EXPECT_EQ(BundleWriter::create("").error().why, "it has no name");
 }
 
