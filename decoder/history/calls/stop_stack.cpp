@@ -70,15 +70,10 @@ std::optional<std::size_t> frames_recorded(LastMove move, Symbolizer& symbols,
 
 }  // namespace
 
-Result<CallHistory> calls_to_anchor(const History& history, Symbolizer& symbols, std::uint64_t item,
-                                    std::span<const Address> stack) {
-  const std::uint64_t newer = history.newest() - item;
-  if (stack.empty() || newer >= CallHistory::kMaxSegments / 2)
-    return calls_up_to(history, symbols, item);
-  // A segment has an item at least.
-  const std::uint64_t count =
-      std::min<std::uint64_t>(history.from_oldest(item), CallHistory::kMaxSegments - 1 - newer);
-  return CallHistory::make(history, symbols, {item - count + 1, history.newest()});
+std::uint64_t anchor_of(const History& history, std::uint64_t item,
+                        std::span<const Address> stack) {
+  const bool is_near = history.newest() - item < CallHistory::kMaxSegments / 2;
+  return is_near && !stack.empty() ? history.newest() : item;
 }
 
 void add_older_callers(const History& history, Symbolizer& symbols, const CallHistory& calls,

@@ -14,9 +14,9 @@
 
 namespace tailtrace {
 
-// As calls_up_to(), and up to the stop where that is near enough and its stack is known.
-Result<CallHistory> calls_to_anchor(const History& history, Symbolizer& symbols, std::uint64_t item,
-                                    std::span<const Address> stack);
+// The item up to which calls_up_to() has the callers of an item that are known: the newest one, at
+// which the thread stood, where that is near enough and its stack is known; else the item itself.
+std::uint64_t anchor_of(const History& history, std::uint64_t item, std::span<const Address> stack);
 
 // Adds to the path what is below it of the stack: where the thread stood, and where each call that
 // was open goes on, innermost first. Nothing where the calls that were recorded as open at the stop

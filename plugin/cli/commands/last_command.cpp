@@ -115,8 +115,9 @@ class PathPrinter {
 Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t>& hits,
                         const Options& options, AnswerPrinter& printer) {
   if (hits.empty()) return {};
+  const History& history = *view.history;
   Result<CallHistory> calls =
-      calls_to_anchor(*view.history, *view.symbols, hits.front(), view.stack);
+      calls_up_to(history, *view.symbols, anchor_of(history, hits.front(), view.stack));
   if (!calls) return fail(std::move(calls.error()));
   PathPrinter paths(view, options, printer);
   for (std::size_t i = hits.size(); i-- != 0;)

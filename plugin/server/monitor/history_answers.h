@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decoder/history/calls/call_path.h"
 #include "decoder/history/calls/calls.h"
 #include "decoder/history/history.h"
 #include "decoder/history/listing.h"
@@ -105,6 +106,10 @@ class HistoryAnswers {
   using EnoughCalls = std::function<bool(std::uint64_t segments)>;
   Result<const CallHistory*> newest_calls(const EnoughCalls& enough);
 
+  // Those that have the callers of an item. REQUIRES: has_stack(). Errors: as CallHistory::make.
+  Result<const CallHistory*> calls_to_anchor(std::uint64_t item);
+  CallPath path_among(const CallHistory& calls, const Asked& asked);
+
   // The line that all others come behind; `more` is put into it, and with `counted` the size.
   std::string head_line(std::string_view schema, bool counted,
                         const nlohmann::ordered_json& more = {}) const;
@@ -117,6 +122,7 @@ class HistoryAnswers {
   // Null, nothing: not asked for yet.
   std::unique_ptr<const CallHistory> calls_;
   std::unique_ptr<const CallHistory> newest_calls_;
+  std::unique_ptr<const CallHistory> older_calls_;
   std::optional<std::vector<Address>> stack_;
   std::optional<Range> shown_items_, shown_calls_;  // last
 };

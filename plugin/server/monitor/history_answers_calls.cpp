@@ -118,19 +118,31 @@ HistoryAnswers::Text HistoryAnswers::whole_calls(CommandWords words) {
   return text;
 }
 
+Result<const CallHistory*> HistoryAnswers::calls_to_anchor(std::uint64_t item) {
+  if (anchor_of(*history_, item, *stack_) == history_->newest()) return all_calls();
+  auto calls = calls_up_to(*history_, *symbols_, item);
+  if (!calls) return fail(std::move(calls.error()));
+  older_calls_ = std::make_unique<const CallHistory>(std::move(*calls));
+  return older_calls_.get();
+}
+
+CallPath HistoryAnswers::path_among(const CallHistory& calls, const Asked& asked) {
+  CallPath path;
+  if (calls.holding(asked.number)) path = call_path(calls, asked.number, asked.limit);
+  add_older_callers(*history_, *symbols_, calls, *stack_, asked.limit, path);
+  return path;
+}
+
 HistoryAnswers::Text HistoryAnswers::stack(CommandWords words) {
   const auto asked = item_asked_for(words);
   if (!asked) return bad_arguments("stack POSITION LIMIT [pPID.TID]");
-  const History& history = *history_;
-  auto calls = calls_to_anchor(history, *symbols_, asked->number, *stack_);
+  auto calls = calls_to_anchor(asked->number);
   if (!calls) return calls.error().to_string() + "\n";
-  CallPath path;
-  if (calls->holding(asked->number)) path = call_path(*calls, asked->number, asked->limit);
-  add_older_callers(history, *symbols_, *calls, *stack_, asked->limit, path);
+  const CallPath path = path_among(**calls, *asked);
   if (path.frames.empty()) return "There is a gap at this position.\n";
   PathListing listing{asked->position > 0, "    and further callers"};
   std::string text;
-  list_path(history, *symbols_, path, asked->number, listing, into(text));
+  list_path(*history_, *symbols_, path, asked->number, listing, into(text));
   return text;
 }
 
@@ -138,14 +150,10 @@ HistoryAnswers::Text HistoryAnswers::stack(CommandWords words) {
 HistoryAnswers::Text HistoryAnswers::frames(CommandWords words) {
   const auto asked = item_asked_for(words);
   if (!asked) return bad_arguments("frames POSITION LIMIT [pPID.TID]");
-  const History& history = *history_;
   auto calls = all_calls();
   if (!calls) return calls.error().to_string() + "\n";
-  CallPath path;
-  if ((*calls)->holding(asked->number)) path = call_path(**calls, asked->number, asked->limit);
-  add_older_callers(history, *symbols_, **calls, *stack_, asked->limit, path);
   std::string text = head_line("tailtrace.frames/1", false);
-  list_frames_json(history, path, into(text));
+  list_frames_json(*history_, path_among(**calls, *asked), into(text));
   return text;
 }
 

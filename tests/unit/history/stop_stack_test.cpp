@@ -46,7 +46,7 @@ class StopStack : public testing::Test {
   // Names of the callers from before the history, of an item.
   std::vector<std::string> older(std::uint64_t item, std::vector<Address> stack,
                                  std::size_t limit = 100) {
-    auto calls = calls_to_anchor(*history_, symbols_, item, stack);
+    auto calls = calls_up_to(*history_, symbols_, anchor_of(*history_, item, stack));
     EXPECT_TRUE(calls);
     path_ = call_path(*calls, item, limit);
     add_older_callers(*history_, symbols_, *calls, stack, limit, path_);
