@@ -13,7 +13,11 @@ RecorderSignals::RecorderSignals(bool interrupt) : too_large_before_(::signal(SI
   fd_ = UniqueFd(::signalfd(-1, &waited_for_, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// Whoever asked for it to end twice wants it to say how it ended.
 RecorderSignals::~RecorderSignals() {
+  constexpr timespec kAtOnce{};
+  while (::sigtimedwait(&waited_for_, nullptr, &kAtOnce) > 0) {
+  }
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   ::signal(SIGXFSZ, too_large_before_);
 }

@@ -16,6 +16,7 @@ class RecorderSignals {
  public:
   // From now on they do not do what they did. `interrupt`: SIGINT, too.
   explicit RecorderSignals(bool interrupt);
+  // They do again what they did; those that have come and were not taken are forgotten.
   ~RecorderSignals();
   RecorderSignals(const RecorderSignals&) = delete;
   RecorderSignals& operator=(const RecorderSignals&) = delete;
