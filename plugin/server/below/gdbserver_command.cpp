@@ -83,7 +83,7 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
   command.stdio_ = stdio_of_program(options, inferior_owns_stdio);
   bool plain_shell = is_plain_shell(std::getenv("SHELL"));
   if (!plain_shell) command.shell_ = "/bin/sh";
-  auto preload = preload_of_gdbserver();
+  auto preload = preload_of_gdbserver(options.attach_pid.has_value() || options.multi);
   if (!preload) return fail(std::move(preload.error()));
   command.preload_ = std::move(*preload);
   std::vector<std::string>& words = command.words_;

@@ -5,9 +5,8 @@
 
 namespace tailtrace {
 
-Result<std::string> preload_of_gdbserver() {
-  const XsaveLayout layout = XsaveLayout::of_processor();
-  if (!layout.is_elsewhere && !layout.is_longer) return std::string();
+Result<std::string> preload_of_gdbserver(bool may_attach) {
+  if (!may_attach && !XsaveLayout::of_processor().is_other()) return std::string();
   return find_own_file("libtailtrace_gdbserver.so");
 }
 

@@ -1,6 +1,9 @@
 #include "plugin/server/recording/stop_judge.h"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <cstddef>
 
 #include "decoder/base/bytes.h"
 #include "plugin/server/below/signals.h"
@@ -50,6 +53,11 @@ Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
   }
   if ((reply.reasons & StopReply::kThreadCreated) != 0)
     return reports_threads_ ? Judgement::kReport : Judgement::kGoOn;
+  if (reply.signal == kProtocolSigStop && reply.reasons == 0) {
+    auto attached = was_attached(thread);
+    if (!attached) return fail(std::move(attached.error()));
+    if (*attached) return Judgement::kGoOn;
+  }
   if (!circumstances.stepped_by_us || reply.reasons != 0) return Judgement::kReport;
   if (reply.signal == kProtocolSigTrap)
     return stale ? Judgement::kGoOn : trapped(reply, circumstances.action, certain);
@@ -70,20 +78,29 @@ Result<Judgement> StopJudge::trapped(const StopReply& reply, const ResumeAction*
       !action->in_range(*reply.pc))
     return Judgement::kReport;
   if (certain || !reply.thread || !reply.thread->is_thread()) return Judgement::kGoOn;
-  auto sent = trap_was_sent(reply.thread->thread());
-  if (!sent) return fail(std::move(sent.error()));
-  return *sent ? Judgement::kReport : Judgement::kGoOn;
+  auto code = signal_code(reply.thread->thread());
+  if (!code) return fail(std::move(code.error()));
+  // Whether it was sent by some process, instead of raised by a step.
+  return *code && **code <= 0 ? Judgement::kReport : Judgement::kGoOn;
 }
 
-// Whether the SIGTRAP was sent to the thread by some process, instead of raised by its step.
-Result<bool> StopJudge::trap_was_sent(ThreadId thread) {
-  static constexpr std::size_t kCodeOffset_bytes = 8;  // of si_code in siginfo_t
+// Whether it stands for the SIGSTOP that PTRACE_ATTACH sends, and no program can, and that
+// gdbserver tells of when other threads got signals meanwhile.
+Result<bool> StopJudge::was_attached(ThreadId thread) {
+  auto code = signal_code(thread);
+  if (!code) return fail(std::move(code.error()));
+  return *code == SI_KERNEL;
+}
+
+// siginfo_t::si_code of the signal that a thread stands for, if that is known.
+Result<std::optional<std::int32_t>> StopJudge::signal_code(ThreadId thread) {
+  using Code = std::optional<std::int32_t>;
   auto answer = below_.ask_of(thread, "qXfer:siginfo:read::0,80");
   if (!answer) return fail(std::move(answer.error()));
-  if (answer->empty() || (answer->front() != 'l' && answer->front() != 'm')) return false;
+  if (answer->empty() || (answer->front() != 'l' && answer->front() != 'm')) return Code();
   std::string info = rsp::unescape(std::string_view(*answer).substr(1));
-  if (info.size() < kCodeOffset_bytes + 4) return false;
-  return load<std::int32_t>(as_bytes(info), kCodeOffset_bytes) <= 0;
+  if (info.size() < offsetof(siginfo_t, si_code) + sizeof(std::int32_t)) return Code();
+  return Code(load<std::int32_t>(as_bytes(info), offsetof(siginfo_t, si_code)));
 }
 
 // Hexadecimal numbers between semicolons.

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "plugin/server/below/below.h"
@@ -50,7 +52,8 @@ class StopJudge {
   Result<Judgement> judge_alone(const rsp::StopReply& reply, const Circumstances& circumstances);
   Result<Judgement> trapped(const rsp::StopReply& reply, const rsp::ResumeAction* action,
                             bool certain);
-  Result<bool> trap_was_sent(ThreadId thread);
+  Result<bool> was_attached(ThreadId thread);
+  Result<std::optional<std::int32_t>> signal_code(ThreadId thread);
 
   Below& below_;
   Recorder& recorder_;

@@ -1,6 +1,7 @@
 #include "plugin/server/gdb/non_stop.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 
 #include "plugin/engines/step/step_engine.h"
 #include "tests/support/fake_link.h"
@@ -24,7 +25,10 @@ std::string stop_at(const std::string& pc_digits) {
 struct Session {
   EndSignals signals;
   Words stops;  // what vStopped is answered with, before OK
+  siginfo_t info{};
   Below below{std::make_unique<FakeLink>([this](const std::string& r) -> Words {
+                if (r.starts_with("qXfer:siginfo:read:"))
+                  return {"l" + std::string(reinterpret_cast<const char*>(&info), sizeof info)};
                 if (r == "g") return {std::string(2 * 164, '0')};
                 if (r.starts_with('m')) return {std::string(2 * 4096, '9').replace(0, 2, "90")};
                 if (r != "vStopped" || stops.empty()) return {"OK"};
@@ -84,6 +88,19 @@ TEST(NonStop, AThreadThatWeStoppedToRecordItGoesOnBySteps) {
   ASSERT_TRUE(s.non_stop.on_notification("Stop:T00thread:" + kId + ";10:0000000000000000;"));
   EXPECT_EQ(s.non_stop.take_announcement(), "");
   EXPECT_EQ(s.heard().back(), "vCont;s:" + kId);
+}
+
+TEST(NonStop, TheSignalByWhichAThreadWasAttachedToIsNobodys) {
+  const std::string stop = "T11thread:" + kId + ";10:0000000000000000;";
+  for (int code : {SI_USER, SI_TKILL, SI_KERNEL}) {
+    Session s;
+    s.info.si_signo = SIGSTOP;
+    s.info.si_code = code;
+    EXPECT_EQ(*s.non_stop.resume("vCont;c:" + kId), "OK");
+    ASSERT_TRUE(s.non_stop.on_notification("Stop:" + stop));
+    EXPECT_EQ(s.non_stop.take_announcement(), code == SI_KERNEL ? "" : "Stop:" + stop);
+    EXPECT_EQ(s.heard().back() == "vCont;c:" + kId, code == SI_KERNEL);
+  }
 }
 
 TEST(NonStop, AStopThatTheDebuggerAskedForIsToldAsOne) {

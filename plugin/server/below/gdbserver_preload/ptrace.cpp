@@ -1,5 +1,9 @@
-// libtailtrace_gdbserver.so, preloaded into gdbserver (before 14) on processors whose registers do
-// not lie as it takes for granted.
+// libtailtrace_gdbserver.so, preloaded into gdbserver where it attaches to a process, and (before
+// 14) on processors whose registers do not lie as it takes for granted.
+//
+// Each thread that it attaches to stops by a SIGSTOP of the kernel's. Where another thread gets a
+// signal meanwhile, gdbserver takes the one for a signal of the program's, which it delivers when
+// it resumes or lets go of it, and the program stands still for ever: in here it is nobody's.
 //
 // Where AVX-512's lie in other places it would read and write them back where others are, and the
 // program would go on with wrong ones: in here those are not seen, gdbserver knows the registers up
@@ -7,9 +11,11 @@
 // the kernel would take none from it: in here the others are put behind them.
 //
 // What the kernel puts into the unused bytes of an XSAVE area, and that it takes whole ones only,
-// is in its ptrace interface for NT_X86_XSTATE.
+// is in its ptrace interface for NT_X86_XSTATE; that PTRACE_ATTACH sends the signal itself, as no
+// program can, in siginfo_t::si_code.
 #include <dlfcn.h>
 #include <elf.h>
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -53,9 +59,13 @@ struct Seen {
   std::size_t end_bytes;
 };
 
+const XsaveLayout& layout() {
+  static const XsaveLayout known = XsaveLayout::of_processor();
+  return known;
+}
+
 Seen seen() {
-  static const bool is_elsewhere = XsaveLayout::of_processor().is_elsewhere;
-  if (is_elsewhere) return {XsaveLayout::kUpToAvx, XsaveLayout::kEndOfAvx_bytes};
+  if (layout().is_elsewhere) return {XsaveLayout::kUpToAvx, XsaveLayout::kEndOfAvx_bytes};
   return {XsaveLayout::kAll, XsaveLayout::kEndOfAll_bytes};
 }
 
@@ -85,6 +95,19 @@ long set(pid_t pid, void* type, const iovec& known) {
   return real_ptrace()(PTRACE_SETREGSET, pid, type, &area);
 }
 
+// Whether a thread stands for the signal that it was attached to by.
+bool was_attached(pid_t tid) {
+  siginfo_t info{};
+  return real_ptrace()(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 && info.si_signo == SIGSTOP &&
+         info.si_code == SI_KERNEL;
+}
+
+bool is_delivery(int request, void* signal) {
+  const bool resumes =
+      request == PTRACE_CONT || request == PTRACE_SINGLESTEP || request == PTRACE_DETACH;
+  return resumes && reinterpret_cast<std::uintptr_t>(signal) == SIGSTOP;
+}
+
 // The program that gdbserver starts is not to have it.
 __attribute__((constructor)) void leave_environment() {
   const char* all = ::getenv("LD_PRELOAD");
@@ -104,7 +127,9 @@ extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request r
   void* address = va_arg(arguments, void*);
   void* data = va_arg(arguments, void*);
   va_end(arguments);
-  const bool is_area = reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
+  if (is_delivery(request, data) && was_attached(pid)) data = nullptr;
+  const bool is_area =
+      layout().is_other() && reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
   if (is_area && request == PTRACE_GETREGSET) return get(pid, address, *static_cast<iovec*>(data));
   if (is_area && request == PTRACE_SETREGSET) return set(pid, address, *static_cast<iovec*>(data));
   return real_ptrace()(request, pid, address, data);

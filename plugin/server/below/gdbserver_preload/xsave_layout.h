@@ -21,6 +21,7 @@ struct XsaveLayout {
 
   bool is_elsewhere = false;  // of what comes behind AVX
   bool is_longer = false;
+  bool is_other() const { return is_elsewhere || is_longer; }
 
   static XsaveLayout of_processor() {
     unsigned eax = 0, size_bytes = 0, ecx = 0, edx = 0;
