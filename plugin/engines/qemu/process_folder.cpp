@@ -44,6 +44,16 @@ std::optional<std::uint32_t> slot_in_name(std::string_view name) {
   return slot;
 }
 
+// Whether a ring has the header that it gets when it is made.
+bool is_begun(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::file_size(path, unknown) == 0) return false;
+  Result<MappedFile> file = MappedFile::open(path);
+  if (!file) return true;
+  const ByteSpan magic = file->bytes().first(std::min(file->bytes().size(), sizeof kRingMagic));
+  return std::ranges::any_of(magic, [](std::uint8_t byte) { return byte != 0; });
+}
+
 }  // namespace
 
 Result<ProcessFolder> ProcessFolder::open(const std::string& path) {
@@ -139,8 +149,8 @@ Result<void> ProcessFolder::find_rings() {
     auto slot = slot_in_name(entry.path().filename().string());
     if (!slot || rings_.count(*slot) != 0) continue;
     Result<Ring> ring = Ring::open(entry.path().string());
-    // A ring that is just being made has no header yet.
-    if (!ring && is_alive()) continue;
+    // It is just being made, or was when the process was killed.
+    if (!ring && (is_alive() || !is_begun(entry.path()))) continue;
     if (!ring) return fail(std::move(ring.error()));
     rings_.emplace(*slot, std::move(*ring));
   }

@@ -62,16 +62,16 @@ bool Rings::reserve(std::uint64_t capacity_records) {
   g_rings.base = static_cast<std::uint8_t*>(base);
   g_rings.shift = static_cast<std::uint64_t>(std::countr_zero(stride));
   open_private(ring_of(g_rings.spare), {}, 0);
-  init_ring_header(g_unread_ring.header, {}, 0, kRingMinRecords);
   begin_thread(g_unread_ring.header);
+  init_ring_header(g_unread_ring.header, {}, 0, kRingMinRecords);
   return true;
 }
 
 // A ring for nobody, as small as can be.
 void Rings::open_private(RingHeader* at, ThreadId thread, std::uint32_t slot) {
   if (map_private(ring_size_bytes(kRingMinRecords), at) == nullptr) ::_exit(127);
-  init_ring_header(*at, thread, slot, kRingMinRecords);
   begin_thread(*at);
+  init_ring_header(*at, thread, slot, kRingMinRecords);
 }
 
 bool Rings::open(std::uint32_t cpu, ThreadId thread) {
@@ -86,8 +86,8 @@ bool Rings::open(std::uint32_t cpu, ThreadId thread) {
     errno = error;
     return false;
   }
-  init_ring_header(*header, thread, slot, capacity_);
   begin_thread(*header);
+  init_ring_header(*header, thread, slot, capacity_);
   return true;
 }
 
