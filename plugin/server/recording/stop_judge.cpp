@@ -53,7 +53,8 @@ Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
   }
   if ((reply.reasons & StopReply::kThreadCreated) != 0)
     return reports_threads_ ? Judgement::kReport : Judgement::kGoOn;
-  if (reply.signal == kProtocolSigStop && reply.reasons == 0) {
+  const bool is_known = reply.thread && reply.thread->is_thread();
+  if (reply.signal == kProtocolSigStop && reply.reasons == 0 && is_known) {
     auto attached = was_attached(thread);
     if (!attached) return fail(std::move(attached.error()));
     if (*attached) return Judgement::kGoOn;

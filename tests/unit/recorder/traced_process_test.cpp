@@ -38,8 +38,10 @@ class TwoThreads {
     ::close(said[0]);
   }
   ~TwoThreads() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    if (pid_ > 0) {  // another number means more than a process
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
     ::close(words_);
   }
   pid_t pid() const { return pid_; }
