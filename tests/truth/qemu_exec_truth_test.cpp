@@ -75,6 +75,26 @@ TEST_F(QemuExecTruth, AScriptWhoseInterpreterIsMissingIsNotExecutedAndTheCallerG
   EXPECT_EQ(main_thread(1).state, RingState::kProcessExited);
 }
 
+// What /proc/self is differs between qemu and the program under it, and from one qemu to the next.
+TEST_F(QemuExecTruth, AProgramThatExecutesItselfByProcIsFollowed) {
+  const std::string program = built_program("executes_itself");
+  auto steps = step_under_qemu({program}, {"LANG=C"});
+  ASSERT_TRUE(steps) << steps.error().to_string();
+  for (const char* by : {"self", "number", "descriptor"}) {
+    QemuOptions options = test_options({program, by});
+    options.environment = {{"LANG=C"}};
+    options.ring_records = 1 << 18;
+    auto recorded = record_to_end(std::move(options));
+    ASSERT_TRUE(recorded) << by << ": " << recorded.error().to_string();
+    recording_ = std::move(*recorded);
+    EXPECT_EQ(WEXITSTATUS(recording_.status), 49) << by;
+    ASSERT_EQ(recording_.processes.size(), 2u) << by;
+    EXPECT_EQ(main_thread(0).state, RingState::kFollowed) << by;
+    const CodeImage& code = *main_thread(1).snapshot.code;
+    EXPECT_TRUE(is_equal(history(1), without_iterations(steps->threads.at(0), code))) << by;
+  }
+}
+
 // mov eax, 1; mov ebx, 42; int 0x80 in a 32-bit ELF file (System V ABI, i386 supplement).
 std::string program_of_32_bits() {
   constexpr std::uint32_t kBase = 0x8048000;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plugin/engines/qemu/program_file.h"
+#include "plugin/engines/qemu_plugin/exec_path.h"
 #include "plugin/engines/qemu_plugin/guest_memory.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/session.h"
@@ -87,14 +88,15 @@ std::optional<Target> read_target(std::int64_t number, const SyscallArguments& a
   auto environment = read_strings(a[is_at ? 3 : 2]);
   if (!path || !arguments || !environment) return std::nullopt;
   if (is_at && path->compare(0, 1, "/") != 0 && static_cast<int>(a[0]) != AT_FDCWD) {
-    // The new qemu could not open a descriptor that closes at execve.
-    int fd = static_cast<int>(a[0]), flags = ::fcntl(fd, F_GETFD);
-    if (flags < 0 || (flags & FD_CLOEXEC) != 0) return std::nullopt;
-    std::string folder = "/proc/self/fd/" + std::to_string(fd);
+    auto folder = lasting_path_of(static_cast<int>(a[0]));
+    if (!folder) return std::nullopt;
     if (!path->empty())
-      path = folder + "/" + *path;
+      path = *folder + "/" + *path;
     else if ((a[4] & AT_EMPTY_PATH) != 0)
       path = folder;
+  } else {
+    path = lasting_path(*path);
+    if (!path) return std::nullopt;
   }
   if (arguments->empty()) arguments->push_back("");  // so does the kernel
   return Target{std::move(*path), std::move(*arguments), std::move(*environment)};
@@ -165,6 +167,7 @@ void remember_qemu_options() {
   Strings options;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--") {
+      if (i + 1 < words.size()) remember_program(words[i + 1]);
       g_qemu_options = std::move(options);
       return;
     }
