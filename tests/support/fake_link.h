@@ -24,6 +24,7 @@ class FakeLink : public ServerLink {
 
   std::vector<std::string> heard;
   bool is_gone = false;  // once it has nothing more to say
+  pid_t its_process = 0;
 
   Result<void> send(std::string_view payload) override {
     heard.emplace_back(payload);
@@ -54,6 +55,7 @@ class FakeLink : public ServerLink {
   }
   int shut_down(bool) override { return 0; }
   int exit_status() override { return 0; }
+  pid_t process() const override { return its_process; }
 
  private:
   Says says_;

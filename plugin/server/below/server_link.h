@@ -4,6 +4,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/types.h>
 
 #include <optional>
 #include <string_view>
@@ -34,6 +35,9 @@ class ServerLink {
   // Ends the server: programs that it made are killed, attached ones let go. `running` says that
   // it owes a stop. Returns its exit status.
   virtual int shut_down(bool running) = 0;
+  // The process whose signals stop the program's threads for the server's own needs, and are to
+  // stay unnoticed; 0: there is none, or the server sees to it.
+  virtual pid_t process() const { return 0; }
   // The exit status of a server that ended by itself.
   virtual int exit_status() = 0;
 };

@@ -55,9 +55,9 @@ Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
     return reports_threads_ ? Judgement::kReport : Judgement::kGoOn;
   const bool is_known = reply.thread && reply.thread->is_thread();
   if (reply.signal == kProtocolSigStop && reply.reasons == 0 && is_known) {
-    auto attached = was_attached(thread);
-    if (!attached) return fail(std::move(attached.error()));
-    if (*attached) return Judgement::kGoOn;
+    auto own = is_of_server(thread);
+    if (!own) return fail(std::move(own.error()));
+    if (*own) return Judgement::kGoOn;
   }
   if (!circumstances.stepped_by_us || reply.reasons != 0) return Judgement::kReport;
   if (reply.signal == kProtocolSigTrap)
@@ -79,29 +79,32 @@ Result<Judgement> StopJudge::trapped(const StopReply& reply, const ResumeAction*
       !action->in_range(*reply.pc))
     return Judgement::kReport;
   if (certain || !reply.thread || !reply.thread->is_thread()) return Judgement::kGoOn;
-  auto code = signal_code(reply.thread->thread());
-  if (!code) return fail(std::move(code.error()));
+  auto sent = signal_sent(reply.thread->thread());
+  if (!sent) return fail(std::move(sent.error()));
   // Whether it was sent by some process, instead of raised by a step.
-  return *code && **code <= 0 ? Judgement::kReport : Judgement::kGoOn;
+  return *sent && (*sent)->code <= 0 ? Judgement::kReport : Judgement::kGoOn;
 }
 
-// Whether it stands for the SIGSTOP that PTRACE_ATTACH sends, and no program can, and that
-// gdbserver tells of when other threads got signals meanwhile.
-Result<bool> StopJudge::was_attached(ThreadId thread) {
-  auto code = signal_code(thread);
-  if (!code) return fail(std::move(code.error()));
-  return *code == SI_KERNEL;
+// Whether it stands for a SIGSTOP that gdbserver should have kept to itself: that of PTRACE_ATTACH,
+// which no program can send, when other threads got signals meanwhile; or by which it stopped the
+// thread, when that came to be another by an execve before it stopped.
+Result<bool> StopJudge::is_of_server(ThreadId thread) {
+  auto sent = signal_sent(thread);
+  if (!sent) return fail(std::move(sent.error()));
+  if (!*sent) return false;
+  return (*sent)->code == SI_KERNEL ||
+         ((*sent)->code == SI_TKILL && (*sent)->by == below_.link().process());
 }
 
-// siginfo_t::si_code of the signal that a thread stands for, if that is known.
-Result<std::optional<std::int32_t>> StopJudge::signal_code(ThreadId thread) {
-  using Code = std::optional<std::int32_t>;
+// The signal that a thread stands for, if that is known.
+Result<std::optional<StopJudge::Sent>> StopJudge::signal_sent(ThreadId thread) {
   auto answer = below_.ask_of(thread, "qXfer:siginfo:read::0,80");
   if (!answer) return fail(std::move(answer.error()));
-  if (answer->empty() || (answer->front() != 'l' && answer->front() != 'm')) return Code();
+  if (answer->empty() || (answer->front() != 'l' && answer->front() != 'm')) return std::nullopt;
   std::string info = rsp::unescape(std::string_view(*answer).substr(1));
-  if (info.size() < offsetof(siginfo_t, si_code) + sizeof(std::int32_t)) return Code();
-  return Code(load<std::int32_t>(as_bytes(info), offsetof(siginfo_t, si_code)));
+  if (info.size() < offsetof(siginfo_t, si_pid) + sizeof(std::int32_t)) return std::nullopt;
+  return Sent{load<std::int32_t>(as_bytes(info), offsetof(siginfo_t, si_code)),
+              load<std::int32_t>(as_bytes(info), offsetof(siginfo_t, si_pid))};
 }
 
 // Hexadecimal numbers between semicolons.

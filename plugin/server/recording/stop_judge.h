@@ -52,8 +52,12 @@ class StopJudge {
   Result<Judgement> judge_alone(const rsp::StopReply& reply, const Circumstances& circumstances);
   Result<Judgement> trapped(const rsp::StopReply& reply, const rsp::ResumeAction* action,
                             bool certain);
-  Result<bool> was_attached(ThreadId thread);
-  Result<std::optional<std::int32_t>> signal_code(ThreadId thread);
+  Result<bool> is_of_server(ThreadId thread);
+  struct Sent {
+    std::int32_t code;  // siginfo_t::si_code
+    std::int32_t by;    // process, where the code says that there is one
+  };
+  Result<std::optional<Sent>> signal_sent(ThreadId thread);
 
   Below& below_;
   Recorder& recorder_;

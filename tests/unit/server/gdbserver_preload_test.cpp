@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,14 @@ TEST_F(GdbserverPreload, NorOneThatIsResumed) {
   EXPECT_EQ(resume(PTRACE_CONT, SIGSTOP), 0);
   ::kill(pid_, SIGUSR1);
   EXPECT_EQ(signal_of_next_stop(), SIGUSR1);
+}
+
+TEST_F(GdbserverPreload, OneThatItStoppedItselfGoesOnToo) {
+  EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
+  ::syscall(SYS_tkill, pid_, SIGSTOP);
+  ASSERT_EQ(signal_of_next_stop(), SIGSTOP);
+  EXPECT_EQ(resume(PTRACE_DETACH, SIGSTOP), 0);
+  EXPECT_TRUE(goes_on());
 }
 
 TEST_F(GdbserverPreload, OneThatSomebodySendsDoes) {

@@ -90,16 +90,26 @@ TEST(NonStop, AThreadThatWeStoppedToRecordItGoesOnBySteps) {
   EXPECT_EQ(s.heard().back(), "vCont;s:" + kId);
 }
 
-TEST(NonStop, TheSignalByWhichAThreadWasAttachedToIsNobodys) {
+TEST(NonStop, TheSignalByWhichGdbserverAttachedToOrStoppedAThreadIsNobodys) {
   const std::string stop = "T11thread:" + kId + ";10:0000000000000000;";
-  for (int code : {SI_USER, SI_TKILL, SI_KERNEL}) {
+  constexpr pid_t kServer = 1000, kAnother = 1001;
+  struct Case {
+    int code;
+    pid_t by;
+    bool is_told;
+  };
+  for (const Case& c : {Case{SI_KERNEL, 0, false}, Case{SI_TKILL, kServer, false},
+                        Case{SI_TKILL, kAnother, true}, Case{SI_USER, kServer, true}}) {
+    SCOPED_TRACE(testing::Message() << c.code << " by " << c.by);
     Session s;
+    static_cast<FakeLink&>(s.below.link()).its_process = kServer;
     s.info.si_signo = SIGSTOP;
-    s.info.si_code = code;
+    s.info.si_code = c.code;
+    s.info.si_pid = c.by;
     EXPECT_EQ(*s.non_stop.resume("vCont;c:" + kId), "OK");
     ASSERT_TRUE(s.non_stop.on_notification("Stop:" + stop));
-    EXPECT_EQ(s.non_stop.take_announcement(), code == SI_KERNEL ? "" : "Stop:" + stop);
-    EXPECT_EQ(s.heard().back() == "vCont;c:" + kId, code == SI_KERNEL);
+    EXPECT_EQ(s.non_stop.take_announcement(), c.is_told ? "Stop:" + stop : "");
+    EXPECT_EQ(s.heard().back() == "vCont;c:" + kId, !c.is_told);
   }
 }
 

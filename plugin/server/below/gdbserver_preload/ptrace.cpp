@@ -1,9 +1,10 @@
 // libtailtrace_gdbserver.so, preloaded into gdbserver where it attaches to a process, and (before
 // 14) on processors whose registers do not lie as it takes for granted.
 //
-// Each thread that it attaches to stops by a SIGSTOP of the kernel's. Where another thread gets a
-// signal meanwhile, gdbserver takes the one for a signal of the program's, which it delivers when
-// it resumes or lets go of it, and the program stands still for ever: in here it is nobody's.
+// Each thread that it attaches to stops by a SIGSTOP of the kernel's, and others it stops by one of
+// its own. Where another thread gets a signal meanwhile, or the thread becomes another by an
+// execve, gdbserver takes the one for a signal of the program's, which it delivers when it resumes
+// or lets go of it, and the program stands still for ever: in here it is nobody's.
 //
 // Where AVX-512's lie in other places it would read and write them back where others are, and the
 // program would go on with wrong ones: in here those are not seen, gdbserver knows the registers up
@@ -19,6 +20,7 @@
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -95,11 +97,12 @@ long set(pid_t pid, void* type, const iovec& known) {
   return real_ptrace()(PTRACE_SETREGSET, pid, type, &area);
 }
 
-// Whether a thread stands for the signal that it was attached to by.
-bool was_attached(pid_t tid) {
+// Whether a thread stands for a signal that it was attached to or stopped by.
+bool is_own_stop(pid_t tid) {
   siginfo_t info{};
-  return real_ptrace()(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 && info.si_signo == SIGSTOP &&
-         info.si_code == SI_KERNEL;
+  if (real_ptrace()(PTRACE_GETSIGINFO, tid, nullptr, &info) != 0 || info.si_signo != SIGSTOP)
+    return false;
+  return info.si_code == SI_KERNEL || (info.si_code == SI_TKILL && info.si_pid == ::getpid());
 }
 
 bool is_delivery(int request, void* signal) {
@@ -127,7 +130,7 @@ extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request r
   void* address = va_arg(arguments, void*);
   void* data = va_arg(arguments, void*);
   va_end(arguments);
-  if (is_delivery(request, data) && was_attached(pid)) data = nullptr;
+  if (is_delivery(request, data) && is_own_stop(pid)) data = nullptr;
   const bool is_area =
       layout().is_other() && reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
   if (is_area && request == PTRACE_GETREGSET) return get(pid, address, *static_cast<iovec*>(data));
