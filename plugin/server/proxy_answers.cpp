@@ -100,6 +100,7 @@ Result<void> Proxy::on_supported(std::string_view packet) {
   static constexpr std::string_view kName = "qSupported", kBegin = "qSupported:";
   lldb_.meet_debugger(packet);
   auto wanted = rsp::FeatureList::parse(packet.substr(std::min(packet.size(), kBegin.size())));
+  lldb_.change_wishes(wanted);
   if (recorder_.needs_steps()) {
     // Without these a breakpoint and a finished step look the same.
     wanted.set("swbreak", "+");

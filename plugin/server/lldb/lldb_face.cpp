@@ -46,15 +46,16 @@ Region region_at(std::int32_t pid, std::uint64_t address) {
   return hole;
 }
 
-// `T05exec:FILE;thread:ID;`. Told of it in its own words, LLDB would look for the new program in
-// /proc, where it finds qemu, and forget all that it knows.
-std::string exec_stop(std::string_view payload) {
+// `T05exec:FILE;thread:ID;`. Told of it in its own words, LLDB looks for the new program in /proc;
+// of one that is not there itself it would find qemu, and forget all that it knows.
+std::string exec_stop(std::string_view payload, bool is_local) {
   const std::size_t end = std::min(payload.find(';'), payload.size());
+  const std::string_view rest = payload.substr(std::min(end + 1, payload.size()));
+  if (is_local) return fmt::format("T05{}reason:exec;", rest);
   auto file = from_hex(payload.substr(kExec.size(), end - kExec.size()));
   const std::string told = fmt::format("exec of {}, LLDB still shows the program before",
                                        file ? as_text(*file) : "another program");
-  return fmt::format("T05{}reason:exception;description:{};",
-                     payload.substr(std::min(end + 1, payload.size())), to_hex(as_bytes(told)));
+  return fmt::format("T05{}reason:exception;description:{};", rest, to_hex(as_bytes(told)));
 }
 
 }  // namespace
@@ -62,6 +63,10 @@ std::string exec_stop(std::string_view payload) {
 void LldbFace::meet_debugger(std::string_view packet) {
   // GDB on x86 says `xmlRegisters=i386`; LLDB names all processors that it knows.
   is_lldb_ = packet.find("xmlRegisters=i386,") != std::string_view::npos;
+}
+
+void LldbFace::change_wishes(rsp::FeatureList& wanted) const {
+  if (is_lldb_ && !is_spoken_below_) wanted.set("exec-events", "+");
 }
 
 void LldbFace::change_features(rsp::FeatureList& features) const {
@@ -81,7 +86,8 @@ Result<std::string> LldbFace::request_for_server(std::string packet) {
 }
 
 std::string LldbFace::stop_for_debugger(std::string_view payload) const {
-  if (is_lldb_ && !is_spoken_below_ && payload.starts_with(kExec)) return exec_stop(payload);
+  if (is_lldb_ && !is_spoken_below_ && payload.starts_with(kExec))
+    return exec_stop(payload, is_local_);
   std::string result(payload);
   bool is_end = payload.starts_with('W') || payload.starts_with('X');
   if (is_lldb_ && is_end && std::min(payload.find(';'), payload.size()) == 2) result.insert(1, "0");

@@ -37,6 +37,9 @@ class LldbFace {
   // The next one may be another.
   void forget_debugger() { is_lldb_ = killing_ = false; }
   bool is_lldb() const { return is_lldb_; }
+  // What the server below is to tell of, unlike LLDB: without it gdbserver waits for ever when a
+  // thread other than the first executes a program.
+  void change_wishes(rsp::FeatureList& wanted) const;
   void change_features(rsp::FeatureList& features) const;
 
   // A request as the server below understands it. Errors: kGone.
