@@ -24,7 +24,7 @@ class FakeLink : public ServerLink {
 
   std::vector<std::string> heard;
   bool is_gone = false;  // once it has nothing more to say
-  pid_t its_process = 0;
+  pid_t its_process = -1;
 
   Result<void> send(std::string_view payload) override {
     heard.emplace_back(payload);

@@ -36,8 +36,8 @@ class ServerLink {
   // it owes a stop. Returns its exit status.
   virtual int shut_down(bool running) = 0;
   // The process whose signals stop the program's threads for the server's own needs, and are to
-  // stay unnoticed; 0: there is none, or the server sees to it.
-  virtual pid_t process() const { return 0; }
+  // stay unnoticed; -1: there is none, or the server sees to it.
+  virtual pid_t process() const { return -1; }
   // The exit status of a server that ended by itself.
   virtual int exit_status() = 0;
 };

@@ -92,17 +92,19 @@ TEST(NonStop, AThreadThatWeStoppedToRecordItGoesOnBySteps) {
 
 TEST(NonStop, TheSignalByWhichGdbserverAttachedToOrStoppedAThreadIsNobodys) {
   const std::string stop = "T11thread:" + kId + ";10:0000000000000000;";
-  constexpr pid_t kServer = 1000, kAnother = 1001;
+  constexpr pid_t kServer = 1000, kAnother = 1001, kOutside = 0;  // of the namespace
   struct Case {
     int code;
     pid_t by;
     bool is_told;
+    pid_t server = kServer;
   };
-  for (const Case& c : {Case{SI_KERNEL, 0, false}, Case{SI_TKILL, kServer, false},
-                        Case{SI_TKILL, kAnother, true}, Case{SI_USER, kServer, true}}) {
+  for (const Case& c :
+       {Case{SI_KERNEL, 0, false}, Case{SI_TKILL, kServer, false}, Case{SI_TKILL, kAnother, true},
+        Case{SI_USER, kServer, true}, Case{SI_TKILL, kOutside, true, -1}}) {
     SCOPED_TRACE(testing::Message() << c.code << " by " << c.by);
     Session s;
-    static_cast<FakeLink&>(s.below.link()).its_process = kServer;
+    static_cast<FakeLink&>(s.below.link()).its_process = c.server;
     s.info.si_signo = SIGSTOP;
     s.info.si_code = c.code;
     s.info.si_pid = c.by;
