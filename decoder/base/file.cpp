@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <string>
 
+#include "decoder/base/types.h"
+
 namespace tailtrace {
 
 void UniqueFd::reset() {
@@ -17,7 +19,6 @@ void UniqueFd::reset() {
 
 namespace {
 
-constexpr std::size_t kPage_bytes = 4096;
 constexpr std::size_t kLeastHole_bytes = 2u << 20;
 constexpr int kMaxHoles = 4096;  // each is a mapping of its own, of which the system allows 65530
 

@@ -3,6 +3,8 @@
 // Threading: pure functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,10 @@ namespace tailtrace {
 
 // Without the blanks and tabs around it.
 std::string_view trim(std::string_view text);
+
+// Hexadecimal behind 0x, else decimal; all of the text. Nothing when it is no such number, or does
+// not fit.
+std::optional<std::uint64_t> parse_number(std::string_view text);
 
 // With '?' for each control character: names in files may hold what commands a terminal.
 std::string printable(std::string_view text);

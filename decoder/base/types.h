@@ -19,6 +19,9 @@ struct Address {
   constexpr bool is_null() const { return value == 0; }
 };
 
+// The smallest page of x86-64: what memory is mapped and protected by.
+constexpr std::uint64_t kPage_bytes = 4096;
+
 // A thread as the kernel names it; `pid` is its thread group.
 struct ThreadId {
   std::int32_t pid = 0;

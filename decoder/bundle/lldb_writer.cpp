@@ -6,6 +6,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "decoder/base/types.h"
 #include "decoder/pt/synthesis/synthesis.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
@@ -13,9 +14,8 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::uint64_t kPage_bytes = 4096;
 constexpr std::uint64_t kPsbPeriod_bytes = 16 << 10;
 
 // Where the file's first segment was loaded, of which `mapping` shows some part.
@@ -38,8 +38,8 @@ bool holds_code(const Mapping& mapping, std::span<const std::uint64_t> pages) {
   return page != pages.end() && *page * kPage_bytes < mapping.end.value;
 }
 
-Json modules_of(std::string_view maps, std::span<const std::uint64_t> pages) {
-  Json modules = Json::array();
+OrderedJson modules_of(std::string_view maps, std::span<const std::uint64_t> pages) {
+  OrderedJson modules = OrderedJson::array();
   std::set<std::string> known;
   for (const Mapping& mapping : parse_maps(maps)) {
     if (!mapping.has_file() || known.contains(mapping.path) || !holds_code(mapping, pages))
@@ -49,7 +49,7 @@ Json modules_of(std::string_view maps, std::span<const std::uint64_t> pages) {
     std::optional<Address> address = load_address(*file, mapping);
     if (!address) continue;
     known.insert(mapping.path);
-    Json module = {{"systemPath", mapping.path}, {"loadAddress", address->value}};
+    OrderedJson module = {{"systemPath", mapping.path}, {"loadAddress", address->value}};
     // LLDB refuses a file that has another one by then.
     if (std::string id = file->build_id(); !id.empty()) module["uuid"] = id;
     modules.push_back(std::move(module));
@@ -85,9 +85,9 @@ Bytes LldbWriter::add(const ThreadSnapshot& snapshot, std::string_view maps,
 }
 
 std::string LldbWriter::description() const {
-  Json processes = Json::array();
+  OrderedJson processes = OrderedJson::array();
   for (const auto& [pid, process] : processes_) {
-    Json threads = Json::array();
+    OrderedJson threads = OrderedJson::array();
     for (const Thread& thread : process.threads)
       threads.push_back({{"tid", thread.tid}, {"iptTrace", thread.trace}});
     processes.push_back({{"pid", pid},
@@ -96,9 +96,9 @@ std::string LldbWriter::description() const {
                          {"modules", modules_of(process.maps, process.pages)}});
   }
   // The trace is no processor's: any that decoders know will do.
-  Json cpu = {{"vendor", "GenuineIntel"}, {"family", 6}, {"model", 85}, {"stepping", 4}};
-  Json json = {{"type", "intel-pt"}, {"cpuInfo", std::move(cpu)}, {"processes", processes}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  OrderedJson cpu = {{"vendor", "GenuineIntel"}, {"family", 6}, {"model", 85}, {"stepping", 4}};
+  OrderedJson json = {{"type", "intel-pt"}, {"cpuInfo", std::move(cpu)}, {"processes", processes}};
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tailtrace

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "decoder/base/types.h"
+
 namespace tailtrace {
 namespace {
 
-constexpr std::uint64_t kPage_bytes = 4096;
 constexpr std::uint64_t kMostPages = 1 << 20;
 
 std::uint64_t to_next_page(Address at) { return kPage_bytes - at.value % kPage_bytes; }

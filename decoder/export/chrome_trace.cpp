@@ -9,11 +9,11 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json slice(const CallSegment& segment, const CallSpan& span, ThreadId thread) {
+OrderedJson slice(const CallSegment& segment, const CallSpan& span, ThreadId thread) {
   const bool gap = segment.function == nullptr;
-  Json json = {
+  OrderedJson json = {
       {"name", span_name(segment)}, {"cat", gap ? "gap" : "call"},       {"ph", "X"},
       {"ts", span.first},           {"dur", span.last - span.first + 1}, {"pid", thread.pid},
       {"tid", thread.tid}};
@@ -31,11 +31,11 @@ void begin_chrome_trace(const TextSink& line) {
 }
 
 void list_chrome_trace(const CallHistory& calls, ThreadId thread, const TextSink& line) {
-  Json name = {{"name", "thread_name"},
-               {"ph", "M"},
-               {"pid", thread.pid},
-               {"tid", thread.tid},
-               {"args", {{"name", "thread " + std::to_string(thread.tid)}}}};
+  OrderedJson name = {{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", thread.pid},
+                      {"tid", thread.tid},
+                      {"args", {{"name", "thread " + std::to_string(thread.tid)}}}};
   if (!line("," + json_text(name))) return;
   for (const CallSpan& span : call_spans(calls))
     if (!line("," + json_text(slice(calls.at(span.segment), span, thread)))) return;

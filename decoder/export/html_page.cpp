@@ -10,13 +10,13 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Fit to stand between <script> and </script>, whatever it says: all of ASCII, and none of what
 // markup is made of.
-std::string data_text(const Json& json) {
+std::string data_text(const OrderedJson& json) {
   std::string text;
-  for (char c : json.dump(-1, ' ', true, Json::error_handler_t::replace)) {
+  for (char c : json.dump(-1, ' ', true, OrderedJson::error_handler_t::replace)) {
     if (c == '<')
       text += "\\u003c";
     else if (c == '>')
@@ -50,24 +50,24 @@ void HtmlPage::add(const History& history, const CallHistory& calls, const std::
   std::vector<CallSpan> spans = call_spans(calls);
   const std::size_t dropped = spans.size() - std::min(spans.size(), kMaxPageCalls);
   spans.erase(spans.begin(), spans.begin() + static_cast<std::ptrdiff_t>(dropped));
-  Json calls_shown = Json::array(), loops_shown = Json::array();
+  OrderedJson calls_shown = OrderedJson::array(), loops_shown = OrderedJson::array();
   for (const CallSpan& span : spans) {
     CallSegment segment = calls.at(span.segment);
     calls_shown.insert(calls_shown.end(),
                        {span.first, span.last, segment.level, name(span_name(segment)),
                         segment.function == nullptr ? 1 : 0});
   }
-  auto place = [&](const Loop& loop, Address at) -> Json {
-    return at.is_null() ? Json(-1) : Json(name(where_text(symbols, at, loop.epoch)));
+  auto place = [&](const Loop& loop, Address at) -> OrderedJson {
+    return at.is_null() ? OrderedJson(-1) : OrderedJson(name(where_text(symbols, at, loop.epoch)));
   };
   for (const Loop& loop : loops)
     loops_shown.insert(loops_shown.end(), {loop.items.first, loop.items.last, loop.rounds,
                                            place(loop, loop.head), place(loop, loop.exit)});
   const ThreadFrame& frame = history.frame();
-  Json thread = {{"pid", frame.thread.pid},        {"tid", frame.thread.tid},
-                 {"engine", frame.engine},         {"newest", history.newest()},
-                 {"older_calls", dropped},         {"calls", std::move(calls_shown)},
-                 {"loops", std::move(loops_shown)}};
+  OrderedJson thread = {{"pid", frame.thread.pid},        {"tid", frame.thread.tid},
+                        {"engine", frame.engine},         {"newest", history.newest()},
+                        {"older_calls", dropped},         {"calls", std::move(calls_shown)},
+                        {"loops", std::move(loops_shown)}};
   put((std::exchange(any_, true) ? "," : "") + data_text(thread));
 }
 

@@ -14,7 +14,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Where control went when that is not in the instruction's own text.
 bool target_is_told(const Instruction& insn) { return !insn.target.is_null(); }
@@ -198,18 +198,18 @@ ItemLineSink without_items(const LineSink& sink) {
 
 std::string hex(Address address) { return fmt::format("{:#x}", address.value); }
 
-Json gap_json(const Gap& gap) {
-  Json json = {{"gap", reason_name(gap.reason)}, {"text", gap_text(gap)}};
+OrderedJson gap_json(const Gap& gap) {
+  OrderedJson json = {{"gap", reason_name(gap.reason)}, {"text", gap_text(gap)}};
   if (!gap.at.is_null()) json["address"] = hex(gap.at);
   if (gap.lost != 0) json["lost"] = gap.lost;
   if (gap.lost_more) json["lost_more"] = true;
   return json;
 }
 
-Json inlined_json(Symbolizer& symbols, Address address) {
-  Json json = Json::array();
+OrderedJson inlined_json(Symbolizer& symbols, Address address) {
+  OrderedJson json = OrderedJson::array();
   for (const InlinedFunction& inlined : symbols.inlined_at(address)) {
-    Json one = {{"function", inlined.name}};
+    OrderedJson one = {{"function", inlined.name}};
     if (!inlined.call_file.empty()) one["call_file"] = inlined.call_file;
     if (inlined.call_line != 0) one["call_line"] = inlined.call_line;
     json.push_back(std::move(one));
@@ -217,8 +217,8 @@ Json inlined_json(Symbolizer& symbols, Address address) {
   return json;
 }
 
-Json place_json(Symbolizer& symbols, Address address, Epoch when) {
-  Json json = Json::object();
+OrderedJson place_json(Symbolizer& symbols, Address address, Epoch when) {
+  OrderedJson json = OrderedJson::object();
   const Function& function = symbols.function_in(address, when);
   if (!function.name.empty()) json["function"] = function.name;
   if (!function.name.empty() && !function.entry.is_null() && function.entry <= address)
@@ -228,16 +228,16 @@ Json place_json(Symbolizer& symbols, Address address, Epoch when) {
     json["file"] = line->file;
     json["line"] = line->line;
   }
-  if (Json inlined = inlined_json(symbols, address); !inlined.empty())
+  if (OrderedJson inlined = inlined_json(symbols, address); !inlined.empty())
     json["inlined"] = std::move(inlined);
   return json;
 }
 
-Json instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
+OrderedJson instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
   const HistoryItem& item = cursor.item();
   Bytes bytes = cursor.bytes();
   Address address = item.instruction.address;
-  Json json = {
+  OrderedJson json = {
       {"address", hex(address)}, {"bytes", to_hex(bytes)}, {"text", disassemble(bytes, address)}};
   json.update(place_json(symbols, address, item.epoch));
   if (item.instruction.kind == InstructionClass::kConditional)
@@ -249,15 +249,15 @@ Json instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
   return json;
 }
 
-Json item_number(const History& history, std::uint64_t item, JsonNumbers numbers) {
+OrderedJson item_number(const History& history, std::uint64_t item, JsonNumbers numbers) {
   if (numbers == JsonNumbers::kFromNewest) return history.from_newest(item);
   return history.from_oldest(item);
 }
 
-Json events_json(const std::vector<BranchRecord>& events) {
-  Json json = Json::array();
+OrderedJson events_json(const std::vector<BranchRecord>& events) {
+  OrderedJson json = OrderedJson::array();
   for (const BranchRecord& event : events) {
-    Json one = {{"event", kind_name(event.kind)}, {"at", hex(event.from)}};
+    OrderedJson one = {{"event", kind_name(event.kind)}, {"at", hex(event.from)}};
     if (event.extra != 0) one["code"] = event.extra;
     json.push_back(std::move(one));
   }
@@ -267,7 +267,7 @@ Json events_json(const std::vector<BranchRecord>& events) {
 std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer& symbols,
                       JsonNumbers numbers) {
   const HistoryItem& item = cursor.item();
-  Json json;
+  OrderedJson json;
   if (numbers == JsonNumbers::kBoth) json["number"] = history.from_oldest(item.number);
   json["position"] = history.from_newest(item.number);
   json.update(item.is_gap ? gap_json(item.gap) : instruction_json(cursor, symbols));
@@ -338,12 +338,12 @@ std::string loop_place_text(Symbolizer& symbols, const Loop& loop) {
                      exit_text(symbols, loop, head ? head->file : ""));
 }
 
-Json loop_json(const History& history, const Loop& loop, JsonNumbers numbers) {
-  Json json = {{"first", item_number(history, loop.items.first, numbers)},
-               {"last", item_number(history, loop.items.last, numbers)},
-               {"rounds", loop.rounds},
-               {"head", hex(loop.head)},
-               {"back", hex(loop.back)}};
+OrderedJson loop_json(const History& history, const Loop& loop, JsonNumbers numbers) {
+  OrderedJson json = {{"first", item_number(history, loop.items.first, numbers)},
+                      {"last", item_number(history, loop.items.last, numbers)},
+                      {"rounds", loop.rounds},
+                      {"head", hex(loop.head)},
+                      {"back", hex(loop.back)}};
   if (!loop.exit.is_null()) json["exit"] = hex(loop.exit);
   return json;
 }
@@ -371,7 +371,7 @@ void list_folded_json(const History& history, Symbolizer& symbols, Range range,
   for (const Loop& loop : find_loops(history, range)) {
     list_instructions_json(history, symbols, {next, loop.items.first - 1}, wanted);
     if (!more) return;
-    Json json = loop_json(history, loop, JsonNumbers::kBoth);
+    OrderedJson json = loop_json(history, loop, JsonNumbers::kBoth);
     json["text"] = loop_place_text(symbols, loop);
     if (!wanted(json_text(json))) return;
     next = loop.items.last + 1;
@@ -382,7 +382,7 @@ void list_folded_json(const History& history, Symbolizer& symbols, Range range,
 void list_counts_json(const History& history, Range range, Address begin, Address end,
                       const LineSink& sink) {
   for (const auto& [address, count] : count_executions(history, range, begin, end)) {
-    Json json = {{"address", hex(address)}, {"times", count.times}};
+    OrderedJson json = {{"address", hex(address)}, {"times", count.times}};
     if (count.kind == InstructionClass::kConditional) json["taken"] = count.transfers;
     if (!sink(json.dump())) return;
   }

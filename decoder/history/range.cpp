@@ -22,7 +22,7 @@ struct Number {
   char sign = 0;  // '+', '-' or 0
 };
 
-std::optional<Number> parse_number(std::string_view text) {
+std::optional<Number> parse_signed(std::string_view text) {
   Number number;
   if (!text.empty() && (text.front() == '+' || text.front() == '-')) {
     number.sign = text.front();
@@ -76,13 +76,13 @@ Result<Range> parse_range(std::string_view text, const RangeContext& context) {
   if (text == "all") return nothing_there(text, c.size);
   const auto size = static_cast<std::int64_t>(std::min<std::uint64_t>(c.size, kMostItems));
   std::size_t comma = text.find(',');
-  std::optional<Number> begin = parse_number(trim(text.substr(0, comma)));
+  std::optional<Number> begin = parse_signed(trim(text.substr(0, comma)));
   if (!begin || begin->sign == '+') return unreadable(text);
   const bool from_newest = begin->sign == '-';
   std::int64_t first = from_newest ? size + 1 - begin->value : begin->value;
   std::int64_t last = first + static_cast<std::int64_t>(c.page) - 1;
   if (comma != std::string_view::npos) {
-    std::optional<Number> end = parse_number(trim(text.substr(comma + 1)));
+    std::optional<Number> end = parse_signed(trim(text.substr(comma + 1)));
     if (!end) return unreadable(text);
     const bool are_alike = (end->sign == '-') == from_newest && end->sign != '+';
     if (are_alike && (from_newest ? end->value > begin->value : end->value < begin->value))

@@ -8,15 +8,14 @@ namespace {
 // A slice begins at one of so many records, or the next older such place is tried.
 constexpr std::uint64_t kCandidates = 256;
 // Longer runs are not followed to find a place to cut.
-constexpr std::uint64_t kMaxRun_insns = 4096;
-constexpr std::size_t kFollowedRuns = 64;
+constexpr std::uint64_t kMaxTriedRun_insns = 4096;
+constexpr std::size_t kTriedRuns = 64;
 
 }  // namespace
 
 class RecordSlices::Reader final : public SegmentReader {
  public:
-  explicit Reader(const RecordSlices& slices)
-      : slices_(slices), runs_(*slices.code_, kFollowedRuns) {}
+  explicit Reader(const RecordSlices& slices) : slices_(slices), runs_(*slices.code_, kTriedRuns) {}
 
   std::optional<Extent> cut(std::uint64_t end) override {
     if (end == 0) return std::nullopt;
@@ -50,7 +49,7 @@ class RecordSlices::Reader final : public SegmentReader {
     if (!known) return std::nullopt;
     FlowState state{before.to, slices_.epoch_at(record - 1), FlowState::Place::kRunning,
                     GapReason::kNone};
-    Step step = runs_.advance(state, last, kMaxRun_insns);
+    Step step = runs_.advance(state, last, kMaxTriedRun_insns);
     if (step.has_gap || step.shown == 0) return std::nullopt;
     return state;
   }

@@ -43,6 +43,9 @@ struct Step {
   std::uint64_t items() const { return shown + (has_gap ? 1 : 0); }
 };
 
+// So many runs are worth remembering to whoever follows all records, and meets the same again.
+constexpr std::size_t kFollowedRuns = 1 << 13;
+
 class RunReader {
  public:
   // Remembers so many runs that agreed with the code: loops ask the same again and again.

@@ -1,13 +1,6 @@
 #include "decoder/history/runs.h"
 
 namespace tailtrace {
-namespace {
-
-// Whoever follows all records meets the same runs again.
-constexpr std::size_t kFollowedRuns = 1 << 13;
-
-}  // namespace
-
 HistoryRuns::HistoryRuns(const History& history, std::uint64_t number)
     : history_(history), reader_(*history.frame().code, kFollowedRuns) {
   std::optional<History::Placed> held = history.holding(number);

@@ -19,9 +19,6 @@ constexpr std::uint64_t kMaxRun_insns = 1ull << 24;
 constexpr std::uint64_t kMaxWork_insns = 1ull << 23;
 constexpr std::uint64_t kMaxDoubtfulRun_insns = 64;
 
-// Whoever follows all records meets the same runs again.
-constexpr std::size_t kFollowedRuns = 1 << 13;
-
 bool is_near_branch(const BranchRecord& record) {
   return record.kind >= RecordKind::kConditional && record.kind <= RecordKind::kIndirectCall &&
          !record.is_async() && !record.to.is_null();

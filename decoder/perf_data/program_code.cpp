@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "decoder/base/types.h"
 #include "decoder/code/known_code.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/jit_dump.h"
@@ -13,7 +14,6 @@ namespace tailtrace::perf {
 namespace {
 
 constexpr std::uint32_t kExecutable = 4;  // PROT_EXEC
-constexpr std::uint64_t kPage_bytes = 4096;
 
 bool is_file(const MmapEvent& map) {
   return map.path.starts_with('/') && !map.path.starts_with("//");

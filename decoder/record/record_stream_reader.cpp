@@ -11,7 +11,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kRecordSize = sizeof(BranchRecord);
 constexpr std::size_t kMaxProblems = 100;
 // Missing records between others are filled in up to here; a file may claim any position.
 constexpr std::uint64_t kMaxHole_records = 1 << 24;
@@ -91,7 +90,7 @@ Result<void> Parser::parse_header() {
     return refuse(
         fmt::format("it has version {}, this program reads version {}", h.version, kStreamVersion),
         "read it with the tailtrace that wrote it");
-  if (h.header_size_bytes != sizeof h || h.record_size_bytes != kRecordSize)
+  if (h.header_size_bytes != sizeof h || h.record_size_bytes != sizeof(BranchRecord))
     return refuse("its header gives sizes that version 1 does not have");
   StreamHeader& header = stream_.header;
   header.thread = {h.pid, h.tid};
@@ -153,26 +152,27 @@ void Parser::take(std::uint32_t kind, const Bytes& payload) {
 }
 
 void Parser::take_records(const Bytes& payload) {
-  if (payload.size() < 8 || (payload.size() - 8) % kRecordSize != 0)
+  if (payload.size() < 8 || (payload.size() - 8) % sizeof(BranchRecord) != 0)
     return problem(fmt::format("the records at byte {} are not whole", at_));
   auto position = load<std::uint64_t>(payload);
   std::uint64_t next = stream_.header.first.value + held();
   std::uint64_t hole = position - next;
-  const bool is_accounted_for = hole <= kMaxHole_records && hole * kRecordSize <= lost_bytes_;
-  if (position < next || !is_accounted_for || hole * kRecordSize > left_bytes_)
+  const bool is_accounted_for =
+      hole <= kMaxHole_records && hole * sizeof(BranchRecord) <= lost_bytes_;
+  if (position < next || !is_accounted_for || hole * sizeof(BranchRecord) > left_bytes_)
     return problem(fmt::format("the records at byte {} claim position {}, which cannot follow {}",
                                at_, position, next));
-  left_bytes_ -= hole * kRecordSize;
-  lost_bytes_ -= hole * kRecordSize;
+  left_bytes_ -= hole * sizeof(BranchRecord);
+  lost_bytes_ -= hole * sizeof(BranchRecord);
   BranchRecord missing;
   missing.kind = RecordKind::kGap;
   missing.flags = kFlagSynthetic;
   stream_.records.resize(stream_.records.size() + static_cast<std::size_t>(hole), missing);
-  std::size_t count = (payload.size() - 8) / kRecordSize, before = stream_.records.size();
+  std::size_t count = (payload.size() - 8) / sizeof(BranchRecord), before = stream_.records.size();
   stream_.records.resize(before + count);
   // Nothing of a record is a pointer or an index: any bytes are one.
   if (count != 0)
-    std::memcpy(stream_.records.data() + before, payload.data() + 8, count * kRecordSize);
+    std::memcpy(stream_.records.data() + before, payload.data() + 8, count * sizeof(BranchRecord));
 }
 
 void Parser::take_code(const Bytes& payload, bool gone) {

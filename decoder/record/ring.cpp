@@ -9,10 +9,10 @@
 #include <bit>
 #include <cstring>
 
+#include "decoder/base/types.h"
+
 namespace tailtrace {
 namespace {
-
-constexpr std::size_t kRecordSize = sizeof(BranchRecord);
 
 Error bad_ring(const std::string& path, std::string why, std::string fix = "record again") {
   return Error{
@@ -31,20 +31,21 @@ Result<void> check_header(const std::string& path, ByteSpan bytes) {
         path,
         fmt::format("it has version {}, this program reads version {}", h.version, kRingVersion),
         "record again, or read it with the tailtrace that wrote it"));
-  if (h.header_size_bytes != kRingHeaderSize_bytes || h.record_size_bytes != kRecordSize)
+  if (h.header_size_bytes != kRingHeaderSize_bytes || h.record_size_bytes != sizeof(BranchRecord))
     return fail(bad_ring(path, "its header gives sizes that version 1 does not have"));
-  if (!check_ring_capacity(h.capacity) || h.mask_bytes != h.capacity * kRecordSize - 1)
+  if (!check_ring_capacity(h.capacity) || h.mask_bytes != h.capacity * sizeof(BranchRecord) - 1)
     return fail(
         bad_ring(path, fmt::format("its capacity of {} records is impossible", h.capacity)));
-  if ((bytes.size() - kRingHeaderSize_bytes) / kRecordSize < h.capacity)
-    return fail(bad_ring(path, fmt::format("it is cut short: {} bytes instead of {}", bytes.size(),
-                                           kRingHeaderSize_bytes + h.capacity * kRecordSize)));
-  if (h.head_bytes.load(std::memory_order_relaxed) % kRecordSize != 0)
+  if ((bytes.size() - kRingHeaderSize_bytes) / sizeof(BranchRecord) < h.capacity)
+    return fail(
+        bad_ring(path, fmt::format("it is cut short: {} bytes instead of {}", bytes.size(),
+                                   kRingHeaderSize_bytes + h.capacity * sizeof(BranchRecord))));
+  if (h.head_bytes.load(std::memory_order_relaxed) % sizeof(BranchRecord) != 0)
     return fail(bad_ring(path, "its head lies inside a record"));
   return {};
 }
 
-constexpr std::size_t kMany_bytes = 16 << 20, kPage_bytes = 4096;
+constexpr std::size_t kMany_bytes = 16 << 20;
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -89,7 +90,7 @@ Result<Ring> Ring::open(const std::string& path) {
 }
 
 Position Ring::head() const {
-  return {header_->head_bytes.load(std::memory_order_acquire) / kRecordSize};
+  return {header_->head_bytes.load(std::memory_order_acquire) / sizeof(BranchRecord)};
 }
 
 Position Ring::oldest() const {
@@ -123,7 +124,8 @@ RecordRange Ring::newest(std::uint64_t limit) const {
   for (std::uint64_t p = begin; p < end;) {
     std::uint64_t slots_to_edge = header_->capacity - (p & (header_->capacity - 1));
     std::uint64_t count = std::min(end - p, slots_to_edge);
-    prepare_copy(&slot(p), range.records.data() + range.records.size(), count * kRecordSize);
+    prepare_copy(&slot(p), range.records.data() + range.records.size(),
+                 count * sizeof(BranchRecord));
     range.records.insert(range.records.end(), &slot(p), &slot(p) + count);
     p += count;
   }
@@ -141,7 +143,7 @@ Result<RingWriter> RingWriter::create(const std::string& path, ThreadId thread, 
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return fail(system_error("cannot make the ring " + path));
   RingWriter writer;
-  std::size_t size = kRingHeaderSize_bytes + capacity * kRecordSize;
+  std::size_t size = kRingHeaderSize_bytes + capacity * sizeof(BranchRecord);
   // Space is taken now: a full file system must be an error here, not a signal later.
   if (int error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size)); error != 0)
     return fail(
@@ -170,13 +172,13 @@ RingWriter::~RingWriter() {
 }
 
 Position RingWriter::head() const {
-  return {header_->head_bytes.load(std::memory_order_relaxed) / kRecordSize};
+  return {header_->head_bytes.load(std::memory_order_relaxed) / sizeof(BranchRecord)};
 }
 
 void RingWriter::push(const BranchRecord& record) {
   std::uint64_t position = head().value;
   records_[position & (header_->capacity - 1)] = record;
-  header_->head_bytes.store((position + 1) * kRecordSize, std::memory_order_release);
+  header_->head_bytes.store((position + 1) * sizeof(BranchRecord), std::memory_order_release);
 }
 
 void RingWriter::set_state(RingState state) {

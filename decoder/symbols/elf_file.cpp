@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "decoder/base/types.h"
 #include "decoder/symbols/plt.h"
 
 namespace tailtrace {
@@ -133,7 +134,6 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
 }
 
 std::optional<std::uint64_t> ElfFile::bias(Address address, std::uint64_t file_offset_bytes) const {
-  constexpr std::uint64_t kPage_bytes = 4096;
   for (const ElfSegment& segment : segments_) {
     // Mappings begin at the page that the segment begins in.
     std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;

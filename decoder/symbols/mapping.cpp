@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
+#include "decoder/base/file.h"
 #include "decoder/code/elf_code.h"
 #include "decoder/symbols/elf_file.h"
 
@@ -40,6 +41,12 @@ std::optional<Mapping> parse_line(std::string_view line) {
 
 }  // namespace
 
+Result<std::string> process_maps(std::int32_t pid) {
+  return read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes).map([](const Bytes& text) {
+    return std::string(as_text(text));
+  });
+}
+
 std::vector<Mapping> parse_maps(std::string_view maps) {
   std::vector<Mapping> mappings;
   while (!maps.empty() && mappings.size() < kMaxMappings) {
@@ -56,7 +63,6 @@ std::vector<Mapping> parse_maps(std::string_view maps) {
 }
 
 std::string maps_of_module(const std::string& path, Address load_address) {
-  constexpr std::uint64_t kPage_bytes = 4096;
   Result<ElfFile> file = ElfFile::open(path);
   if (!file) return {};
   if (file->segments().empty()) return {};

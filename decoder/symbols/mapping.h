@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decoder/base/result.h"
 #include "decoder/base/types.h"
 
 namespace tailtrace {
@@ -22,6 +23,9 @@ struct Mapping {
   friend bool operator==(const Mapping&, const Mapping&) = default;
 };
 
+// What /proc/PID/maps says now. Errors: as read_file.
+Result<std::string> process_maps(std::int32_t pid);
+
 // The mappings that have a name, in order of their addresses. Lines that are none are left out, as
 // are those behind the first kMaxMappings and those that overlap an earlier one.
 std::vector<Mapping> parse_maps(std::string_view maps);
@@ -31,5 +35,6 @@ std::vector<Mapping> parse_maps(std::string_view maps);
 std::string maps_of_module(const std::string& path, Address load_address);
 
 constexpr std::size_t kMaxMappings = 1 << 16;
+constexpr std::size_t kMaxMaps_bytes = 16 << 20;  // of a process
 
 }  // namespace tailtrace

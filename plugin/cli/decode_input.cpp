@@ -2,24 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
+#include "decoder/base/text.h"
 #include "decoder/bundle/lldb_bundle.h"
 #include "decoder/bundle/trace_file.h"
 #include "decoder/code/elf_code.h"
 
 namespace tailtrace {
 namespace {
-
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  bool hex = text.starts_with("0x") || text.starts_with("0X");
-  if (hex) text.remove_prefix(2);
-  std::uint64_t value = 0;
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 Result<pt::AddressFilter> parse_filter(const std::string& text, pt::AddressFilter::Kind kind) {
   std::size_t dash = text.find('-');

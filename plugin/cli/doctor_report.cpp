@@ -9,7 +9,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string painted(std::string_view text, std::string_view code, bool color) {
   return color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
@@ -59,8 +59,8 @@ std::string machine_text(const Diagnosis& diagnosis) {
   return text;
 }
 
-Json verdicts_json(const std::vector<Verdict>& verdicts, const char* key) {
-  Json list = Json::array();
+OrderedJson verdicts_json(const std::vector<Verdict>& verdicts, const char* key) {
+  OrderedJson list = OrderedJson::array();
   for (const Verdict& verdict : verdicts)
     list.push_back({{key, verdict.engine},
                     {"works", verdict.works},
@@ -71,15 +71,17 @@ Json verdicts_json(const std::vector<Verdict>& verdicts, const char* key) {
 }
 
 template <class T>
-Json number_or_null(const std::optional<T>& number) {
-  return number ? Json(*number) : Json(nullptr);
+OrderedJson number_or_null(const std::optional<T>& number) {
+  return number ? OrderedJson(*number) : OrderedJson(nullptr);
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+OrderedJson text_or_null(const std::string& text) {
+  return text.empty() ? OrderedJson(nullptr) : OrderedJson(text);
+}
 
-Json machine_json(const Diagnosis& diagnosis) {
+OrderedJson machine_json(const Diagnosis& diagnosis) {
   const Machine& machine = diagnosis.machine;
-  Json pmus = Json::object();
+  OrderedJson pmus = OrderedJson::object();
   for (const Pmu& pmu : machine.pmus) pmus[pmu.name] = pmu.type;
   return {
       {"processor",
@@ -100,14 +102,14 @@ Json machine_json(const Diagnosis& diagnosis) {
       {"perf_event_paranoid", number_or_null(machine.perf_event_paranoid)},
       {"perf_event_mlock_kb", number_or_null(machine.perf_event_mlock_kb)},
       {"memlock_limit_bytes", diagnosis.trials.memlock_limit_bytes < 0
-                                  ? Json(nullptr)
-                                  : Json(diagnosis.trials.memlock_limit_bytes)},
+                                  ? OrderedJson(nullptr)
+                                  : OrderedJson(diagnosis.trials.memlock_limit_bytes)},
       {"yama_ptrace_scope", number_or_null(machine.yama_ptrace_scope)},
   };
 }
 
-Json tools_json(const Trials& trials) {
-  Json tools = Json::object();
+OrderedJson tools_json(const Trials& trials) {
+  OrderedJson tools = OrderedJson::object();
   for (const Tool* tool : {&trials.gdb, &trials.gdbserver, &trials.lldb, &trials.qemu})
     tools[tool->name] = {{"path", text_or_null(tool->path)},
                          {"version", text_or_null(tool->version)}};
@@ -133,10 +135,10 @@ std::string doctor_text(const Diagnosis& diagnosis, bool color) {
   return text + "\nthis machine\n" + machine_text(diagnosis);
 }
 
-Json doctor_json(const Diagnosis& diagnosis) {
+OrderedJson doctor_json(const Diagnosis& diagnosis) {
   const Verdict* chosen = auto_choice(diagnosis.engines);
   return {{"version", TAILTRACE_VERSION},
-          {"auto", chosen == nullptr ? Json(nullptr) : Json(chosen->engine)},
+          {"auto", chosen == nullptr ? OrderedJson(nullptr) : OrderedJson(chosen->engine)},
           {"engines", verdicts_json(diagnosis.engines, "name")},
           {"besides", verdicts_json(diagnosis.surroundings, "name")},
           {"tools", tools_json(diagnosis.trials)},

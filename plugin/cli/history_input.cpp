@@ -9,6 +9,7 @@
 #include "decoder/bundle/bundle_format.h"
 #include "decoder/perf_data/recording.h"
 #include "decoder/record/stream_format.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
 
@@ -20,8 +21,6 @@ struct OpenFolder {
 };
 
 namespace {
-
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 
 std::string_view state_text(RingState state) {
   switch (state) {
@@ -139,9 +138,7 @@ Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path
 std::string maps_of(const ProcessFolder& folder) {
   Result<Bytes> kept = read_file(folder.path() + "/maps", kMaxMaps_bytes);
   if (kept) return std::string(as_text(*kept));
-  if (!folder.is_alive()) return {};
-  Result<Bytes> now = read_file(fmt::format("/proc/{}/maps", folder.pid()), kMaxMaps_bytes);
-  return now ? std::string(as_text(*now)) : std::string();
+  return folder.is_alive() ? process_maps(folder.pid()).value_or("") : std::string();
 }
 
 // What a process's recording lacks.

@@ -15,7 +15,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 void say(std::FILE* err, const std::string& text) { fmt::print(err, "{}\n", text); }
 
@@ -146,7 +146,7 @@ Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_record
   return view;
 }
 
-Json view_json(const HistoryView& view) {
+OrderedJson view_json(const HistoryView& view) {
   const ThreadFrame& frame = view.history->frame();
   return {{"path", view.thread.path},    {"pid", frame.thread.pid},
           {"tid", frame.thread.tid},     {"engine", frame.engine},
@@ -174,7 +174,7 @@ Error document_too_long() {
 }
 
 Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
-                           std::string_view schema, const Json& head, const char* key,
+                           std::string_view schema, const OrderedJson& head, const char* key,
                            const OutputOptions& output, std::FILE* out) {
   if (output.json == JsonForm::kLines) {
     print_json(out, schema, head, output.json);
@@ -184,10 +184,10 @@ Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
     });
     return {};
   }
-  Json document = head;
-  Json& items = document[key] = Json::array();
+  OrderedJson document = head;
+  OrderedJson& items = document[key] = OrderedJson::array();
   lister([&](std::string_view line) {
-    items.push_back(Json::parse(line));
+    items.push_back(OrderedJson::parse(line));
     return items.size() <= kMaxDocumentItems;
   });
   if (items.size() > kMaxDocumentItems) return fail(document_too_long());

@@ -8,16 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "decoder/base/file.h"
 #include "decoder/base/text.h"
+#include "decoder/symbols/mapping.h"
 #include "decoder/symbols/process_symbols.h"
 
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
+using OrderedJson = nlohmann::ordered_json;
 
 struct Register {
   unsigned bit;
@@ -105,8 +103,8 @@ void HitReport::add(ThreadId thread, const std::map<std::size_t, perf::MarkerLog
 }
 
 void HitReport::note_maps(std::int32_t pid) {
-  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
-  if (maps && !maps->empty()) maps_[pid] = as_text(*maps);
+  auto maps = process_maps(pid);
+  if (maps && !maps->empty()) maps_[pid] = *std::move(maps);
 }
 
 std::uint64_t HitReport::count() const {
@@ -138,7 +136,7 @@ void HitReport::print(std::FILE* out, const Form& form) const {
 
 void HitReport::print_json(std::FILE* out, const Form& form, JsonForm json) const {
   Names names(maps_);
-  Json list = Json::array(), watches = Json::array();
+  OrderedJson list = OrderedJson::array(), watches = OrderedJson::array();
   for (std::size_t i = 0; i < watches_.size(); ++i)
     watches.push_back({{"what", watches_[i].name},
                        {"address", json_address(watches_[i].address)},
@@ -146,9 +144,10 @@ void HitReport::print_json(std::FILE* out, const Form& form, JsonForm json) cons
                        {"count", counts_[i]}});
   for (const Hit& hit : newest(form.limit)) {
     Symbolizer& symbols = names.of(hit.hit.thread.pid);
-    Json object = {{"what", watches_[hit.watch].name}, {"number", hit.hit.number},
-                   {"pid", hit.hit.thread.pid},        {"tid", hit.hit.thread.tid},
-                   {"time_ns", hit.hit.time_ns},       {"address", json_address(hit.hit.ip)}};
+    OrderedJson object = {
+        {"what", watches_[hit.watch].name}, {"number", hit.hit.number},
+        {"pid", hit.hit.thread.pid},        {"tid", hit.hit.thread.tid},
+        {"time_ns", hit.hit.time_ns},       {"address", json_address(hit.hit.ip)}};
     if (const Function& function = symbols.function_at(hit.hit.ip); !function.name.empty())
       object["function"] = function.name;
     if (auto line = symbols.line_at(hit.hit.ip)) {

@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kShort = 
 constexpr std::array<std::string_view, 6> kWithValue = {"--fd",     "--named-pipe",   "--pipe",
                                                         "--attach", "--log-channels", "--log-file"};
 
-tl::unexpected<Error> misused(std::string why) {
+tl::unexpected<Error> not_understood(std::string why) {
   return fail(ErrorCode::kUsage, "cannot understand the arguments of tailtrace-lldb-server",
               std::move(why), "lldb-server gdbserver --help");
 }
@@ -29,7 +29,7 @@ Result<int> parse_fd(const std::string& text) {
   int fd = -1;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
   if (error != std::errc() || end != text.data() + text.size() || fd < 0)
-    return misused(fmt::format("`{}` is no descriptor", text));
+    return not_understood(fmt::format("`{}` is no descriptor", text));
   return fd;
 }
 
@@ -75,12 +75,13 @@ Result<LldbServerWords> parse_lldb_server_words(const std::vector<std::string>& 
     else if (at + 1 < args.size())
       taken = take_value(words, name, args[++at]);
     else
-      taken = misused(fmt::format("{} has no value", name));
+      taken = not_understood(fmt::format("{} has no value", name));
     if (!taken) return fail(std::move(taken.error()));
   }
   bool connected = words.fd >= 0;
   if (!connected && at < args.size() && args[at] != "--") words.address = args[at++];
-  if (!connected && words.address.empty()) return misused("neither --fd nor [HOST]:PORT is there");
+  if (!connected && words.address.empty())
+    return not_understood("neither --fd nor [HOST]:PORT is there");
   words.passed.insert(words.passed.end(), args.begin() + static_cast<std::ptrdiff_t>(at),
                       args.end());
   if (auto& rest = words.passed; at < args.size() && args[at] != "--")

@@ -12,7 +12,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Views = std::vector<HistoryView>;
 
 constexpr std::uint64_t kMostItems = std::uint64_t{1} << 62;
@@ -70,15 +70,15 @@ void list_text(const Views& views, const std::vector<TimedStretch>& stretches,
 std::string json_of(const HistoryView& view, const TimedStretch& stretch, Range part,
                     JsonNumbers numbers) {
   const ThreadId thread = view.thread.thread;
-  Json object = {{"pid", thread.pid}, {"tid", thread.tid}};
+  OrderedJson object = {{"pid", thread.pid}, {"tid", thread.tid}};
   if (stretch.begin != 0) object["begin"] = stretch.begin;
   if (stretch.end != 0) object["end"] = stretch.end;
   object["overlaps"] = stretch.overlaps;
-  Json& items = object["items"] = Json::array();
+  OrderedJson& items = object["items"] = OrderedJson::array();
   list_instructions_json(
       *view.history, *view.symbols, part,
       [&](std::string_view line) {
-        items.push_back(Json::parse(line));
+        items.push_back(OrderedJson::parse(line));
         return true;
       },
       numbers);

@@ -12,7 +12,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool environment_forbids_color() {
   const char* no_color = std::getenv("NO_COLOR");
@@ -51,10 +51,10 @@ std::shared_ptr<OutputOptions> add_output_options(CLI::App& app) {
 
 void print_json(std::FILE* out, std::string_view schema, const nlohmann::ordered_json& document,
                 JsonForm form) {
-  Json whole = {{"schema", schema}};
+  OrderedJson whole = {{"schema", schema}};
   whole.update(document);
   if (form == JsonForm::kLines) return fmt::print(out, "{}\n", json_text(whole));
-  fmt::print(out, "{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
+  fmt::print(out, "{}\n", whole.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 std::string json_address(Address address) { return fmt::format("0x{:x}", address.value); }

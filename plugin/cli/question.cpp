@@ -8,7 +8,7 @@
 
 namespace tailtrace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 void add_question_options(CLI::App& app, QuestionOptions& options) {
   app.add_option("--thread", options.shared.thread, "this one only; all if nothing is said")
@@ -41,8 +41,8 @@ AnswerPrinter::AnswerPrinter(std::string_view schema, std::string_view list,
       path_(options.shared.path),
       output_(*options.shared.output),
       out_(out),
-      threads_(std::make_unique<Json>(Json::array())),
-      head_(std::make_unique<Json>()) {}
+      threads_(std::make_unique<OrderedJson>(OrderedJson::array())),
+      head_(std::make_unique<OrderedJson>()) {}
 
 AnswerPrinter::~AnswerPrinter() = default;
 
@@ -52,7 +52,7 @@ void AnswerPrinter::begin(const HistoryView& view, bool several) {
   if (!is_json() && several) line(fmt::format("thread {}", thread_text(view.thread.thread)));
 }
 
-void AnswerPrinter::add(const Json& members) { head_->update(members); }
+void AnswerPrinter::add(const OrderedJson& members) { head_->update(members); }
 
 void AnswerPrinter::print_head() {
   if (!head_printed_) print_json(out_, schema_, *head_, JsonForm::kLines);
@@ -64,7 +64,7 @@ void AnswerPrinter::add_object(std::string_view object) {
     print_head();
     fmt::print(out_, "{}\n", object);
   } else {
-    (*head_)[list_].push_back(Json::parse(object));
+    (*head_)[list_].push_back(OrderedJson::parse(object));
   }
 }
 
@@ -75,7 +75,7 @@ void AnswerPrinter::line(std::string_view text) {
 void AnswerPrinter::end() {
   if (output_.json == JsonForm::kLines) print_head();
   if (output_.json != JsonForm::kDocument) return;
-  if (!list_.empty() && !head_->contains(list_)) (*head_)[list_] = Json::array();
+  if (!list_.empty() && !head_->contains(list_)) (*head_)[list_] = OrderedJson::array();
   head_->erase("path");
   threads_->push_back(std::move(*head_));
 }

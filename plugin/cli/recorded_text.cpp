@@ -8,7 +8,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 
@@ -41,8 +41,8 @@ std::vector<std::string> recorded_lines(const BundleAbout& about) {
   return lines;
 }
 
-Json recorded_json(const BundleAbout& about) {
-  Json json = Json::object();
+OrderedJson recorded_json(const BundleAbout& about) {
+  OrderedJson json = OrderedJson::object();
   if (!about.cause.empty()) json["cause"] = about.cause;
   if (about.signal != 0) json["signal"] = about.signal;
   if (about.thread.tid != 0) {
@@ -67,8 +67,8 @@ std::vector<std::string> register_lines(const BundleThreadState& state) {
   return lines;
 }
 
-Json registers_json(const BundleThreadState& state) {
-  Json json = Json::object();
+OrderedJson registers_json(const BundleThreadState& state) {
+  OrderedJson json = OrderedJson::object();
   for (const auto& [name, value] : state.registers) json[name] = fmt::format("{:#x}", value);
   return json;
 }

@@ -6,10 +6,10 @@
 namespace tailtrace {
 
 std::string table_json(const std::vector<Command>& table) {
-  using Json = nlohmann::ordered_json;
-  Json verbs = Json::array();
+  using OrderedJson = nlohmann::ordered_json;
+  OrderedJson verbs = OrderedJson::array();
   for (const Command& command : table) {
-    Json options = Json::array();
+    OrderedJson options = OrderedJson::array();
     for (const OptionHelp& option : options_of(command))
       if (!option.positional)
         options.push_back({{"names", option.names},
@@ -21,7 +21,7 @@ std::string table_json(const std::vector<Command>& table) {
                      {"usage", command.usage},
                      {"options", std::move(options)}});
   }
-  return Json({{"schema", "tailtrace.verbs/1"}, {"verbs", std::move(verbs)}}).dump() + "\n";
+  return OrderedJson({{"schema", "tailtrace.verbs/1"}, {"verbs", std::move(verbs)}}).dump() + "\n";
 }
 
 }  // namespace tailtrace

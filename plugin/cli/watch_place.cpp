@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "decoder/base/bytes.h"
-#include "decoder/base/file.h"
 #include "decoder/symbols/demangle.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
@@ -17,8 +16,6 @@
 
 namespace tailtrace {
 namespace {
-
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 
 struct Words {
   std::string name;  // or
@@ -115,9 +112,7 @@ struct Loaded {
 };
 
 Result<std::vector<Mapping>> mappings_of(std::int32_t pid) {
-  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
-  if (!maps) return fail(std::move(maps.error()));
-  return parse_maps(as_text(*maps));
+  return process_maps(pid).map(parse_maps);
 }
 
 Result<Loaded> program_of(std::int32_t pid) {

@@ -16,7 +16,7 @@
 namespace tailtrace::lldb_plugin {
 namespace {
 
-constexpr std::uint64_t kPage = 10, kFrames = 50;
+constexpr std::uint64_t kHitRows = 10, kFrames = 50;
 constexpr std::size_t kMany = 64;  // options and words of the command line
 
 std::string joined(const Words& words) { return fmt::format("{}", fmt::join(words, " ")); }
@@ -58,7 +58,7 @@ Result<void> stack(Session& session, const Words& words) {
 
 Result<void> hits(Session& session, const Words& words) {
   if (words.size() > 2) return misused("hits");
-  auto count = count_in(words, 1, kPage);
+  auto count = count_in(words, 1, kHitRows);
   return count ? show_hits(session, words[0], *count) : fail(std::move(count.error()));
 }
 

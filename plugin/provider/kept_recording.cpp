@@ -1,17 +1,11 @@
 #include "plugin/provider/kept_recording.h"
 
-#include <fmt/core.h>
-
-#include "decoder/base/file.h"
 #include "decoder/symbols/generated_files.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/engines/tasks.h"
 
 namespace tailtrace {
-namespace {
-
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
-
-}  // namespace
+namespace {}  // namespace
 
 Result<KeptRecording> KeptRecording::create(const std::string& path) {
   auto writer = BundleWriter::create(path);
@@ -20,8 +14,8 @@ Result<KeptRecording> KeptRecording::create(const std::string& path) {
 }
 
 void KeptRecording::note_process(std::int32_t pid) {
-  auto maps = read_file(fmt::format("/proc/{}/maps", pid), kMaxMaps_bytes);
-  if (maps && !maps->empty()) maps_[pid] = as_text(*maps);
+  auto maps = process_maps(pid);
+  if (maps && !maps->empty()) maps_[pid] = *std::move(maps);
 }
 
 void KeptRecording::add(const ThreadSnapshot& snapshot, std::string name) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "decoder/base/types.h"
 #include "plugin/engines/step/step_engine.h"
 #include "plugin/provider/trace_provider.h"
 #include "plugin/server/below/private_folder.h"
@@ -13,7 +14,6 @@ namespace {
 
 // Of a thread, 32 bytes each: hardware buffers hold many more branches than anybody looks at.
 constexpr std::uint64_t kMostRecords = 1ull << 22;
-constexpr std::uint64_t kPage_bytes = 4096;
 
 class HardwareKeeper final : public BranchKeeper {
  public:

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "decoder/base/file.h"
+#include "decoder/base/types.h"
 #include "plugin/engines/step/memory_map.h"
 
 namespace tailtrace {
 namespace {
 
-constexpr std::uint64_t kPage_bytes = 4096;
 constexpr std::size_t kPiece_bytes = 64 << 10;
 constexpr std::size_t kMaxSegments = PN_XNUM - 1;
 

@@ -61,11 +61,14 @@ Result<std::vector<Address>> entries_of(const std::string& name, std::string_vie
               "no symbol table of what is mapped has it");
 }
 
+Bytes auxiliary_vector_of(std::int32_t pid) {
+  return read_file(fmt::format("/proc/{}/auxv", pid), kMaxAuxv_bytes).value_or(Bytes());
+}
+
 Address program_entry(std::int32_t pid) {
-  auto auxv = read_file(fmt::format("/proc/{}/auxv", pid), kMaxAuxv_bytes);
-  if (!auxv) return {};
-  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxv->size(); at += sizeof(Elf64_auxv_t)) {
-    auto entry = load<Elf64_auxv_t>(*auxv, at);
+  const Bytes auxv = auxiliary_vector_of(pid);
+  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxv.size(); at += sizeof(Elf64_auxv_t)) {
+    auto entry = load<Elf64_auxv_t>(auxv, at);
     if (entry.a_type == AT_ENTRY) return {entry.a_un.a_val};
   }
   return {};

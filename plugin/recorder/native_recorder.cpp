@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "decoder/base/file.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/debug_registers.h"
 #include "plugin/recorder/entries.h"
@@ -18,9 +18,6 @@
 
 namespace tailtrace {
 namespace {
-
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
-constexpr std::size_t kMaxAuxv_bytes = 4096;
 
 using Event = TracedProcess::Event;
 
@@ -67,14 +64,8 @@ class NativeRecorder final : public Subject {
     return process_.vector_registers(thread.tid);
   }
   std::string code_maps() override { return all_maps(); }
-  std::string all_maps() override {
-    auto text = read_file(fmt::format("/proc/{}/maps", process_.pid()), kMaxMaps_bytes);
-    return text ? std::string(as_text(*text)) : std::string();
-  }
-  Bytes auxiliary_vector() override {
-    return read_file(fmt::format("/proc/{}/auxv", process_.pid()), kMaxAuxv_bytes)
-        .value_or(Bytes());
-  }
+  std::string all_maps() override { return process_maps(process_.pid()).value_or(""); }
+  Bytes auxiliary_vector() override { return auxiliary_vector_of(process_.pid()); }
   std::size_t read_memory(Address address, std::span<std::uint8_t> out) override {
     return read_process_memory(process_.pid(), address, out);
   }

@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 // Of the stub's answer to `g`: 17 registers of 8 bytes, then 7 of 4 bytes, all little-endian; and
 // the number of its register fs_base (gdb-xml/i386-64bit.xml in qemu).
 constexpr std::size_t kWideRegisters = 17, kNarrowRegisters = 7;

@@ -16,8 +16,6 @@ namespace py = pybind11;
 
 namespace {
 
-constexpr std::size_t kMaxListing_bytes = 16 << 20;
-
 struct Calls {
   std::shared_ptr<ThreadHistory> thread;  // its symbolizer has the functions
   CallHistory calls;
@@ -78,7 +76,8 @@ py::list older_callers(const Calls& calls, std::int64_t position) {
   return list;
 }
 
-py::str listing(const Calls& calls, std::uint64_t first, std::uint64_t last, bool from_newest) {
+py::str call_listing(const Calls& calls, std::uint64_t first, std::uint64_t last,
+                     bool from_newest) {
   CallListingOptions options;
   options.from_newest = from_newest;
   std::string text = calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
@@ -99,7 +98,7 @@ Calls make_newest_calls(std::shared_ptr<ThreadHistory> thread, std::uint64_t cou
 }
 
 // One JSON object a line for each; all they name is counted from the newest.
-py::str json_lines(const Calls& calls, std::uint64_t first, std::uint64_t last) {
+py::str call_json_lines(const Calls& calls, std::uint64_t first, std::uint64_t last) {
   std::string text = calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
     return text_of(kMaxListing_bytes, [&](const LineSink& sink) {
       list_calls_json(calls.thread->made(), calls.calls, symbols, {first, last}, sink,
@@ -156,8 +155,8 @@ void bind_calls(py::module_& module) {
              return c.calls.holding(c.thread->number_of(position));
            })
       .def("older_callers", &older_callers)
-      .def("listing", &listing)
-      .def("json_lines", &json_lines)
+      .def("listing", &call_listing)
+      .def("json_lines", &call_json_lines)
       .def("json_lines_of", &json_lines_of)
       .def("json_lines_of_tree", &json_lines_of_tree);
   module.def("make_calls", &make_calls);

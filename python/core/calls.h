@@ -8,6 +8,9 @@
 
 namespace tailtrace::python {
 
+// Of listings that are one text.
+constexpr std::size_t kMaxListing_bytes = 16 << 20;
+
 void bind_calls(pybind11::module_& module);
 
 }  // namespace tailtrace::python

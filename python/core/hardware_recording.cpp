@@ -27,8 +27,8 @@ struct Recorded {
 };
 
 // In a thread that is the program's tracer. `pid` gets the program's as long as it is there.
-Result<Recorded> record(std::vector<std::string> words, perf::Hardware hardware,
-                        std::uint64_t ring_records, std::atomic<pid_t>& pid) {
+Result<Recorded> record_thread(std::vector<std::string> words, perf::Hardware hardware,
+                               std::uint64_t ring_records, std::atomic<pid_t>& pid) {
   if (auto ok = check_ring_capacity(ring_records); !ok) return fail(std::move(ok.error()));
   if (auto runnable = find_program(words); !runnable) return fail(std::move(runnable.error()));
   auto path = find_in_path(words.front());
@@ -84,7 +84,7 @@ py::tuple record_by_hardware(std::vector<std::string> words, const std::string& 
   auto pid = std::make_shared<std::atomic<pid_t>>(0);
   std::future<Result<Recorded>> done;
   auto work = [words = std::move(words), hardware, ring_records, pid] {
-    return record(words, hardware, ring_records, *pid);
+    return record_thread(words, hardware, ring_records, *pid);
   };
   {
     py::gil_scoped_release release;

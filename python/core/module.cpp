@@ -23,8 +23,6 @@ namespace {
 namespace py = pybind11;
 
 // Text that is asked for at once is for people.
-constexpr std::size_t kMaxListing_bytes = 16 << 20;
-
 ThreadHistories open_path(const std::string& path,
                           const std::vector<std::pair<std::uint64_t, py::bytes>>& code) {
   GivenCode given;

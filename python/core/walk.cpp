@@ -13,13 +13,13 @@ namespace py = pybind11;
 namespace {
 
 // One array per field of the items.
-struct Columns {
+struct ItemColumns {
   std::vector<std::uint64_t> address, to, record, time;
   std::vector<std::int64_t> position;
   std::vector<std::uint8_t> size, kind, branch, gap;
   std::vector<std::int8_t> taken;
 
-  explicit Columns(std::uint64_t expected) {
+  explicit ItemColumns(std::uint64_t expected) {
     // What is asked for may be more than there is memory for: the rest is taken as it comes.
     std::uint64_t count = std::min<std::uint64_t>(expected, 1 << 24);
     for (auto* column : {&address, &to, &record, &time}) column->reserve(count);
@@ -62,7 +62,7 @@ struct Columns {
 py::dict item_columns(ThreadHistory& thread, Stretch stretch) {
   const History& history = thread.history();
   const std::uint64_t record_shift = thread.record_shift();
-  Columns columns(stretch.count);
+  ItemColumns columns(stretch.count);
   {
     py::gil_scoped_release release;
     HistoryCursor cursor(history);

@@ -3,23 +3,24 @@
 #include <iterator>
 
 namespace tailtrace::pt {
+
+struct LegalForm {
+  const char* hex;
+  InstructionClass kind;
+  unsigned modes = ~0u;
+  unsigned distance_bytes = 0;  // of direct branches; the last bytes
+  unsigned weight = 1;
+  bool loads_vmcs = false;
+};
+
 namespace {
 
 using Kind = InstructionClass;
 
 constexpr unsigned k16 = 1, k32 = 2, k64 = 4, kAll = k16 | k32 | k64;
 
-struct Form {
-  const char* hex;
-  Kind kind;
-  unsigned modes = kAll;
-  unsigned distance_bytes = 0;  // of direct branches; the last bytes
-  unsigned weight = 1;
-  bool loads_vmcs = false;
-};
-
 // SDM volume 2; in the order of InstructionClass.
-constexpr Form kForms[] = {
+constexpr LegalForm kForms[] = {
     {"90", Kind::kOther, kAll, 0, 8},
     {"89d8", Kind::kOther},
     {"0f01c9", Kind::kOther},  // MWAIT
@@ -76,15 +77,15 @@ unsigned bit_of(CodeMode mode) {
   return mode == CodeMode::k16 ? k16 : mode == CodeMode::k32 ? k32 : k64;
 }
 
-const Form& pick_form(Choices& choices, CodeMode mode, bool virtualizes) {
-  auto weight = [&](const Form& form) {
+const LegalForm& pick_form(Choices& choices, CodeMode mode, bool virtualizes) {
+  auto weight = [&](const LegalForm& form) {
     bool of_vm = form.kind == Kind::kVmEntry || form.kind == Kind::kVmCall;
     return (form.modes & bit_of(mode)) == 0 || (of_vm && !virtualizes) ? 0 : form.weight;
   };
   unsigned all = 0;
-  for (const Form& form : kForms) all += weight(form);
+  for (const LegalForm& form : kForms) all += weight(form);
   unsigned at = choices.below(all);
-  for (const Form& form : kForms) {
+  for (const LegalForm& form : kForms) {
     if (at < weight(form)) return form;
     at -= weight(form);
   }
@@ -94,7 +95,7 @@ const Form& pick_form(Choices& choices, CodeMode mode, bool virtualizes) {
 }  // namespace
 
 struct LegalProgram::Draft {
-  const Form* form;
+  const LegalForm* form;
   std::uint64_t ip;
   Bytes bytes;
 };
@@ -112,7 +113,7 @@ void LegalProgram::add_region(Choices& choices, std::uint64_t base, CodeMode mod
   Region region{base, mode, {}, {}};
   std::vector<Draft> drafts;
   std::uint64_t ip = base;
-  auto add = [&](const Form& form) {
+  auto add = [&](const LegalForm& form) {
     drafts.push_back({&form, ip, *from_hex(form.hex)});
     region.starts.push_back(ip);
     ip += drafts.back().bytes.size();
@@ -120,7 +121,7 @@ void LegalProgram::add_region(Choices& choices, std::uint64_t base, CodeMode mod
   for (unsigned count = 12 + choices.below(50); count != 0; --count)
     add(pick_form(choices, mode, virtualizes_));
   // Nothing runs off the end.
-  static constexpr Form kLast{"ffe0", Kind::kIndirectJump};
+  static constexpr LegalForm kLast{"ffe0", Kind::kIndirectJump};
   add(kLast);
   write(choices, region, drafts);
   regions_.push_back(std::move(region));
@@ -129,7 +130,7 @@ void LegalProgram::add_region(Choices& choices, std::uint64_t base, CodeMode mod
 // Jumps and calls lead forwards: without a packet no code runs for ever.
 void LegalProgram::write(Choices& choices, Region& region, const std::vector<Draft>& drafts) {
   for (std::size_t i = 0; i < drafts.size(); ++i) {
-    const Form& form = *drafts[i].form;
+    const LegalForm& form = *drafts[i].form;
     Bytes bytes = drafts[i].bytes;
     std::uint64_t next = drafts[i].ip + bytes.size(), target = 0;
     if (form.distance_bytes != 0) {

@@ -6,13 +6,6 @@
 namespace tailtrace {
 namespace {
 
-std::vector<std::string> split(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
 const std::map<std::string, pt::IpPacket> kIpPackets = {{"tip", pt::IpPacket::kTip},
                                                         {"tip.pge", pt::IpPacket::kPge},
                                                         {"tip.pgd", pt::IpPacket::kPgd},
@@ -24,6 +17,13 @@ const std::map<std::string, pt::IpBytes> kIpBytes = {{"update16", pt::IpBytes::k
                                                      {"full", pt::IpBytes::kFull}};
 
 }  // namespace
+
+std::vector<std::string> split_words(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
 
 std::optional<Address> parse_case_address(const std::string& word,
                                           const std::map<std::string, Address>& labels) {
@@ -41,7 +41,7 @@ std::optional<Address> parse_case_address(const std::string& word,
 
 std::string PacketAssembler::add(const std::string& line) {
   error_.clear();
-  Words words = split(line);
+  Words words = split_words(line);
   bool known = add_plain(words) || add_branch(words) || add_address(words) || add_mode(words) ||
                add_time(words) || add_power(words) || add_event(words) || add_raw(words);
   if (!known && error_.empty()) error_ = "`" + words.front() + "` is no packet";

@@ -12,6 +12,9 @@
 
 namespace tailtrace {
 
+// What stands between blanks.
+std::vector<std::string> split_words(const std::string& line);
+
 class PacketAssembler {
  public:
   explicit PacketAssembler(const std::map<std::string, Address>& labels) : labels_(labels) {}

@@ -18,13 +18,6 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-std::vector<std::string> split(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
 // A section's head line and the lines below it, without comments.
 struct Section {
   std::vector<std::string> head;
@@ -69,7 +62,7 @@ void CaseParser::read_sections(std::string_view text) {
     std::string content = trimmed(line.substr(0, line.find(';')));
     if (content.empty()) continue;
     if (!indented)
-      sections_.push_back({split(content), number, {}});
+      sections_.push_back({split_words(content), number, {}});
     else if (!sections_.empty())
       sections_.back().lines.emplace_back(number, content);
     else
@@ -103,7 +96,7 @@ bool CaseParser::take_code(const Section& section) {
 bool CaseParser::take_trace(const Section& section) {
   PacketAssembler packets(case_.labels);
   for (const auto& [number, line] : section.lines) {
-    std::vector<std::string> words = split(line);
+    std::vector<std::string> words = split_words(line);
     if (words.size() == 2 && words[0] == "change") {
       Epoch epoch{static_cast<std::uint32_t>(std::stoul(words[1]))};
       case_.config.code_changes.push_back({packets.size_bytes(), 0, epoch});

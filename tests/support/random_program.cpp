@@ -3,17 +3,18 @@
 #include <cassert>
 
 namespace tailtrace {
-namespace {
 
 // What a block ends with, as bytes; a direct branch's displacement comes behind its opcode.
-struct Shape {
+struct BlockEnd {
   InstructionClass kind;
   const char* opcode;
   std::uint8_t displacement_bytes;
   std::uint8_t more_bytes;  // zeros behind it
 };
 
-const Shape kEnds[] = {
+namespace {
+
+const BlockEnd kEnds[] = {
     {InstructionClass::kConditional, "74", 1, 0},
     {InstructionClass::kConditional, "0f8f", 4, 0},
     {InstructionClass::kConditional, "e3", 1, 0},
@@ -47,7 +48,7 @@ constexpr std::uint64_t kRegionSize_bytes = 0x4000;
 struct BlockPlan {
   Address begin;
   std::vector<Bytes> plain;
-  const Shape* end = nullptr;
+  const BlockEnd* end = nullptr;
   bool calls_next = false;  // CALL with a zero displacement
 };
 

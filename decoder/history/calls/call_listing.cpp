@@ -10,7 +10,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Segments are read through for their source lines up to here; a loop may run for ever.
 constexpr std::uint64_t kMaxLineItems = 1 << 16;
@@ -162,7 +162,7 @@ class CallLister {
   HistoryCursor cursor_;
 };
 
-void put_function(Json& json, const CallSegment& segment, HistoryCursor& cursor,
+void put_function(OrderedJson& json, const CallSegment& segment, HistoryCursor& cursor,
                   Symbolizer& symbols) {
   if (!segment.function->name.empty()) json["function"] = segment.function->name;
   if (!segment.function->module.empty()) json["module"] = segment.function->module;
@@ -180,19 +180,19 @@ struct Names {
   const CallHistory& calls;
   JsonNumbers numbers;
 
-  Json item(std::uint64_t number) const {
+  OrderedJson item(std::uint64_t number) const {
     if (numbers == JsonNumbers::kFromNewest) return history.from_newest(number);
     return history.from_oldest(number);
   }
-  Json segment(std::uint64_t number) const {
+  OrderedJson segment(std::uint64_t number) const {
     if (numbers == JsonNumbers::kFromNewest) return back_from_newest(number, calls.size());
     return number;
   }
 };
 
-Json segment_json(const Names& names, const CallSegment& segment, HistoryCursor& cursor,
-                  Symbolizer& symbols) {
-  Json json;
+OrderedJson segment_json(const Names& names, const CallSegment& segment, HistoryCursor& cursor,
+                         Symbolizer& symbols) {
+  OrderedJson json;
   if (names.numbers == JsonNumbers::kBoth) json["number"] = segment.number;
   json["position"] = back_from_newest(segment.number, names.calls.size());
   if (segment.function == nullptr) {
@@ -230,7 +230,7 @@ void list_calls_json(const History& history, const CallHistory& calls, Symbolize
   for (std::uint64_t n = range.first; n <= range.last; ++n) {
     const CallSegment segment = calls.at(n);
     if (is_hidden(segment, hidden)) continue;
-    Json json = segment_json(names, segment, cursor, symbols);
+    OrderedJson json = segment_json(names, segment, cursor, symbols);
     if (!sink(json_text(json))) return;
   }
 }

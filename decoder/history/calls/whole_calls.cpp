@@ -11,7 +11,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // The call instruction; nothing when it was not recorded.
 std::optional<HistoryItem> caller_of(const CallHistory& calls, const CallSegment& segment,
@@ -98,11 +98,12 @@ void list_whole_calls_json(const History& history, const CallHistory& calls, Sym
   HistoryCursor cursor(history);
   const bool both = numbers == JsonNumbers::kBoth;
   auto item = [&](std::uint64_t number) {
-    return both ? Json(history.from_oldest(number)) : Json(history.from_newest(number));
+    return both ? OrderedJson(history.from_oldest(number))
+                : OrderedJson(history.from_newest(number));
   };
   for (const WholeCall& call : whole) {
     const CallSegment segment = calls.at(call.first);
-    Json json;
+    OrderedJson json;
     if (both) json["number"] = call.first;
     json["position"] = static_cast<std::int64_t>(call.first - calls.size()) - 1;
     if (!segment.function->name.empty()) json["function"] = segment.function->name;

@@ -12,7 +12,7 @@ namespace tailtrace {
 namespace {
 
 // About ten seconds.
-constexpr std::uint64_t kMaxSteps = 1ull << 31;
+constexpr std::uint64_t kMaxDiffSteps = 1ull << 31;
 // The newest calls are compared.
 constexpr std::uint64_t kMaxCalls = CallHistory::kMaxSegments - 1;
 
@@ -177,7 +177,7 @@ class HistoryDiffer {
         theirs = theirs.first(theirs.size() - 1);
       }
     std::size_t a = 0, b = 0;
-    for (const SequenceChange& change : diff_sequences(ours, theirs, kMaxSteps)) {
+    for (const SequenceChange& change : diff_sequences(ours, theirs, kMaxDiffSteps)) {
       compare(a, b, change.a_first - a);
       add_calls(change);
       a = change.a_end;

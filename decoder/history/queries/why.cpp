@@ -11,7 +11,7 @@ namespace tailtrace {
 namespace {
 
 // Items that are looked at, and how often a graph may be found to lack a branch.
-constexpr std::uint64_t kMaxSteps = 1 << 22;
+constexpr std::uint64_t kMaxWhySteps = 1 << 22;
 constexpr int kMaxReadings = 64;
 
 bool is_choice(InstructionClass kind) {
@@ -80,7 +80,7 @@ class ChainFinder {
     if (cursor_.item().is_gap) return ended(Reasons::End::kGap, item);
     about_ = cursor_.item().instruction.address;
     item_ = item;
-    for (std::uint64_t step = 0; step < kMaxSteps && !history_.is_abandoned(); ++step) {
+    for (std::uint64_t step = 0; step < kMaxWhySteps && !history_.is_abandoned(); ++step) {
       if (reasons_.decisions.size() == limit_) return ended(Reasons::End::kLimit, item_);
       if (item_ == segment_.items.first) {
         if (!go_out()) return std::move(reasons_);

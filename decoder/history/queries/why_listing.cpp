@@ -6,7 +6,7 @@
 
 namespace tailtrace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 ToldReasons::ToldReasons(const Reasons& reasons, std::size_t limit)
     : reasons_(reasons), groups_(fold_decisions(reasons.decisions)) {
@@ -22,14 +22,14 @@ std::string_view ToldReasons::end_word() const {
 void list_reasons_json(const History& history, Symbolizer& symbols, const ToldReasons& told,
                        const LineSink& sink, JsonNumbers numbers) {
   for (const FoldedDecisions& group : told.groups()) {
-    Json json = {{"times", group.times}, {"decisions", Json::array()}};
+    OrderedJson json = {{"times", group.times}, {"decisions", OrderedJson::array()}};
     for (std::size_t i = 0; i < group.count; ++i) {
       const Decision& decision = told.decision(group, i);
-      Json item;
+      OrderedJson item;
       list_items_json(
           history, symbols, std::vector<std::uint64_t>{decision.item},
           [&](std::string_view object) {
-            item = Json::parse(object);
+            item = OrderedJson::parse(object);
             return true;
           },
           numbers);

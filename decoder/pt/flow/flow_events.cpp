@@ -7,9 +7,7 @@
 namespace tailtrace::pt {
 namespace {
 
-// CFE types that name the instruction that caused them (SDM, "CFE packet").
-constexpr std::uint64_t kCfeIret = 2, kCfeVmEntry = 7, kCfeUiret = 13;
-
+// Control flow that is the work of an instruction.
 bool names_its_instruction(const Event& event) {
   std::uint64_t type = event.payload & 0xff;
   return type == kCfeIret || type == kCfeVmEntry || type == kCfeUiret;

@@ -6,22 +6,6 @@
 namespace tailtrace::pt {
 namespace {
 
-// CFE types (SDM, "CFE packet").
-enum CfeType : std::uint8_t {
-  kCfeInterrupt = 1,
-  kCfeIret = 2,
-  kCfeSmi = 3,
-  kCfeRsm = 4,
-  kCfeSipi = 5,
-  kCfeInit = 6,
-  kCfeVmEntry = 7,
-  kCfeVmExit = 8,
-  kCfeVmExitInterrupt = 9,
-  kCfeShutdown = 10,
-  kCfeUserInterrupt = 12,
-  kCfeUiret = 13,
-};
-
 // Control flow whose FUP, when CFE does not ask for one, is that of the branch it causes.
 bool shares_fup(std::uint8_t type) {
   switch (type) {

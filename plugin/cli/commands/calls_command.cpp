@@ -13,16 +13,16 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::uint64_t kPage = 50;
+constexpr std::uint64_t kCallsPage = 50;
 
-struct Options {
+struct CallsCommandOptions {
   HistoryOptions shared;
   std::uint64_t newest = ~0ull;
   bool flat = false;
   bool fold = false;
   bool times = false;
   std::int32_t depth = kAllLevels;
-  std::uint64_t limit = kPage;  // of a function's calls
+  std::uint64_t limit = kCallsPage;  // of a function's calls
 };
 
 bool is_range(std::string_view text) {
@@ -31,7 +31,7 @@ bool is_range(std::string_view text) {
 }
 
 Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const Range& range,
-                        const Options& options, const Invocation& invocation) {
+                        const CallsCommandOptions& options, const Invocation& invocation) {
   const OutputOptions& output = *options.shared.output;
   const History& history = *view.history;
   if (output.json == JsonForm::kNone) {
@@ -63,13 +63,13 @@ Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const
 // As many calls as it takes to show what is asked for.
 Result<CallHistory> calls_to_show(HistoryView& view, const std::string& range) {
   return newest_calls(*view.history, *view.symbols, [&](std::uint64_t segments) {
-    Result<Range> shown = parse_range(range, {segments, kPage, {}});
+    Result<Range> shown = parse_range(range, {segments, kCallsPage, {}});
     return shown && shown->first > 1;
   });
 }
 
 void print_calls_of(const HistoryView& view, const CallHistory& calls, const WholeCalls& found,
-                    const Options& options, std::FILE* out) {
+                    const CallsCommandOptions& options, std::FILE* out) {
   print_lines(
       [&](const LineSink& sink) {
         list_whole_calls(*view.history, calls, *view.symbols, found.newest, !options.shared.forward,
@@ -82,7 +82,7 @@ void print_calls_of(const HistoryView& view, const CallHistory& calls, const Who
   fmt::print(out, "  {} {}{}\n", found.count, found.count == 1 ? "call" : "calls", older);
 }
 
-Result<int> show_calls_of(const Options& options, const std::string& function,
+Result<int> show_calls_of(const CallsCommandOptions& options, const std::string& function,
                           const Invocation& invocation) {
   Result<HistoryView> view = open_view(options.shared, invocation.err);
   if (!view) return fail(std::move(view.error()));
@@ -109,7 +109,7 @@ Result<int> show_calls_of(const Options& options, const std::string& function,
   return status && found.count == 0 ? kExitNegative : status;
 }
 
-Result<int> show_calls(Options options, const Invocation& invocation) {
+Result<int> show_calls(CallsCommandOptions options, const Invocation& invocation) {
   if (!invocation.program.empty()) options.shared.range = invocation.program.front();
   if (!is_range(options.shared.range))
     return show_calls_of(options, options.shared.range, invocation);
@@ -123,7 +123,7 @@ Result<int> show_calls(Options options, const Invocation& invocation) {
                                   : CallHistory::make(*view->history, *view->symbols,
                                                       newest_items(*view->history, options.newest));
   if (!calls) return fail(std::move(calls.error()));
-  Result<Range> range = parse_range(options.shared.range, {calls->size(), kPage, {}});
+  Result<Range> range = parse_range(options.shared.range, {calls->size(), kCallsPage, {}});
   if (!range) return fail(std::move(range.error()));
   return print_calls(*view, *calls, *range, options, invocation);
 }
@@ -143,7 +143,7 @@ Command calls_command() {
               {"tailtrace calls SESSION Worker::step", "each call of a function, and its caller"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CallsCommandOptions>();
         add_history_options(app, options->shared);
         CLI::Option* range = app.get_option("RANGE");
         range->description(range->get_description() + "; or FUNCTION");

@@ -15,9 +15,9 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-struct Options {
+struct CoverageCommandOptions {
   QuestionOptions question;
   std::string file;
   bool lcov = false;
@@ -42,7 +42,8 @@ void print_lines_of(const std::string& path, const FileCoverage& file,
   }
 }
 
-void print_text(const Coverage& coverage, const Options& options, const Invocation& invocation) {
+void print_text(const Coverage& coverage, const CoverageCommandOptions& options,
+                const Invocation& invocation) {
   for (const auto& [path, file] : coverage.files()) {
     if (!options.file.empty() && !ends_path(path, options.file)) continue;
     double share =
@@ -55,10 +56,10 @@ void print_text(const Coverage& coverage, const Options& options, const Invocati
              coverage.instructions(), coverage.without_line());
 }
 
-Json file_json(const std::string& path, const FileCoverage& file) {
-  Json lines = Json::array();
+OrderedJson file_json(const std::string& path, const FileCoverage& file) {
+  OrderedJson lines = OrderedJson::array();
   for (const auto& [number, line] : file.lines) {
-    Json one = {{"line", number}, {"times", line.times}};
+    OrderedJson one = {{"line", number}, {"times", line.times}};
     for (const auto& [address, branch] : line.branches)
       one["branches"].push_back({{"address", json_address({address})},
                                  {"taken", branch.taken},
@@ -71,13 +72,14 @@ Json file_json(const std::string& path, const FileCoverage& file) {
           {"lines", std::move(lines)}};
 }
 
-void print_objects(const Coverage& coverage, const Options& options, const Invocation& invocation) {
+void print_objects(const Coverage& coverage, const CoverageCommandOptions& options,
+                   const Invocation& invocation) {
   JsonForm form = options.question.shared.output->json;
-  Json document = {{"path", options.question.shared.path},
-                   {"instructions", coverage.instructions()},
-                   {"without_line", coverage.without_line()}};
+  OrderedJson document = {{"path", options.question.shared.path},
+                          {"instructions", coverage.instructions()},
+                          {"without_line", coverage.without_line()}};
   if (form == JsonForm::kLines) print_json(invocation.out, "tailtrace.coverage/1", document, form);
-  Json files = Json::array();
+  OrderedJson files = OrderedJson::array();
   for (const auto& [path, file] : coverage.files()) {
     if (!options.file.empty() && !ends_path(path, options.file)) continue;
     if (form == JsonForm::kLines)
@@ -91,7 +93,8 @@ void print_objects(const Coverage& coverage, const Options& options, const Invoc
 }
 
 // genhtml gives up where it cannot read a source file, such as one of the C library's.
-void print_lcov(const Coverage& coverage, const Options& options, const Invocation& invocation) {
+void print_lcov(const Coverage& coverage, const CoverageCommandOptions& options,
+                const Invocation& invocation) {
   auto wanted = [&](const std::string& path) {
     if (!options.file.empty()) return ends_path(path, options.file);
     return ::access(path.c_str(), R_OK) == 0;
@@ -102,7 +105,7 @@ void print_lcov(const Coverage& coverage, const Options& options, const Invocati
   });
 }
 
-Result<int> show_coverage(const Options& options, const Invocation& invocation) {
+Result<int> show_coverage(const CoverageCommandOptions& options, const Invocation& invocation) {
   Coverage coverage;
   Result<std::uint64_t> gaps =
       each_thread(options.question, invocation.err, [&](HistoryView& view, bool) -> Result<void> {
@@ -140,7 +143,7 @@ Command coverage_command() {
               {"tailtrace coverage --lcov SESSION > coverage.info", "for genhtml and editors"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CoverageCommandOptions>();
         QuestionOptions& question = options->question;
         add_path(app, question.shared.path);
         app.add_flag("--lines", options->lines, "every line that has code, with its count");

@@ -11,12 +11,12 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Of one side of a difference.
 constexpr std::size_t kMostLoops = 5;
 
-struct Options {
+struct DiffCommandOptions {
   HistoryOptions here, there;
   std::string module;
   std::uint64_t limit = 20;
@@ -59,7 +59,7 @@ class DiffPrinter {
   void list_json(const HistoryDiff& diff, const LineSink& sink) {
     for (const Divergence& divergence : diff.divergences) {
       bool calls = divergence.what == Divergence::What::kCalls;
-      Json json = {{"what", calls ? "calls" : "path"}};
+      OrderedJson json = {{"what", calls ? "calls" : "path"}};
       if (!divergence.function.empty()) json["function"] = divergence.function;
       json["here"] = side_json(here_, divergence.fork_here, divergence.here);
       json["there"] = side_json(there_, divergence.fork_there, divergence.there);
@@ -115,27 +115,27 @@ class DiffPrinter {
     return loops;
   }
 
-  Json side_json(const Opened& side, std::uint64_t fork, Range items) const {
-    Json json = Json::object();
+  OrderedJson side_json(const Opened& side, std::uint64_t fork, Range items) const {
+    OrderedJson json = OrderedJson::object();
     if (fork != 0) json["fork"] = item_json(side, fork);
     if (items.size() == 0) return json;
     json["first"] = items.first;
     json["last"] = items.last;
     json["item"] = item_json(side, items.first);
-    Json loops = Json::array();
+    OrderedJson loops = OrderedJson::array();
     list_loops_json(*side.view.history, items, [&](std::string_view object) {
-      loops.push_back(Json::parse(object));
+      loops.push_back(OrderedJson::parse(object));
       return loops.size() < kMostLoops;
     });
     if (!loops.empty()) json["loops"] = std::move(loops);
     return json;
   }
 
-  static Json item_json(const Opened& side, std::uint64_t item) {
-    Json json;
+  static OrderedJson item_json(const Opened& side, std::uint64_t item) {
+    OrderedJson json;
     list_items_json(*side.view.history, *side.view.symbols, std::vector<std::uint64_t>{item},
                     [&](std::string_view object) {
-                      json = Json::parse(object);
+                      json = OrderedJson::parse(object);
                       return true;
                     });
     return json;
@@ -147,13 +147,13 @@ class DiffPrinter {
 };
 
 Result<int> print_diff(const Opened& here, const Opened& there, const HistoryDiff& diff,
-                       const Options& options, const Invocation& invocation) {
+                       const DiffCommandOptions& options, const Invocation& invocation) {
   const OutputOptions& output = *options.here.output;
   DiffPrinter printer(here, there, options.here.forward);
   if (output.json == JsonForm::kNone) {
     print_lines([&](const LineSink& sink) { printer.list(diff, sink); }, output, invocation.out);
   } else {
-    Json head = {{"here", view_json(here.view)}, {"there", view_json(there.view)}};
+    OrderedJson head = {{"here", view_json(here.view)}, {"there", view_json(there.view)}};
     head["here"]["calls"] = diff.calls_here;
     head["there"]["calls"] = diff.calls_there;
     head["same_calls"] = diff.same_calls;
@@ -168,7 +168,7 @@ Result<int> print_diff(const Opened& here, const Opened& there, const HistoryDif
   return diff.divergences.empty() && !diff.more ? kExitDone : kExitNegative;
 }
 
-Result<int> show_diff(const Options& options, const Invocation& invocation) {
+Result<int> show_diff(const DiffCommandOptions& options, const Invocation& invocation) {
   Result<Opened> here = open_side(options.here, options.here.range, invocation.err);
   if (!here) return fail(std::move(here.error()));
   HistoryOptions other = options.there;
@@ -200,7 +200,7 @@ Command diff_command() {
               {"tailtrace diff --thread=12 --other-thread=15 DIR DIR", "two threads"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<DiffCommandOptions>();
         add_path(app, options->here.path);
         app.add_option("OTHER", options->there.path, "the other one")->required();
         app.add_option("--module", options->module, "compare code of this file only")

@@ -13,14 +13,14 @@
 namespace tailtrace {
 namespace {
 
-struct Options {
+struct ExportCommandOptions {
   QuestionOptions question;
   std::string format;
   std::string file;  // of the program, that is exported
   std::string output;
 };
 
-Result<void> export_thread(const Options& options, HistoryView& view, bool several,
+Result<void> export_thread(const ExportCommandOptions& options, HistoryView& view, bool several,
                            Exporter& exporter) {
   if (several && holds_one_thread(options.format))
     return fail(ErrorCode::kUsage,
@@ -34,7 +34,7 @@ Result<void> export_thread(const Options& options, HistoryView& view, bool sever
 }
 
 // `gaps`: how many the histories have.
-Result<void> export_into(std::FILE* file, const Options& options, std::FILE* err,
+Result<void> export_into(std::FILE* file, const ExportCommandOptions& options, std::FILE* err,
                          std::uint64_t& gaps) {
   if (!is_text_format(options.format) && ::isatty(::fileno(file)) == 1)
     return fail(ErrorCode::kUsage, fmt::format("cannot write {} to a terminal", options.format),
@@ -61,7 +61,7 @@ Result<void> export_into(std::FILE* file, const Options& options, std::FILE* err
   return {};
 }
 
-Result<int> run_export(const Options& options, const Invocation& invocation) {
+Result<int> run_export(const ExportCommandOptions& options, const Invocation& invocation) {
   std::uint64_t gaps = 0;
   auto write = [&](std::FILE* file) { return export_into(file, options, invocation.err, gaps); };
   Result<void> written = options.output.empty()
@@ -103,7 +103,7 @@ Command export_command() {
               {"tailtrace export --format=chrome --range=-100000,-1 SESSION", "of the newest part"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<ExportCommandOptions>();
         HistoryOptions& shared = options->question.shared;
         shared.output = std::make_shared<OutputOptions>();
         add_path(app, shared.path);

@@ -11,14 +11,14 @@
 namespace tailtrace {
 namespace {
 
-struct Options {
+struct FindCommandOptions {
   QuestionOptions question;
   std::string location, kind;
   std::uint64_t since = 0, until = ~0ull;
   bool oldest = false;
 };
 
-Result<Wanted> wanted_of(const Options& options) {
+Result<Wanted> wanted_of(const FindCommandOptions& options) {
   Wanted wanted;
   wanted.since = options.since;
   wanted.until = options.until;
@@ -36,7 +36,7 @@ Result<Wanted> wanted_of(const Options& options) {
 }
 
 std::vector<std::uint64_t> found_in(const HistoryView& view, Range range, const Wanted& wanted,
-                                    const Options& options) {
+                                    const FindCommandOptions& options) {
   std::vector<std::uint64_t> found;
   if (options.question.limit == 0) return found;
   Order order = options.oldest ? Order::kOldestFirst : Order::kNewestFirst;
@@ -49,7 +49,7 @@ std::vector<std::uint64_t> found_in(const HistoryView& view, Range range, const 
 }
 
 void print_found(const HistoryView& view, const std::vector<std::uint64_t>& found,
-                 const Options& options, AnswerPrinter& printer) {
+                 const FindCommandOptions& options, AnswerPrinter& printer) {
   if (printer.is_json()) {
     list_items_json(*view.history, *view.symbols, found, printer.object_sink());
     return;
@@ -61,7 +61,7 @@ void print_found(const HistoryView& view, const std::vector<std::uint64_t>& foun
   list_items(*view.history, *view.symbols, found, listing, printer.line_sink());
 }
 
-Result<int> show_found(const Options& options, const Invocation& invocation) {
+Result<int> show_found(const FindCommandOptions& options, const Invocation& invocation) {
   Result<Wanted> wanted = wanted_of(options);
   if (!wanted) return fail(std::move(wanted.error()));
   AnswerPrinter printer("tailtrace.find/1", "items", options.question, invocation.out);
@@ -99,7 +99,7 @@ Command find_command() {
               {"tailtrace find --since=90000 --until=95000 SESSION", "in a stretch of time"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<FindCommandOptions>();
         add_path(app, options->question.shared.path);
         app.add_option("--in", options->location,
                        "instructions of FUNCTION, FILE:LINE, *ADDRESS, MODULE+OFFSET")

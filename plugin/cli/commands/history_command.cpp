@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::uint64_t kPage = 50;
 
-struct Options {
+struct HistoryCommandOptions {
   HistoryOptions shared;
   ListingOptions listing;
   bool merged = false;
 };
 
-Result<int> show_history(const Options& options, const Invocation& invocation) {
+Result<int> show_history(const HistoryCommandOptions& options, const Invocation& invocation) {
   HistoryOptions shared = options.shared;
   if (!invocation.program.empty()) shared.range = invocation.program.front();
   if (options.merged) {
@@ -69,7 +69,7 @@ Command history_command() {
               {"tailtrace history --json=lines SESSION all | jq .", "all of them, for a program"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<HistoryCommandOptions>();
         add_history_options(app, options->shared);
         app.add_flag("--lines", options->listing.lines, "a header for each source line");
         app.add_flag("--addresses", options->listing.addresses, "show addresses");

@@ -9,7 +9,7 @@
 namespace tailtrace {
 namespace {
 
-struct Options {
+struct HitsCommandOptions {
   QuestionOptions question;
   PlaceOptions place;
 };
@@ -31,7 +31,7 @@ Hits hits_of(const HistoryView& view, Range range, const Wanted& wanted, std::ui
   return hits;
 }
 
-void print_hits(const HistoryView& view, const Hits& hits, const Options& options,
+void print_hits(const HistoryView& view, const Hits& hits, const HitsCommandOptions& options,
                 AnswerPrinter& printer) {
   const History& history = *view.history;
   if (printer.is_json()) {
@@ -50,7 +50,7 @@ void print_hits(const HistoryView& view, const Hits& hits, const Options& option
   printer.line(fmt::format("  {} {}{}", hits.count, hits.count == 1 ? "hit" : "hits", older));
 }
 
-Result<int> show_hits(const Options& options, const Invocation& invocation) {
+Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invocation) {
   Result<Wanted> wanted = wanted_place(options.place);
   if (!wanted) return fail(std::move(wanted.error()));
   AnswerPrinter printer("tailtrace.hits/1", "hits", options.question, invocation.out);
@@ -86,7 +86,7 @@ Command hits_command() {
               {"tailtrace hits SESSION libc.so.6+0x27fd0", "an address of a file, as objdump's"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<HitsCommandOptions>();
         add_path(app, options->question.shared.path);
         add_place_options(app, options->place);
         add_question_options(app, options->question);

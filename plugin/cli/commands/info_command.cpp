@@ -12,7 +12,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct ThreadFacts {
   ThreadSource thread;
@@ -48,12 +48,12 @@ const BundleThreadState* state_of(const ThreadSource& thread) {
   return known == thread.in_bundle->about->threads.end() ? nullptr : &known->second;
 }
 
-Json facts_json(const ThreadFacts& facts) {
+OrderedJson facts_json(const ThreadFacts& facts) {
   const ThreadFrame& frame = facts.frame;
-  Json json = {{"path", facts.thread.path},
-               {"pid", frame.thread.pid},
-               {"tid", frame.thread.tid},
-               {"engine", frame.engine}};
+  OrderedJson json = {{"path", facts.thread.path},
+                      {"pid", frame.thread.pid},
+                      {"tid", frame.thread.tid},
+                      {"engine", frame.engine}};
   if (!facts.thread.state.empty()) json["state"] = facts.thread.state;
   json["complete"] = frame.complete;
   json["first_record"] = frame.first.value;
@@ -104,8 +104,8 @@ const BundleAbout* about_of(const std::vector<ThreadSource>& threads) {
   return threads.front().in_bundle ? threads.front().in_bundle->about.get() : nullptr;
 }
 
-Json info_json(const BundleAbout* about, Json threads) {
-  Json json = Json::object();
+OrderedJson info_json(const BundleAbout* about, OrderedJson threads) {
+  OrderedJson json = OrderedJson::object();
   if (about != nullptr && !recorded_json(*about).empty()) json["recorded"] = recorded_json(*about);
   json["threads"] = std::move(threads);
   return json;
@@ -122,7 +122,7 @@ void print_recorded(const BundleAbout& about, std::FILE* out) {
 Result<int> show_info(const HistoryOptions& options, const Invocation& invocation) {
   Result<std::vector<ThreadSource>> threads = asked_threads(options.path, options.thread);
   if (!threads) return fail(std::move(threads.error()));
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   const BundleAbout* about = about_of(*threads);
   if (about != nullptr && options.output->json == JsonForm::kNone)
     print_recorded(*about, invocation.out);

@@ -14,19 +14,20 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-struct Options {
+struct LastCommandOptions {
   QuestionOptions question;
   PlaceOptions place;
   std::int64_t at = -1;
   std::uint64_t frames = 50;
 
-  Options() { question.limit = 1; }
+  LastCommandOptions() { question.limit = 1; }
 };
 
 // The items whose callers are asked for: hits, or where no place is named the one at --at.
-Result<std::vector<std::uint64_t>> asked_items(const HistoryView& view, const Options& options,
+Result<std::vector<std::uint64_t>> asked_items(const HistoryView& view,
+                                               const LastCommandOptions& options,
                                                const std::optional<Wanted>& wanted) {
   std::vector<std::uint64_t> found;
   Result<Range> range = asked_range(options.question, *view.history);
@@ -47,7 +48,7 @@ Result<std::vector<std::uint64_t>> asked_items(const HistoryView& view, const Op
 // What is shown of an item of a path.
 class PathPrinter {
  public:
-  PathPrinter(const HistoryView& view, const Options& options, AnswerPrinter& printer)
+  PathPrinter(const HistoryView& view, const LastCommandOptions& options, AnswerPrinter& printer)
       : view_(view), options_(options), printer_(printer), cursor_(*view.history) {}
 
   void print(const CallHistory& calls, std::uint64_t item) {
@@ -70,13 +71,13 @@ class PathPrinter {
   }
 
   void print_json(const CallPath& path, std::uint64_t item) {
-    Json hit;
+    OrderedJson hit;
     list_items_json(*view_.history, *view_.symbols, std::vector<std::uint64_t>{item},
                     [&](std::string_view object) {
-                      hit = Json::parse(object);
+                      hit = OrderedJson::parse(object);
                       return true;
                     });
-    Json& frames = hit["path"] = Json::array();
+    OrderedJson& frames = hit["path"] = OrderedJson::array();
     for (const PathFrame& frame : path.frames) frames.push_back(frame_json(frame));
     for (const OlderCaller& caller : path.older) {
       frames.push_back(place_json(caller.function, caller.address));
@@ -86,17 +87,17 @@ class PathPrinter {
     printer_.add_object(json_text(hit));
   }
 
-  Json frame_json(const PathFrame& frame) {
+  OrderedJson frame_json(const PathFrame& frame) {
     cursor_.seek(frame.item);
-    Json json = {{"number", frame.item}};
+    OrderedJson json = {{"number", frame.item}};
     json.update(place_json(frame.function, cursor_.item().instruction.address));
     if (frame.is_return) json["returned_to"] = true;
     if (frame.tail_called) json["tail_called"] = true;
     return json;
   }
 
-  Json place_json(const Function* function, Address address) {
-    Json json = {{"address", json_address(address)}};
+  OrderedJson place_json(const Function* function, Address address) {
+    OrderedJson json = {{"address", json_address(address)}};
     if (!function->name.empty()) json["function"] = function->name;
     if (!function->module.empty()) json["module"] = function->module;
     if (auto line = view_.symbols->line_at(address)) {
@@ -107,13 +108,13 @@ class PathPrinter {
   }
 
   const HistoryView& view_;
-  const Options& options_;
+  const LastCommandOptions& options_;
   AnswerPrinter& printer_;
   HistoryCursor cursor_;
 };
 
 Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t>& hits,
-                        const Options& options, AnswerPrinter& printer) {
+                        const LastCommandOptions& options, AnswerPrinter& printer) {
   if (hits.empty()) return {};
   const History& history = *view.history;
   Result<CallHistory> calls =
@@ -128,7 +129,7 @@ Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t
   return {};
 }
 
-Result<int> show_last(const Options& options, const Invocation& invocation) {
+Result<int> show_last(const LastCommandOptions& options, const Invocation& invocation) {
   std::optional<Wanted> wanted;
   if (!options.place.location.empty()) {
     Result<Wanted> place = wanted_place(options.place);
@@ -174,7 +175,7 @@ Command last_command() {
               {"tailtrace last --at=-500 SESSION", "... to an instruction of `tailtrace history`"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<LastCommandOptions>();
         add_path(app, options->question.shared.path);
         add_place_options(app, options->place);
         app.get_option("LOCATION")->required(false);

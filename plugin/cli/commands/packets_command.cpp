@@ -19,7 +19,7 @@ namespace {
 using pt::Packet;
 using pt::PacketKind;
 using pt::ReadStatus;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxTrace_bytes = std::size_t{1} << 36;
 
@@ -104,13 +104,14 @@ const char* schema_of(JsonForm form) {
   return form == JsonForm::kLines ? "tailtrace.packet/1" : "tailtrace.packets/1";
 }
 
-struct Options {
+struct PacketsCommandOptions {
   std::string file;
   std::string cpu;
   std::uint64_t limit = 0;  // packets; 0 is all
 };
 
-Result<int> run(const Options& options, const OutputOptions& output, const Invocation& invocation) {
+Result<int> run(const PacketsCommandOptions& options, const OutputOptions& output,
+                const Invocation& invocation) {
   Result<Bytes> trace = read_file(options.file, kMaxTrace_bytes);
   if (!trace) return fail(std::move(trace.error()));
   pt::Cpu cpu;
@@ -122,7 +123,7 @@ Result<int> run(const Options& options, const OutputOptions& output, const Invoc
   LineOutput out(invocation.out);
   std::optional<JsonList> list;
   if (output.json != JsonForm::kNone)
-    list.emplace(out, output.json, Json{{"schema", schema_of(output.json)}}, "packets");
+    list.emplace(out, output.json, OrderedJson{{"schema", schema_of(output.json)}}, "packets");
   std::uint64_t count = 0;
   list_packets(*trace, pt::errata_of(cpu), [&](const ListedPacket& listed) {
     if (list)
@@ -224,7 +225,7 @@ Command packets_command() {
               {"tailtrace packets --json=lines trace.pt | jq .packet", "one JSON object a packet"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<PacketsCommandOptions>();
         auto output = add_output_options(app);
         app.add_option("FILE", options->file, "the raw bytes of a trace")->required();
         app.add_option("--cpu", options->cpu, "the processor that wrote the trace, for its errata")

@@ -12,7 +12,7 @@
 namespace tailtrace {
 namespace {
 
-struct Options {
+struct SaveCommandOptions {
   std::vector<std::string> words;  // recordings, then the folder
   std::string thread;
   std::uint64_t records = ~0ull;
@@ -23,7 +23,7 @@ using OneThread = std::vector<ThreadSource>;
 
 // The threads of all recordings, in the order in which they are met. One that executed other
 // programs is there again for each.
-Result<std::vector<OneThread>> threads_to_save(const Options& options) {
+Result<std::vector<OneThread>> threads_to_save(const SaveCommandOptions& options) {
   std::vector<OneThread> threads;
   std::map<std::pair<ThreadId, std::size_t>, std::size_t> places;
   for (std::size_t i = 0; i + 1 < options.words.size(); ++i) {
@@ -42,7 +42,7 @@ Result<std::vector<OneThread>> threads_to_save(const Options& options) {
 
 class Saver {
  public:
-  Saver(const Options& options, BundleWriter& writer, std::FILE* err)
+  Saver(const SaveCommandOptions& options, BundleWriter& writer, std::FILE* err)
       : options_(options), writer_(writer), err_(err) {}
 
   Result<void> save(const OneThread& thread) {
@@ -75,13 +75,13 @@ class Saver {
   }
 
  private:
-  const Options& options_;
+  const SaveCommandOptions& options_;
   BundleWriter& writer_;
   std::FILE* err_;
   std::set<std::string> said_;  // what concerns a whole process is said once
 };
 
-Result<int> run_save(const Options& options, const Invocation& invocation) {
+Result<int> run_save(const SaveCommandOptions& options, const Invocation& invocation) {
   const std::string& folder = options.words.back();
   Result<std::vector<OneThread>> threads = threads_to_save(options);
   if (!threads) return fail(std::move(threads.error()));
@@ -112,7 +112,7 @@ Command save_command() {
                "snapshots, in the order they were taken, as one longer history"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<SaveCommandOptions>();
         constexpr int kMostWords = 10'000;
         app.add_option("PATH", options->words,
                        "sessions' or processes' folders, bundles, record streams, perf.data files; "

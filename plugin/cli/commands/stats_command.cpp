@@ -11,7 +11,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Counts = std::map<std::string, std::uint64_t>;
 
 std::string counts_text(const Counts& counts) {
@@ -54,11 +54,13 @@ void print_text(const HistoryStats& stats, std::uint64_t limit, AnswerPrinter& p
 }
 
 void print_objects(const HistoryStats& stats, std::uint64_t limit, AnswerPrinter& printer) {
-  Json members = {
-      {"instructions", stats.instructions}, {"distinct_instructions", stats.distinct_instructions},
-      {"conditionals", stats.conditionals}, {"taken", stats.taken},
-      {"transfers", Json(stats.branches)},  {"events", Json(stats.events)},
-      {"gap_reasons", Json(stats.gaps)}};
+  OrderedJson members = {{"instructions", stats.instructions},
+                         {"distinct_instructions", stats.distinct_instructions},
+                         {"conditionals", stats.conditionals},
+                         {"taken", stats.taken},
+                         {"transfers", OrderedJson(stats.branches)},
+                         {"events", OrderedJson(stats.events)},
+                         {"gap_reasons", OrderedJson(stats.gaps)}};
   if (stats.first_time != 0) {
     members["first_time"] = stats.first_time;
     members["last_time"] = stats.last_time;
@@ -67,7 +69,7 @@ void print_objects(const HistoryStats& stats, std::uint64_t limit, AnswerPrinter
   printer.add(members);
   for (std::size_t i = 0; i < std::min<std::size_t>(stats.functions.size(), limit); ++i) {
     const FunctionStats& function = stats.functions[i];
-    Json json = {{"instructions", function.instructions}, {"entries", function.entries}};
+    OrderedJson json = {{"instructions", function.instructions}, {"entries", function.entries}};
     if (!function.name.empty()) json["function"] = function.name;
     if (!function.module.empty()) json["module"] = function.module;
     printer.add_object(json_text(json));

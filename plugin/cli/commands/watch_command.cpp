@@ -22,7 +22,7 @@ namespace {
 // processor.
 constexpr std::uint64_t kRing_bytes = 1u << 16;
 
-struct Options {
+struct WatchCommandOptions {
   std::vector<std::string> places;
   bool reads = false;
   HitReport::Form form;
@@ -73,7 +73,7 @@ Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err)
   return status;
 }
 
-void print(const HitReport& report, const Options& options, std::FILE* out) {
+void print(const HitReport& report, const WatchCommandOptions& options, std::FILE* out) {
   if (options.output->json == JsonForm::kNone)
     report.print(out, options.form);
   else
@@ -81,7 +81,7 @@ void print(const HitReport& report, const Options& options, std::FILE* out) {
 }
 
 // `status` is the program's.
-Result<void> watch(const Options& options, const Invocation& invocation, std::FILE* out,
+Result<void> watch(const WatchCommandOptions& options, const Invocation& invocation, std::FILE* out,
                    int& status) {
   std::vector<std::string> words = invocation.program;
   if (words.empty())
@@ -108,7 +108,7 @@ Result<void> watch(const Options& options, const Invocation& invocation, std::FI
 }
 
 // A file is begun before the program is.
-Result<int> run_watch(const Options& options, const Invocation& invocation) {
+Result<int> run_watch(const WatchCommandOptions& options, const Invocation& invocation) {
   int status = kExitDone;
   auto write = [&](std::FILE* out) { return watch(options, invocation, out, status); };
   Result<void> written = options.file.empty()
@@ -134,7 +134,7 @@ Command watch_command() {
                "for a script"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<WatchCommandOptions>();
         app.add_option("PLACE", options->places,
                        "VARIABLE, FUNCTION, *ADDRESS; NAME+OFFSET:SIZE for a part; four at most")
             ->required();

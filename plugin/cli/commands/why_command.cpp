@@ -12,9 +12,9 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-struct Options {
+struct WhyCommandOptions {
   HistoryOptions shared;
   std::string location;
   std::int64_t at = -1;
@@ -22,7 +22,7 @@ struct Options {
 };
 
 // The item to be explained; 0: the location was not reached.
-Result<std::uint64_t> item_asked_for(const Options& options, const HistoryView& view) {
+Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const HistoryView& view) {
   const History& history = *view.history;
   if (options.location.empty()) {
     std::optional<std::uint64_t> item = history.resolve(options.at);
@@ -58,7 +58,7 @@ std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
 
 class WhyPrinter {
  public:
-  WhyPrinter(const HistoryView& view, const Options& options, const Reasons& reasons)
+  WhyPrinter(const HistoryView& view, const WhyCommandOptions& options, const Reasons& reasons)
       : view_(view), options_(options), told_(reasons, options.limit), cursor_(*view.history) {}
 
   void list(std::uint64_t item, const LineSink& sink) {
@@ -116,12 +116,12 @@ class WhyPrinter {
   }
 
   const HistoryView& view_;
-  const Options& options_;
+  const WhyCommandOptions& options_;
   ToldReasons told_;
   HistoryCursor cursor_;
 };
 
-Result<int> show_why(const Options& options, const Invocation& invocation) {
+Result<int> show_why(const WhyCommandOptions& options, const Invocation& invocation) {
   Result<HistoryView> view = open_view(options.shared, invocation.err);
   if (!view) return fail(std::move(view.error()));
   Result<std::uint64_t> item = item_asked_for(options, *view);
@@ -134,7 +134,7 @@ Result<int> show_why(const Options& options, const Invocation& invocation) {
                 invocation.out);
     return view_status(*view, options.shared);
   }
-  Json head = view_json(*view);
+  OrderedJson head = view_json(*view);
   head["item"] = *item;
   head["end"] = printer.end_word();
   Result<void> printed =
@@ -158,7 +158,7 @@ Command why_command() {
               {"tailtrace why --at=-500 SESSION", "... to an instruction of `tailtrace history`"},
           },
       .define = [](CLI::App& app) -> RunCommand {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<WhyCommandOptions>();
         add_path(app, options->shared.path);
         app.add_option("LOCATION", options->location,
                        "its newest hit: FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET");

@@ -4,7 +4,7 @@ namespace tailtrace::perf {
 namespace {
 
 // A record of 32 bytes whenever the thread leaves its CPU: some hundreds of those.
-constexpr std::uint64_t kRing_bytes = 16u << 10;
+constexpr std::uint64_t kTroubleRing_bytes = 16u << 10;
 
 }  // namespace
 
@@ -13,7 +13,7 @@ Result<Event> open_aux_event(Kernel& kernel, Purpose purpose, perf_event_attr at
   attr.write_backward = 1;
   auto event = Event::open(kernel, purpose, attr, target);
   if (!event) return event;
-  if (auto ok = event->map_ring(kRing_bytes, Event::WhenFull::kOverwrite); !ok)
+  if (auto ok = event->map_ring(kTroubleRing_bytes, Event::WhenFull::kOverwrite); !ok)
     return fail(std::move(ok.error()));
   if (auto got = event->map_aux(size_bytes, Event::WhenFull::kOverwrite); !got)
     return fail(std::move(got.error()));

@@ -1,7 +1,6 @@
 #include "plugin/engines/perf/branch_events.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace tailtrace::perf {
 namespace {
@@ -40,7 +39,7 @@ std::uint64_t most_between_stacks(const PerfConfig& config) {
 std::uint64_t buffer_for(const PerfConfig& config, std::uint64_t record_bytes) {
   std::uint64_t wanted =
       config.buffer_bytes != 0 ? config.buffer_bytes : config.records.ring_records * record_bytes;
-  return std::bit_ceil(std::max<std::uint64_t>(wanted, page_size()));
+  return mappable_size(wanted);
 }
 
 std::uint64_t stack_buffer_for(const PerfConfig& config) {

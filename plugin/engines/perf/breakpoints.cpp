@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSlotsTried = 8;  // x86 has four
 
-Result<perf_event_attr> attr_of(const BreakpointSpec& spec) {
+Result<perf_event_attr> breakpoint_attr(const BreakpointSpec& spec) {
   perf_event_attr attr = plain_attr(PERF_TYPE_BREAKPOINT, 0);
   attr.bp_addr = spec.address.value;
   attr.sample_period = 1;
@@ -72,7 +72,7 @@ Result<MarkerLog> log_of(const RecordList& records, const perf_event_attr& attr,
 
 Result<Marker> Marker::open(Kernel& kernel, std::int32_t tid, const BreakpointSpec& spec,
                             std::uint64_t ring_bytes, const Event* leader) {
-  auto attr = attr_of(spec);
+  auto attr = breakpoint_attr(spec);
   if (!attr) return fail(std::move(attr.error()));
   auto event = Event::open(kernel, Purpose::kBreakpoint, *attr, {tid, -1}, leader);
   if (!event) return fail(std::move(event.error()));
@@ -119,7 +119,7 @@ Result<void> Marker::only(std::uint32_t hits) {
 }
 
 Result<Alarm> Alarm::open(Kernel& kernel, std::int32_t tid, const BreakpointSpec& spec) {
-  auto attr = attr_of(spec);
+  auto attr = breakpoint_attr(spec);
   if (!attr) return fail(std::move(attr.error()));
   attr->write_backward = 0;
   attr->wakeup_events = 1;

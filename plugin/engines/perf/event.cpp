@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstring>
 
@@ -12,6 +14,10 @@ namespace tailtrace::perf {
 std::size_t page_size() {
   static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return size;
+}
+
+std::uint64_t mappable_size(std::uint64_t wanted_bytes) {
+  return std::bit_ceil(std::max<std::uint64_t>(wanted_bytes, page_size()));
 }
 
 perf_event_attr plain_attr(std::uint32_t type, std::uint64_t config) {

@@ -133,4 +133,7 @@ Result<StillRing> read_still(const Event& event);
 
 std::size_t page_size();
 
+// A size that can be mapped: `wanted_bytes` or more, at least a page.
+std::uint64_t mappable_size(std::uint64_t wanted_bytes);
+
 }  // namespace tailtrace::perf

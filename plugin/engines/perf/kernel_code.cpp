@@ -20,7 +20,7 @@ constexpr std::size_t kMaxKallsyms_bytes = 256 << 20;
 constexpr std::size_t kMaxModules_bytes = 1 << 20;
 constexpr std::uint64_t kMaxText_bytes = 256 << 20;  // of the kernel, or of all modules
 
-struct Range {
+struct KernelRange {
   std::string name;
   std::uint64_t begin = 0, end = 0;
 };
@@ -48,10 +48,10 @@ std::string_view take_word(std::string_view& line) {
 }
 
 // From _stext to _etext. Lines are "ADDRESS TYPE NAME".
-Result<Range> kernel_range(const std::string& root) {
+Result<KernelRange> kernel_range(const std::string& root) {
   auto bytes = read_file(root + "/proc/kallsyms", kMaxKallsyms_bytes);
   if (!bytes) return not_permitted("/proc/kallsyms: " + bytes.error().why, "run it as root");
-  Range range{"kernel", 0, 0};
+  KernelRange range{"kernel", 0, 0};
   for (std::string_view text = as_text(*bytes); !text.empty() && range.end == 0;) {
     std::string_view line = take_line(text);
     const auto address = parse_hex(take_word(line));
@@ -72,8 +72,8 @@ Result<Range> kernel_range(const std::string& root) {
 }
 
 // Lines are "NAME SIZE USERS NEEDED STATE ADDRESS". A module that is not shown is not known.
-std::vector<Range> module_ranges(const std::string& root) {
-  std::vector<Range> modules;
+std::vector<KernelRange> module_ranges(const std::string& root) {
+  std::vector<KernelRange> modules;
   auto bytes = read_file(root + "/proc/modules", kMaxModules_bytes);
   if (!bytes) return modules;
   std::uint64_t all = 0;
@@ -116,7 +116,7 @@ class Kcore {
   }
 
   // What of a range it has from its beginning on.
-  Bytes code_of(const Range& range) const {
+  Bytes code_of(const KernelRange& range) const {
     for (const Elf64_Phdr& segment : segments_) {
       if (segment.p_type != PT_LOAD || range.begin < segment.p_vaddr ||
           range.begin - segment.p_vaddr >= segment.p_memsz)
@@ -152,10 +152,10 @@ Result<std::vector<KernelSection>> read_kernel_code(const std::string& root) {
   if (!core) return fail(std::move(core.error()));
   auto kernel = kernel_range(root);
   if (!kernel) return fail(std::move(kernel.error()));
-  std::vector<Range> ranges = module_ranges(root);
+  std::vector<KernelRange> ranges = module_ranges(root);
   ranges.insert(ranges.begin(), std::move(*kernel));
   std::vector<KernelSection> sections;
-  for (Range& range : ranges) {
+  for (KernelRange& range : ranges) {
     Bytes code = core->code_of(range);
     if (!code.empty()) sections.push_back({std::move(range.name), {range.begin}, std::move(code)});
   }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 
 #include "decoder/base/file.h"
@@ -18,16 +17,10 @@ namespace tailtrace::perf {
 namespace {
 
 // AUX records, of which one comes for each time on a CPU and each quarter of the buffer.
-constexpr std::uint64_t kRing_bytes = 64u << 10;
-constexpr std::uint64_t kDefaultBuffer_bytes = 4u << 20;
+constexpr std::uint64_t kAuxRing_bytes = 64u << 10;
 
-std::uint64_t buffer_of(const PerfConfig& config) {
-  std::uint64_t wanted = config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes;
-  return std::bit_ceil(std::max<std::uint64_t>(wanted, page_size()));
-}
-
-Result<perf_event_attr> attr_of(Kernel& kernel, Hardware hardware, const PerfConfig& config,
-                                ThreadId thread, std::uint64_t size) {
+Result<perf_event_attr> area_attr(Kernel& kernel, Hardware hardware, const PerfConfig& config,
+                                  ThreadId thread, std::uint64_t size) {
   const char* name = hardware == Hardware::kPt ? "intel_pt" : "intel_bts";
   const Purpose purpose = hardware == Hardware::kPt ? Purpose::kPt : Purpose::kBtsArea;
   auto pmu = read_pmu(kernel.root(), name);
@@ -40,6 +33,10 @@ Result<perf_event_attr> attr_of(Kernel& kernel, Hardware hardware, const PerfCon
 }
 
 }  // namespace
+
+std::uint64_t read_along_size(const PerfConfig& config) {
+  return mappable_size(config.buffer_bytes != 0 ? config.buffer_bytes : 4u << 20);
+}
 
 Lossless::Lossless(Event event, Hardware hardware, ThreadId thread, std::string path, UniqueFd file)
     : event_(std::move(event)),
@@ -57,14 +54,14 @@ Result<Lossless> Lossless::start(Kernel& kernel, Hardware hardware, const PerfCo
                 "they are a short tail, taken now and then", "--engine=pt or bts");
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return fail(system_error("cannot make " + path));
-  const std::uint64_t size = buffer_of(config);
-  auto attr = attr_of(kernel, hardware, config, thread, size);
+  const std::uint64_t size = read_along_size(config);
+  auto attr = area_attr(kernel, hardware, config, thread, size);
   if (!attr) return fail(std::move(attr.error()));
   attr->disabled = 1;
   const Purpose purpose = hardware == Hardware::kPt ? Purpose::kPt : Purpose::kBtsArea;
   auto event = Event::open(kernel, purpose, *attr, {thread.tid, -1});
   if (!event) return fail(std::move(event.error()));
-  if (auto ok = event->map_ring(kRing_bytes, Event::WhenFull::kStop); !ok)
+  if (auto ok = event->map_ring(kAuxRing_bytes, Event::WhenFull::kStop); !ok)
     return fail(std::move(ok.error()));
   if (auto got = event->map_aux(size, Event::WhenFull::kStop); !got)
     return fail(std::move(got.error()));

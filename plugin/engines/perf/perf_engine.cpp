@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <bit>
-
 #include "decoder/history/markers.h"
 #include "plugin/engines/perf/kernel_code.h"
 #include "plugin/engines/perf/known_trouble.h"
@@ -27,7 +24,7 @@ ProcessCode::Read reader_of(const PerfConfig& config, ThreadId thread) {
 // A hit with registers takes 64 bytes and eight for each of those.
 std::uint64_t marker_ring_bytes(const PerfConfig& config) {
   constexpr std::uint64_t kMostHit_bytes = 256;
-  return std::bit_ceil(std::max<std::uint64_t>(config.marker_hits * kMostHit_bytes, page_size()));
+  return mappable_size(config.marker_hits * kMostHit_bytes);
 }
 
 Result<MarkerSet> open_markers(Kernel& kernel, const PerfConfig& config, ThreadId thread) {

@@ -3,19 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 
 #include "decoder/base/file.h"
 #include "decoder/perf/aux_area.h"
 #include "plugin/engines/perf/branch_events.h"
+#include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/pt_settings.h"
 #include "plugin/engines/tasks.h"
 
 namespace tailtrace::perf {
 namespace {
 
-constexpr std::uint64_t kDefaultBuffer_bytes = 4u << 20;
 constexpr std::uint64_t kSideband_bytes = 128u << 10;
 
 // The numbers in a list such as "0-3,6".
@@ -56,11 +55,6 @@ void inherit(perf_event_attr& attr, bool children) {
   attr.inherit_thread = children ? 0 : 1;
 }
 
-std::uint64_t buffer_size(const PerfConfig& config) {
-  return std::bit_ceil(std::max<std::uint64_t>(
-      config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
-}
-
 }  // namespace
 
 Purpose ProcessRecording::purpose() const {
@@ -74,11 +68,12 @@ Result<perf_event_attr> ProcessRecording::hardware_attr() const {
   if (purpose() == Purpose::kBtsSamples) return branch_sample_attr();
   auto pmu = read_pmu(kernel_->root(), hardware_ == Hardware::kPt ? "intel_pt" : "intel_bts");
   if (!pmu) return fail(explain(*kernel_, {purpose(), Step::kOpen, ENOENT, {codes_.first(), -1}}));
-  if (hardware_ == Hardware::kPt) return pt_attr(*pmu, config_, buffer_size(config_));
+  if (hardware_ == Hardware::kPt) return pt_attr(*pmu, config_, read_along_size(config_));
   perf_event_attr attr = plain_attr(pmu->type, 0);
   attr.sample_id_all = 1;
   attr.write_backward = 1;
-  attr.aux_watermark = static_cast<__u32>(std::min<std::uint64_t>(buffer_size(config_) / 4, ~0u));
+  attr.aux_watermark =
+      static_cast<__u32>(std::min<std::uint64_t>(read_along_size(config_) / 4, ~0u));
   return attr;
 }
 
@@ -96,7 +91,7 @@ Result<perf_event_attr> ProcessRecording::attr() const {
 
 Result<Event> ProcessRecording::open_trace(const perf_event_attr& attr, Target target,
                                            bool has_buffer) {
-  const std::uint64_t size = buffer_size(config_);
+  const std::uint64_t size = read_along_size(config_);
   if (has_buffer && hardware_ == Hardware::kPt)
     return open_aux_event(*kernel_, Purpose::kPt, attr, target, size);
   auto event = Event::open(*kernel_, purpose(), attr, target);

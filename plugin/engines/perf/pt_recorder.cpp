@@ -2,7 +2,6 @@
 // tell how much of it is new, so as much is decoded as holds the records that are kept, however
 // large it is, and laid over what is known already.
 #include <algorithm>
-#include <bit>
 
 #include "decoder/perf/aux_area.h"
 #include "decoder/pt/packets/packet_reader.h"
@@ -15,7 +14,7 @@
 namespace tailtrace::perf {
 namespace {
 
-constexpr std::uint64_t kDefaultBuffer_bytes = 1u << 20;
+constexpr std::uint64_t kDefaultArea_bytes = 1u << 20;
 // Of the trace, that are decoded at least.
 constexpr std::size_t kNewest_bytes = 64u << 10;
 
@@ -148,8 +147,8 @@ Result<std::vector<Marker>> open_triggers(Kernel& kernel, const PerfConfig& conf
 Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
   auto pmu = read_pmu(kernel.root(), "intel_pt");
   if (!pmu) return fail(explain(kernel, {Purpose::kPt, Step::kOpen, ENOENT, {thread.tid, -1}}));
-  std::uint64_t size = std::bit_ceil(std::max<std::uint64_t>(
-      config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultBuffer_bytes, page_size()));
+  const std::uint64_t size =
+      mappable_size(config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultArea_bytes);
   auto attr = pt_attr(*pmu, config, size);
   if (!attr) return fail(std::move(attr.error()));
   auto event = open_aux_event(kernel, Purpose::kPt, *attr, {thread.tid, -1}, size);

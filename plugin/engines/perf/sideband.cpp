@@ -6,10 +6,10 @@ namespace tailtrace::perf {
 namespace {
 
 // A mapping takes some 150 bytes: a hundred of them between two looks.
-constexpr std::uint64_t kRing_bytes = 16u << 10;
+constexpr std::uint64_t kSidebandRing_bytes = 16u << 10;
 constexpr std::uint64_t kFields = kSampleTid | kSampleTime;
 
-perf_event_attr attr_of(Sideband::Inherit inherit) {
+perf_event_attr sideband_attr(Sideband::Inherit inherit) {
   perf_event_attr attr = plain_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
   attr.sample_type = kFields;
   attr.sample_id_all = 1;
@@ -26,14 +26,14 @@ perf_event_attr attr_of(Sideband::Inherit inherit) {
 }  // namespace
 
 Result<void> Sideband::watch(Target target, Inherit inherit) {
-  perf_event_attr attr = attr_of(inherit);
+  perf_event_attr attr = sideband_attr(inherit);
   auto event = Event::open(*kernel_, Purpose::kSideband, attr, target);
   if (!event && event.error().code == ErrorCode::kUsage) {
     attr.build_id = 0;  // Linux 5.12 and later
     event = Event::open(*kernel_, Purpose::kSideband, attr, target);
   }
   if (!event) return fail(std::move(event.error()));
-  auto ready = events_.empty() ? event->map_ring(kRing_bytes, Event::WhenFull::kOverwrite)
+  auto ready = events_.empty() ? event->map_ring(kSidebandRing_bytes, Event::WhenFull::kOverwrite)
                                : event->write_into(events_.front());
   if (!ready) return ready;
   events_.push_back(std::move(*event));

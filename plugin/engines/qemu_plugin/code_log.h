@@ -16,6 +16,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "decoder/base/types.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/engines/qemu_plugin/shared_file.h"
 
@@ -23,8 +24,6 @@ namespace tailtrace {
 
 class CodeLog {
  public:
-  static constexpr std::size_t kPage_bytes = 4096;
-
   bool create(const std::string& path, std::size_t capacity_bytes);
   bool move_to(const std::string& path);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "decoder/base/types.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 
 namespace tailtrace {
@@ -23,7 +24,6 @@ bool read_guest(std::uint64_t address, void* to, std::size_t size_bytes) {
 }
 
 std::optional<std::string> read_guest_string(std::uint64_t address, std::size_t limit) {
-  constexpr std::uint64_t kPage_bytes = 4096;
   std::string text;
   while (text.size() <= limit) {
     char chunk[256];

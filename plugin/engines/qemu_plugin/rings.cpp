@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "decoder/base/types.h"
 #include "plugin/engines/qemu_plugin/shared_file.h"
 
 namespace tailtrace {
@@ -23,7 +24,7 @@ std::size_t ring_size_bytes(std::uint64_t capacity) {
 }
 
 // The open block of a thread that has executed nothing: leaving it makes the kEnable record.
-void begin_thread(RingHeader& header) {
+void begin_ring(RingHeader& header) {
   std::uint64_t extra = static_cast<std::uint64_t>(EdgeCause::kThread);
   header.own_block = {0, kNoFallThrough, 0,
                       static_cast<std::uint64_t>(RecordKind::kEnable) << 32 | extra << 48};
@@ -34,7 +35,6 @@ void begin_thread(RingHeader& header) {
 
 // Most rings of short threads are nearly empty. The slot at the head is still written to.
 void give_unused_back(RingHeader& header) {
-  constexpr std::size_t kPage_bytes = 4096;
   std::size_t size = ring_size_bytes(header.capacity);
   std::size_t used = header.head_bytes.load(std::memory_order_relaxed) + kRingHeaderSize_bytes;
   std::size_t kept = (used + sizeof(BranchRecord) + kPage_bytes) & ~(kPage_bytes - 1);
@@ -62,7 +62,7 @@ bool Rings::reserve(std::uint64_t capacity_records) {
   g_rings.base = static_cast<std::uint8_t*>(base);
   g_rings.shift = static_cast<std::uint64_t>(std::countr_zero(stride));
   open_private(ring_of(g_rings.spare), {}, 0);
-  begin_thread(g_unread_ring.header);
+  begin_ring(g_unread_ring.header);
   init_ring_header(g_unread_ring.header, {}, 0, kRingMinRecords);
   return true;
 }
@@ -70,7 +70,7 @@ bool Rings::reserve(std::uint64_t capacity_records) {
 // A ring for nobody, as small as can be.
 void Rings::open_private(RingHeader* at, ThreadId thread, std::uint32_t slot) {
   if (map_private(ring_size_bytes(kRingMinRecords), at) == nullptr) ::_exit(127);
-  begin_thread(*at);
+  begin_ring(*at);
   init_ring_header(*at, thread, slot, kRingMinRecords);
 }
 
@@ -86,7 +86,7 @@ bool Rings::open(std::uint32_t cpu, ThreadId thread) {
     errno = error;
     return false;
   }
-  begin_thread(*header);
+  begin_ring(*header);
   init_ring_header(*header, thread, slot, capacity_);
   return true;
 }

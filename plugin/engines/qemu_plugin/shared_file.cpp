@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "decoder/base/types.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -16,7 +18,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kPage_bytes = 4096;
 constexpr std::size_t kStep_bytes = 256 << 10;
 
 std::size_t up_to_page(std::size_t n) { return (n + kPage_bytes - 1) & ~(kPage_bytes - 1); }

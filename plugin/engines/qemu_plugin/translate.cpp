@@ -1,5 +1,6 @@
 #include "plugin/engines/qemu_plugin/translate.h"
 
+#include "decoder/base/types.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/interrupt.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
@@ -9,7 +10,6 @@ namespace {
 
 // qemu's own limit on the instructions of a block is far lower.
 constexpr std::size_t kMaxBlock_insns = 4096;
-constexpr std::uint64_t kPage_bytes = 4096;
 
 // A page where qemu does what the kernel would do: its functions have no code of their own
 // (Linux, Documentation/arch/x86/x86_64/mm: the vsyscall page).

@@ -14,6 +14,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "decoder/base/types.h"
 #include "decoder/code/code_image.h"
 #include "decoder/code/code_reader.h"
 #include "plugin/engines/step/memory_map.h"
@@ -52,7 +53,6 @@ class LiveCode {
   std::shared_ptr<const CodeImage> image() const { return image_; }
 
  private:
-  static constexpr std::uint64_t kPage_bytes = 4096;
   static constexpr Address kNoPage{1};
   struct Page {
     bool readable = false;

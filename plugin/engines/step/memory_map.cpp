@@ -4,12 +4,10 @@
 #include <optional>
 
 #include "decoder/base/bytes.h"
-#include "decoder/base/file.h"
+#include "decoder/symbols/mapping.h"
 
 namespace tailtrace {
 namespace {
-
-constexpr std::size_t kMaxMaps_bytes = 1 << 24;
 
 std::string_view take_word(std::string_view& line) {
   std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
@@ -55,8 +53,8 @@ MemoryMap MemoryMap::parse(std::string_view text) {
 }
 
 MemoryMap MemoryMap::of_process(int pid) {
-  auto text = read_file("/proc/" + std::to_string(pid) + "/maps", kMaxMaps_bytes);
-  return text ? parse(as_text(*text)) : MemoryMap();
+  auto maps = process_maps(pid);
+  return maps ? parse(*maps) : MemoryMap();
 }
 
 const MemoryRegion* MemoryMap::find(Address address) const {

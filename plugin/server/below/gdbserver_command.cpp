@@ -10,11 +10,10 @@
 
 #include "decoder/base/text.h"
 #include "plugin/server/below/gdbserver_preload.h"
+#include "plugin/server/below/server_link.h"
 
 namespace tailtrace {
 namespace {
-
-constexpr int kNotFound = 127;  // a shell's status for it
 
 // Shells name descriptors by one digit only, all of them.
 constexpr int kFirstKeeper = 3, kLastKeeper = 9;

@@ -1,7 +1,6 @@
 #include "plugin/server/below/gdbserver_link.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,8 +16,6 @@ namespace {
 
 // qRcmd "exit": gdbserver kills or lets go what it holds, and ends.
 constexpr std::string_view kMonitorExit = "qRcmd,65786974";
-constexpr int kPatience_ms = 2000;
-constexpr int kNotFound = 127;
 constexpr std::size_t kMaxMessage_bytes = 1 << 16;
 
 struct Channels {
@@ -193,7 +190,7 @@ int GdbserverLink::exit_status() {
   if (pid_ <= 0) return 0;
   // Where no more than the line to it is broken, it has to be told.
   if (connection_) ::shutdown(connection_->in(), SHUT_RDWR);
-  if (!exits_within(kPatience_ms)) ::kill(pid_, SIGKILL);
+  if (!exits_within(kServerPatience_ms)) ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
@@ -222,9 +219,9 @@ int GdbserverLink::shut_down(bool running) {
   if (pid_ <= 0) return 0;
   if (running) (void)interrupt();
   (void)send(kMonitorExit);
-  if (!exits_within(kPatience_ms)) {
+  if (!exits_within(kServerPatience_ms)) {
     (void)interrupt();  // the program waits in the kernel: this gets it out
-    if (!exits_within(kPatience_ms)) ::kill(pid_, SIGKILL);
+    if (!exits_within(kServerPatience_ms)) ::kill(pid_, SIGKILL);
   }
   return exit_status();
 }

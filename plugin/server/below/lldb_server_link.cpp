@@ -15,8 +15,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr int kPatience_ms = 2000;
-constexpr int kNotFound = 127;
 constexpr int kNewest = 40, kOldest = 15;
 constexpr int kItsTalk = 3;
 
@@ -134,7 +132,7 @@ int LldbServerLink::shut_down(bool) {
   if (pid_ <= 0) return 0;
   connection_.reset();
   for (int signal : {SIGTERM, SIGKILL})
-    if (!exits_within(kPatience_ms)) ::kill(pid_, signal);
+    if (!exits_within(kServerPatience_ms)) ::kill(pid_, signal);
   return exit_status();
 }
 
@@ -143,7 +141,7 @@ int LldbServerLink::exit_status() {
   if (pid_ <= 0) return 0;
   // Where no more than the line to it is broken, it has to be told.
   if (connection_) ::shutdown(connection_->in(), SHUT_RDWR);
-  if (!exits_within(kPatience_ms)) ::kill(pid_, SIGKILL);
+  if (!exits_within(kServerPatience_ms)) ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

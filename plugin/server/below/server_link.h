@@ -15,6 +15,11 @@
 
 namespace tailtrace {
 
+// A shell's exit status for a program that does not exist; ours for a server that does not.
+constexpr int kNotFound = 127;
+// So long a server may take to end by itself.
+constexpr int kServerPatience_ms = 2000;
+
 class ServerLink {
  public:
   virtual ~ServerLink() = default;

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "decoder/base/types.h"
+
 namespace tailtrace {
 namespace {
 
-constexpr std::uint64_t kPage_bytes = 4096;
 constexpr std::string_view kBegin =
     "<!DOCTYPE btrace SYSTEM \"btrace.dtd\">\n<btrace version=\"1.0\">\n";
 constexpr std::string_view kEnd = "</btrace>\n";

@@ -10,7 +10,7 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::string_view kBegin = "begin", kNone = "none", kBad = "E01";
+constexpr std::string_view kBegin = "begin", kNone = "none";
 
 bool is_call(const Instruction& insn) {
   return insn.kind == InstructionClass::kCall || insn.kind == InstructionClass::kIndirectCall;
@@ -74,7 +74,7 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   if (name == "breakpoint") step.kind = BackStep::Kind::kBreakpoint;
   if (name == "range" || name == "into") {
     auto begin = parse_hex(take_word(text)), end = parse_hex(take_word(text));
-    if (!begin || !end) return std::string(kBad);
+    if (!begin || !end) return std::string(rsp::kFailed);
     step = {name == "into" ? BackStep::Kind::kInto : BackStep::Kind::kRange, Address{*begin},
             Address{*end}};
   }
@@ -169,7 +169,7 @@ std::string LldbReplay::take_planned(std::string_view packet) {
   const rsp::ResumeAction* action = actions ? rsp::action_for(*actions, plan.thread) : nullptr;
   if (action != nullptr && action->signal) withheld_[plan.thread] = *action->signal;
   auto entered = enter(plan.thread);
-  if (!entered || !*entered) return std::string(kBad);
+  if (!entered || !*entered) return std::string(rsp::kFailed);
   if (plan.number != present()) (void)reaches(plan.number);
   HistoryCursor& at = *past_->at;
   at.seek(plan.number);

@@ -126,7 +126,7 @@ Result<std::optional<std::string>> LldbFace::answer(std::string_view packet) {
 Result<std::string> LldbFace::process_info() {
   auto thread = below_.debugger_thread();
   if (!thread) return fail(std::move(thread.error()));
-  if (!*thread) return "E01";
+  if (!*thread) return std::string(rsp::kFailed);
   return fmt::format("pid:{:x};triple:{};ostype:linux;endian:little;ptrsize:8;", (*thread)->pid,
                      to_hex(as_bytes(kTriple)));
 }
@@ -135,7 +135,7 @@ Result<std::string> LldbFace::memory_region(std::string_view digits) {
   auto thread = below_.debugger_thread();
   if (!thread) return fail(std::move(thread.error()));
   auto address = parse_hex(digits);
-  if (!*thread || !address) return "E01";
+  if (!*thread || !address) return std::string(rsp::kFailed);
   Region region = region_at((*thread)->pid, *address);
   std::string answer =
       fmt::format("start:{:x};size:{:x};", region.begin, region.end - region.begin);

@@ -10,7 +10,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::string_view kRefused = "E01";
 constexpr std::string_view kBack = "QTailtraceBack:", kWhere = "qTailtraceWhere";
 constexpr std::uint64_t kRip = 16;
 constexpr std::size_t kMaxRegisters = 1024;
@@ -82,7 +81,7 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
     answer = back(Until::kOneInstruction);
   } else if (packet.size() > 1 && packet.front() == 'p' && parse_hex(packet.substr(1))) {
     std::uint64_t number = *parse_hex(packet.substr(1));
-    if (*in_past && number != kRip) return std::optional(std::string(kRefused));
+    if (*in_past && number != kRip) return std::optional(std::string(rsp::kFailed));
     answer = *in_past ? fmt::format("{:016x}",
                                     __builtin_bswap64(past_->at->item().instruction.address.value))
                       : read_register(number);
@@ -91,7 +90,7 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
   } else if (past_ && packet.starts_with("vCont;")) {
     return forward(packet);
   } else if (*in_past && (packet == "g" || writes_state(packet))) {
-    answer = std::string(kRefused);
+    answer = std::string(rsp::kFailed);
   } else {
     if (packet == "k" || packet.starts_with("vKill;") || packet.starts_with("D")) past_.reset();
     return std::optional<std::string>();
@@ -185,7 +184,7 @@ Result<std::optional<ThreadId>> LldbReplay::thread_back(Until until) {
 Result<std::string> LldbReplay::back(Until until) {
   auto chosen = thread_back(until);
   if (!chosen) return fail(std::move(chosen.error()));
-  if (!*chosen) return std::string(kRefused);
+  if (!*chosen) return std::string(rsp::kFailed);
   auto entered = enter(**chosen);
   if (!entered) return fail(std::move(entered.error()));
   if (!*entered) return stop_reply(**chosen, "begin");
@@ -227,13 +226,14 @@ Result<std::string> LldbReplay::read_register(std::uint64_t number) {
   auto learned = learn_registers();
   if (!learned) return fail(std::move(learned.error()));
   if (!*learned) return std::string();
-  if (number >= registers_.size() || registers_[number].digits == 0) return std::string(kRefused);
+  if (number >= registers_.size() || registers_[number].digits == 0)
+    return std::string(rsp::kFailed);
   if (auto restored = below_.restore_selection(); !restored)
     return fail(std::move(restored.error()));
   auto all = below_.ask("g");
   if (!all) return fail(std::move(all.error()));
   const RegisterPlace& place = registers_[number];
-  if (all->size() < place.at_digits + place.digits) return std::string(kRefused);
+  if (all->size() < place.at_digits + place.digits) return std::string(rsp::kFailed);
   return all->substr(place.at_digits, place.digits);
 }
 

@@ -34,6 +34,11 @@ struct LldbTraceData {
   std::optional<std::uint64_t> cpu;
 };
 
+// What LLDB's user is told instead of a trace.
+inline tl::unexpected<Error> refuse(std::string what) {
+  return fail(ErrorCode::kUsage, std::move(what));
+}
+
 // `text` is the JSON behind the packet's name, escapes undone. Errors: kBadInput when it is no such
 // request; kUsage, in the words of LLDB's own server, for sizes that no trace can have.
 Result<LldbTraceStart> parse_lldb_trace_start(std::string_view text);

@@ -13,7 +13,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "jLLDBTrace";
 constexpr std::uint64_t kMaxRingRecords = 1 << 22;
@@ -27,8 +27,6 @@ constexpr std::string_view kNoRoom =
 std::string thread_error(ThreadId thread, std::string_view what) {
   return fmt::format("Thread {} {}", thread.tid, what);
 }
-
-tl::unexpected<Error> refuse(std::string what) { return fail(ErrorCode::kUsage, std::move(what)); }
 
 }  // namespace
 
@@ -60,7 +58,7 @@ Result<std::string> LldbTrace::dispatch(std::string_view packet) {
 }
 
 std::string LldbTrace::supported() const {
-  return Json{
+  return OrderedJson{
       {"name", "intel-pt"},
       {"description", fmt::format("Intel Processor Trace, made from tailtrace's `{}` engine",
                                   recorder_.engine().name())}}

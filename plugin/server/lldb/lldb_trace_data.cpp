@@ -11,7 +11,7 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kInsnsPerPtByte = 5;  // on average
 // A decoder loses what is left of a stretch between two PSBs when it finds an error in it.
@@ -32,9 +32,7 @@ constexpr const char* kTraceKind = "iptTrace";
 constexpr const char* kSwitchKind = "perfContextSwitchTrace";
 constexpr const char* kProcessorKind = "procfsCpuInfo";
 
-tl::unexpected<Error> refuse(std::string what) { return fail(ErrorCode::kUsage, std::move(what)); }
-
-Json part(const char* kind, std::size_t size_bytes) {
+OrderedJson part(const char* kind, std::size_t size_bytes) {
   return {{"kind", kind}, {"size", size_bytes}};
 }
 
@@ -56,10 +54,11 @@ Result<std::string> LldbTrace::state(std::string_view json) {
     times |= (*made)->has_times;
     shown.emplace_back(id, &traced->second);
   }
-  Json state = {{"tracedThreads", Json::array()},
-                {"processBinaryData", Json::array({part(kProcessorKind, kProcessor.size())})},
-                // Not in LLDB's document, and yet it does without the whole state without it.
-                {"usingCgroupFiltering", false}};
+  OrderedJson state = {
+      {"tracedThreads", OrderedJson::array()},
+      {"processBinaryData", OrderedJson::array({part(kProcessorKind, kProcessor.size())})},
+      // Not in LLDB's document, and yet it does without the whole state without it.
+      {"usingCgroupFiltering", false}};
   perf::TimeConversion conversion;
   if (times) {
     conversion = clock_.conversion();
@@ -68,14 +67,15 @@ Result<std::string> LldbTrace::state(std::string_view json) {
                                       {"timeZero", conversion.zero_ns}};
   }
   for (auto [id, traced] : shown) {
-    Json trace = part(kTraceKind, traced->made->bytes.size());
+    OrderedJson trace = part(kTraceKind, traced->made->bytes.size());
     state["tracedThreads"].push_back(
-        {{"tid", id.tid}, {"binaryData", per_cpu ? Json::array() : Json::array({trace})}});
+        {{"tid", id.tid},
+         {"binaryData", per_cpu ? OrderedJson::array() : OrderedJson::array({trace})}});
     if (!per_cpu) continue;
     traced->switches = lldb_switches(id, traced->made->oldest, traced->made->newest, conversion);
     state["cpus"].push_back(
         {{"id", traced->cpu},
-         {"binaryData", Json::array({trace, part(kSwitchKind, traced->switches.size())})}});
+         {"binaryData", OrderedJson::array({trace, part(kSwitchKind, traced->switches.size())})}});
   }
   if (!warnings.empty()) state["warnings"] = warnings;
   return state.dump();

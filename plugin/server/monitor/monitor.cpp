@@ -4,11 +4,11 @@
 
 #include <numeric>
 
-#include "decoder/base/file.h"
 #include "decoder/base/no_signals.h"
 #include "decoder/base/text.h"
 #include "decoder/bundle/bundle.h"
 #include "decoder/symbols/generated_files.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/server/monitor/sizes.h"
 #include "plugin/server/recording/thread_stack.h"
 
@@ -22,7 +22,6 @@ constexpr std::string_view kHelp =
     "monitor tailtrace help              this\n"
     "monitor tailtrace info              what is recorded of each thread\n"
     "monitor tailtrace save PATH         writes it to a new folder, to be read another day\n";
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 // Whoever presses Ctrl-C waits so long.
 constexpr std::chrono::milliseconds kPatience(300);
 
@@ -132,8 +131,7 @@ std::string Monitor::save(const std::string& path) {
       done = fail(std::move(snapshot.error()));
       return;
     }
-    auto maps = read_file(fmt::format("/proc/{}/maps", thread.id.pid), kMaxMaps_bytes);
-    done = writer->add(*snapshot, maps ? as_text(*maps) : std::string_view(),
+    done = writer->add(*snapshot, process_maps(thread.id.pid).value_or(""),
                        perf_map_of(thread.id.pid));
     if (about.threads.size() < kMaxStacks)
       about.threads[thread.id].stack = thread_stack(below_, thread.id);

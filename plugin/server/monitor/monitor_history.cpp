@@ -1,12 +1,10 @@
 #include "plugin/server/monitor/monitor_history.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
-#include "decoder/base/file.h"
 #include "decoder/base/text.h"
 #include "decoder/symbols/generated_files.h"
+#include "decoder/symbols/mapping.h"
 #include "decoder/symbols/process_symbols.h"
 #include "plugin/server/recording/thread_stack.h"
 #include "plugin/server/rsp/thread_selector.h"
@@ -14,14 +12,12 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 constexpr std::string_view kRecords = "records";
 
 std::unique_ptr<Symbolizer> symbols_of(ThreadId thread, std::shared_ptr<const CodeImage> code) {
-  Result<Bytes> maps = read_file(fmt::format("/proc/{}/maps", thread.pid), kMaxMaps_bytes);
+  auto maps = process_maps(thread.pid);
   if (!maps) return std::make_unique<NoSymbols>();
-  auto symbols =
-      std::make_unique<ProcessSymbols>(parse_maps(as_text(*maps)), perf_map_of(thread.pid));
+  auto symbols = std::make_unique<ProcessSymbols>(parse_maps(*maps), perf_map_of(thread.pid));
   symbols->know_code(std::move(code));
   return symbols;
 }

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::string_view kStubProcess = "p01.";  // as the stub names its only process
 constexpr std::int32_t kStubPid = 1;
-constexpr std::string_view kFailed = "E01";
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 
@@ -154,14 +153,14 @@ std::string QemuInferior::executed_file() const {
 }
 
 Result<std::string> QemuInferior::ask(std::string_view request) {
-  if (running_ || !stub_) return std::string(kFailed);
+  if (running_ || !stub_) return std::string(rsp::kFailed);
   if (auto address = breakpoint_address(request)) return change_breakpoint(request, *address);
   std::string own = fmt::format("p{:x}.", pid());
   auto answer = exchange(names_thread(request) ? replace_all(request, own, kStubProcess) : request);
   if (!answer) {
     if (signals_.has_come()) return answer;
     stub_.reset();  // it was killed; the next request to run tells
-    return std::string(kFailed);
+    return std::string(rsp::kFailed);
   }
   return answer_names_thread(*answer) ? replace_all(*answer, kStubProcess, own) : *answer;
 }
@@ -188,11 +187,11 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
 Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view request) {
   Address held_at = engine_.held_at(thread);
   // It is about to execute what stands there, whatever its registers say.
-  if (!held_at.is_null() && request.starts_with('G')) return std::string(kFailed);
+  if (!held_at.is_null() && request.starts_with('G')) return std::string(rsp::kFailed);
   if (selected_tid_ != thread.tid) {
     auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
     if (!selected || *selected != "OK")
-      return selected ? Result<std::string>(std::string(kFailed)) : selected;
+      return selected ? Result<std::string>(std::string(rsp::kFailed)) : selected;
     selected_tid_ = thread.tid;
   }
   auto answer = ask(request);

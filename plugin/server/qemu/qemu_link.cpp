@@ -87,7 +87,7 @@ Result<std::optional<rsp::Frame>> QemuLink::next() {
 Result<void> QemuLink::resume(std::string_view request) {
   auto actions = rsp::parse_resume(request, run_choice_);
   if (!actions) {
-    push("E01");
+    push(std::string(rsp::kFailed));
     return {};
   }
   owes_stop_ = true;

@@ -13,7 +13,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::string_view kFailed = "E01";
 constexpr std::string_view kMonitorExit = "qRcmd,65786974";
 
 // What the debugger is told of registers before there is a stub.
@@ -110,7 +109,7 @@ QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
     return std::optional<std::string>();
   }
   // qemu lays out addresses the same way each time, and no shell is needed.
-  return std::optional<std::string>(good ? "OK" : kFailed);
+  return std::optional<std::string>(good ? "OK" : rsp::kFailed);
 }
 
 // `IN:PATH`, `OUT:PATH` or `ERR:PATH`.
@@ -151,7 +150,7 @@ QemuLink::Answer QemuLink::answer_transfer(std::string_view request) {
   if (transfer->object == "exec-file") {
     if (!transfer->annex.empty())
       inferior = programs_.find(process_number(transfer->annex).value_or(0));
-    if (inferior == nullptr) return std::optional<std::string>(kFailed);
+    if (inferior == nullptr) return std::optional<std::string>(rsp::kFailed);
     return std::optional(rsp::transfer_answer(inferior->executed_file(), *transfer));
   }
   if (transfer->object != "features" || transfer->annex != "target.xml")
@@ -179,7 +178,7 @@ QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
   // Watchpoints it refuses in a way that debuggers take for a failure.
   if (of_breakpoint && request.size() > 1 && request[1] > '1') return std::optional(std::string());
   QemuInferior* inferior = selected();
-  if (inferior == nullptr) return std::optional<std::string>(kFailed);
+  if (inferior == nullptr) return std::optional<std::string>(rsp::kFailed);
   std::string own(request);
   if (own[0] == 'G' && own.size() > kOrigRax.size()) own.resize(own.size() - kOrigRax.size());
   auto answered = inferior->ask_of(general_, own);
@@ -210,7 +209,7 @@ Result<std::string> QemuLink::status() {
 // `Hg...` or `Hc...`
 Result<std::string> QemuLink::select(std::string_view request) {
   auto thread = request.size() > 2 ? rsp::parse_thread(request.substr(2)) : std::nullopt;
-  if (!thread) return std::string(kFailed);
+  if (!thread) return std::string(rsp::kFailed);
   if (request[1] == 'c') {
     run_choice_ = *thread;
     return std::string("OK");
@@ -218,13 +217,13 @@ Result<std::string> QemuLink::select(std::string_view request) {
   if (thread->tid > 0) {
     auto found = living(*thread);
     if (!found) return fail(std::move(found.error()));
-    if (!*found) return std::string(kFailed);
+    if (!*found) return std::string(rsp::kFailed);
     general_ = **found;
     return std::string("OK");
   }
-  if (thread->pid <= 0) return std::string(selected() != nullptr ? "OK" : kFailed);
+  if (thread->pid <= 0) return std::string(selected() != nullptr ? "OK" : rsp::kFailed);
   QemuInferior* inferior = programs_.find(thread->pid);
-  if (inferior == nullptr) return std::string(kFailed);
+  if (inferior == nullptr) return std::string(rsp::kFailed);
   general_ = inferior->stopped_thread();
   return std::string("OK");
 }
@@ -256,10 +255,10 @@ Result<std::string> QemuLink::list_threads() {
 
 Result<std::string> QemuLink::is_alive(std::string_view text) {
   auto thread = rsp::parse_thread(text);
-  if (!thread || thread->tid <= 0) return std::string(kFailed);
+  if (!thread || thread->tid <= 0) return std::string(rsp::kFailed);
   auto found = living(*thread);
   if (!found) return fail(std::move(found.error()));
-  return std::string(*found ? "OK" : kFailed);
+  return std::string(*found ? "OK" : rsp::kFailed);
 }
 
 // FILE;ARG;ARG... in hexadecimal; no FILE: the one before.
@@ -268,7 +267,7 @@ Result<std::string> QemuLink::run(std::string_view arguments) {
   for (bool more = true; more;) {
     std::size_t end = arguments.find(';');
     auto word = text_of_hex(arguments.substr(0, end));
-    if (!word) return std::string(kFailed);
+    if (!word) return std::string(rsp::kFailed);
     words.push_back(std::move(*word));
     more = end != std::string_view::npos;
     if (more) arguments.remove_prefix(end + 1);
@@ -281,7 +280,7 @@ Result<std::string> QemuLink::run(std::string_view arguments) {
 
 std::string QemuLink::kill(std::string_view digits) {
   auto pid = process_number(digits);
-  if (!pid || programs_.find(*pid) == nullptr) return std::string(kFailed);
+  if (!pid || programs_.find(*pid) == nullptr) return std::string(rsp::kFailed);
   say(fmt::format("Killing process(es): {}", *pid));
   forget(*pid);
   return "OK";
@@ -290,7 +289,7 @@ std::string QemuLink::kill(std::string_view digits) {
 std::string QemuLink::detach(std::string_view request) {
   QemuInferior* inferior = selected();
   if (request.size() > 2) inferior = programs_.find(process_number(request.substr(2)).value_or(0));
-  if (inferior == nullptr) return std::string(kFailed);
+  if (inferior == nullptr) return std::string(rsp::kFailed);
   std::int32_t pid = inferior->pid();
   say(fmt::format("Detaching from process {}", pid));
   inferior->detach();

@@ -1,14 +1,10 @@
 #include "plugin/server/recording/thread_stack.h"
 
-#include <fmt/core.h>
-
-#include "decoder/base/file.h"
+#include "decoder/symbols/mapping.h"
 #include "decoder/symbols/unwinder.h"
 
 namespace tailtrace {
 namespace {
-
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 
 // Numbers in `g` of the registers, in the order of DWARF's numbers. (LLDB's server has rsi and rdi
 // the other way round, which no table asks for.)
@@ -26,9 +22,9 @@ std::vector<Address> thread_stack(Below& below, ThreadId thread) {
     if (!value) return {};
     registers.values[i] = *value;
   }
-  auto maps = read_file(fmt::format("/proc/{}/maps", thread.pid), kMaxMaps_bytes);
+  auto maps = process_maps(thread.pid);
   if (!maps) return {};
-  Unwinder unwinder(std::string(as_text(*maps)), [&](Address address, auto out) {
+  Unwinder unwinder(*std::move(maps), [&](Address address, auto out) {
     return below.read_memory(thread, address, out);
   });
   return unwinder.stack(registers);

@@ -14,6 +14,9 @@
 
 namespace tailtrace::rsp {
 
+// The answer that something did not work. Debuggers make nothing of the number.
+constexpr std::string_view kFailed = "E01";
+
 struct Frame {
   enum class Kind {
     kPacket,

@@ -12,8 +12,8 @@ namespace {
 using perf::kBtsRecordSize_bytes;
 
 // An area as the hardware writes it; it knows what really happened.
-struct Area {
-  explicit Area(std::size_t records) : bytes(records * kBtsRecordSize_bytes) {}
+struct CountedArea {
+  explicit CountedArea(std::size_t records) : bytes(records * kBtsRecordSize_bytes) {}
   void write(std::uint64_t from) {
     std::uint64_t record[3] = {from, from + 1, 0};
     std::memcpy(bytes.data() + head, record, sizeof record);
@@ -26,23 +26,23 @@ struct Area {
   std::size_t written = 0;
 };
 
-Growth growth(const Area& before, const Area& after) {
+Growth growth(const CountedArea& before, const CountedArea& after) {
   return growth_since(before.bytes, before.head, after.bytes, after.head);
 }
 
 TEST(AreaGrowth, OfAnAreaThatWasNeverFullIsKnown) {
-  Area area(10);
+  CountedArea area(10);
   for (int i = 0; i < 3; ++i) area.write(7);
-  Area before = area;
+  CountedArea before = area;
   for (int i = 0; i < 6; ++i) area.write(7);
   EXPECT_EQ(growth(before, area), Growth::kContinued);
   EXPECT_EQ(growth(area, area), Growth::kContinued);
 }
 
 TEST(AreaGrowth, OfALoopThatFilledTheAreaIsNotKnown) {
-  Area area(10);
+  CountedArea area(10);
   for (int i = 0; i < 25; ++i) area.write(7);
-  Area before = area;
+  CountedArea before = area;
   EXPECT_EQ(growth(before, area), Growth::kUndecided);
   area.write(7);
   EXPECT_EQ(growth(before, area), Growth::kUndecided);
@@ -51,9 +51,9 @@ TEST(AreaGrowth, OfALoopThatFilledTheAreaIsNotKnown) {
 }
 
 TEST(AreaGrowth, LittleThatIsLeftProvesNothing) {
-  Area area(10);
+  CountedArea area(10);
   for (std::uint64_t i = 0; i < 25; ++i) area.write(i);
-  Area before = area;
+  CountedArea before = area;
   for (std::uint64_t i = 0; i < 4; ++i) area.write(100 + i);
   EXPECT_EQ(growth(before, area), Growth::kContinued);
   for (std::uint64_t i = 0; i < 4; ++i) area.write(200 + i);
@@ -67,7 +67,7 @@ TEST(AreaGrowth, NeverClaimsWhatWasOverwritten) {
   std::mt19937 random(5);
   std::size_t continued = 0, rounds = 0;
   for (int run = 0; run < 1000; ++run) {
-    Area area(170 + random() % 60);
+    CountedArea area(170 + random() % 60);
     const std::size_t period = 1 + random() % (random() % 2 ? 4 : 3 * area.capacity());
     std::vector<std::uint64_t> loop(period);
     for (auto& from : loop) from = random() % 3;
@@ -78,7 +78,7 @@ TEST(AreaGrowth, NeverClaimsWhatWasOverwritten) {
     };
     execute(random() % (3 * area.capacity()));
     for (int stop = 0; stop < 8; ++stop) {
-      Area before = area;
+      CountedArea before = area;
       execute(random() % (3 * area.capacity()));
       const bool lost = area.written - before.written >= area.capacity();
       const Growth told = growth(before, area);

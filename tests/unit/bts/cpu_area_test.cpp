@@ -4,10 +4,11 @@
 
 #include <cstring>
 
+#include "tests/unit/bts/two_threads.h"
+
 namespace tailtrace::bts {
 namespace {
 
-const ThreadId kA{1, 10}, kB{1, 11};
 const perf::RecordFormat kFormat = {perf::kSampleTid | perf::kSampleTime, true, 0, 0};
 
 // An area, and what the kernel tells of it in a backward ring, as the driver of BTS fills them.
@@ -62,12 +63,6 @@ class Area {
   Bytes bytes_, ring_;
   std::uint64_t begin_ = 0, head_ = 0, ring_head_ = 0;
 };
-
-std::vector<std::uint64_t> sources(const Batch& batch) {
-  std::vector<std::uint64_t> from;
-  for (const Branch& branch : batch.branches) from.push_back(branch.from.value);
-  return from;
-}
 
 TEST(CpuArea, BelongsToThoseWhomTheKernelNames) {
   Area area(4096);

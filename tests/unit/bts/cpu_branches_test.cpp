@@ -4,10 +4,10 @@
 
 #include <cstring>
 
+#include "tests/unit/bts/two_threads.h"
+
 namespace tailtrace::bts {
 namespace {
-
-const ThreadId kA{1, 10}, kB{1, 11};
 
 // A forward ring of samples that say whose they are.
 class Samples {
@@ -41,12 +41,6 @@ class Samples {
   Bytes bytes_;
   std::uint64_t head_ = 0;
 };
-
-std::vector<std::uint64_t> sources(const Batch& batch) {
-  std::vector<std::uint64_t> from;
-  for (const Branch& branch : batch.branches) from.push_back(branch.from.value);
-  return from;
-}
 
 bool all_may(ThreadId, ThreadId, std::uint64_t) { return true; }
 bool none_may(ThreadId, ThreadId, std::uint64_t) { return false; }

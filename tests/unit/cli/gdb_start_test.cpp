@@ -8,7 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 
-GdbStart a_start() {
+GdbStart a_gdb_start() {
   GdbStart start;
   start.gdb = "/usr/bin/gdb";
   start.target = "/run/x y/gdb";
@@ -27,13 +27,13 @@ std::vector<std::string> commands(const GdbStart& start) {
 }
 
 TEST(GdbStart, ConnectsAndRecordsBeforeItRunsToMainAndTheUsersCommandsComeLast) {
-  EXPECT_THAT(commands(a_start()),
+  EXPECT_THAT(commands(a_gdb_start()),
               ElementsAre("target remote /run/x y/gdb", "record btrace pt", "/run/x y/to-main.gdb",
                           "set breakpoint pending auto", "break f"));
 }
 
 TEST(GdbStart, RecordsFromMainWhereEachInstructionIsStepped) {
-  GdbStart start = a_start();
+  GdbStart start = a_gdb_start();
   start.record_from_start = false;
   EXPECT_THAT(commands(start),
               ElementsAre("target remote /run/x y/gdb", "/run/x y/to-main.gdb", "record btrace pt",
@@ -41,7 +41,7 @@ TEST(GdbStart, RecordsFromMainWhereEachInstructionIsStepped) {
 }
 
 TEST(GdbStart, ProgramWithoutMainStaysAtItsFirstInstruction) {
-  GdbStart start = a_start();
+  GdbStart start = a_gdb_start();
   start.to_main.clear();
   EXPECT_THAT(commands(start),
               ElementsAre("target remote /run/x y/gdb", "record btrace pt",
@@ -50,7 +50,7 @@ TEST(GdbStart, ProgramWithoutMainStaysAtItsFirstInstruction) {
 }
 
 TEST(GdbStart, ProgramWithADashIsNoOption) {
-  EXPECT_EQ(gdb_command_line(a_start()).back(), "--se=-odd name");
+  EXPECT_EQ(gdb_command_line(a_gdb_start()).back(), "--se=-odd name");
 }
 
 }  // namespace

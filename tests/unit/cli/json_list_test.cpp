@@ -9,9 +9,9 @@
 namespace tailtrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-const Json kHead = {{"schema", "all/1"}, {"of", "us"}};
+const OrderedJson kHead = {{"schema", "all/1"}, {"of", "us"}};
 
 std::string listed(JsonForm form, std::initializer_list<std::string_view> objects) {
   CapturedFile file;
@@ -42,7 +42,7 @@ TEST(JsonList, ALineIsAnObjectOfItsOwn) {
 }
 
 TEST(JsonList, NothingIsADocumentAndNoLine) {
-  EXPECT_EQ(Json::parse(listed(JsonForm::kDocument, {})).at("items"), Json::array());
+  EXPECT_EQ(OrderedJson::parse(listed(JsonForm::kDocument, {})).at("items"), OrderedJson::array());
   EXPECT_EQ(listed(JsonForm::kLines, {}), "");
 }
 

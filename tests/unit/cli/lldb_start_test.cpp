@@ -8,7 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 
-LldbStart a_start() {
+LldbStart an_lldb_start() {
   LldbStart start;
   start.lldb = "/usr/bin/lldb-22";
   start.socket = "/run/x/socket";
@@ -27,7 +27,7 @@ std::vector<std::string> commands(const LldbStart& start) {
 }
 
 TEST(LldbStart, ConnectsAndRecordsBeforeItRunsToMainAndTheUsersCommandsComeLast) {
-  EXPECT_THAT(commands(a_start()),
+  EXPECT_THAT(commands(an_lldb_start()),
               ElementsAre("command script import \"/run/x/one_terminal.py\"",
                           "process connect --plugin gdb-remote unix-connect:///run/x/socket",
                           "process trace start",
@@ -36,7 +36,7 @@ TEST(LldbStart, ConnectsAndRecordsBeforeItRunsToMainAndTheUsersCommandsComeLast)
 }
 
 TEST(LldbStart, RecordsFromMainWhereEachInstructionIsStepped) {
-  LldbStart start = a_start();
+  LldbStart start = an_lldb_start();
   start.record_from_start = false;
   auto found = commands(start);
   EXPECT_EQ(std::ranges::find(found, "process trace start") -
@@ -45,14 +45,14 @@ TEST(LldbStart, RecordsFromMainWhereEachInstructionIsStepped) {
 }
 
 TEST(LldbStart, ProgramWithoutMainStaysAtItsFirstInstruction) {
-  LldbStart start = a_start();
+  LldbStart start = an_lldb_start();
   start.has_main = false;
   EXPECT_THAT(commands(start), testing::Not(testing::Contains("process continue")));
 }
 
 // LLDB would take qemu for the program.
 TEST(LldbStart, ProgramUnderQemuIsOneOfAnotherMachine) {
-  LldbStart start = a_start();
+  LldbStart start = an_lldb_start();
   start.local_process = false;
   EXPECT_EQ(commands(start).front(), "platform select remote-linux --sysroot /");
 }

@@ -33,19 +33,20 @@ class Sixteen : public Symbolizer {
                             {{0x1020}, {0x1030}, {0x1020}, "inner", "inner", "", "", ""}};
 };
 
-struct Shown {
+struct ShownStep {
   std::string name;
   std::uint64_t item;
   bool is_return;
 
-  friend bool operator==(const Shown&, const Shown&) = default;
+  friend bool operator==(const ShownStep&, const ShownStep&) = default;
 };
 
-std::vector<Shown> path_at(const History& history, std::uint64_t item, std::size_t limit = 100) {
+std::vector<ShownStep> path_at(const History& history, std::uint64_t item,
+                               std::size_t limit = 100) {
   static Sixteen symbols;
   Result<CallHistory> calls = calls_up_to(history, symbols, history.size());
   EXPECT_TRUE(calls);
-  std::vector<Shown> shown;
+  std::vector<ShownStep> shown;
   for (const PathFrame& frame : call_path(*calls, item, limit).frames)
     shown.push_back({frame.function->name, frame.item, frame.is_return});
   return shown;
@@ -60,10 +61,12 @@ TEST(CallPath, HasTheCallsThatWereOpenWithTheirPlaces) {
                        {{0x1016}, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0}};
   History history(snapshot);
   ASSERT_EQ(history.size(), 5u);
-  EXPECT_EQ(path_at(history, 4),
-            (std::vector<Shown>{{"inner", 4, false}, {"middle", 2, false}, {"outer", 1, false}}));
-  EXPECT_EQ(path_at(history, 5), (std::vector<Shown>{{"middle", 5, false}, {"outer", 1, false}}));
-  EXPECT_EQ(path_at(history, 4, 1), (std::vector<Shown>{{"inner", 4, false}}));
+  EXPECT_EQ(
+      path_at(history, 4),
+      (std::vector<ShownStep>{{"inner", 4, false}, {"middle", 2, false}, {"outer", 1, false}}));
+  EXPECT_EQ(path_at(history, 5),
+            (std::vector<ShownStep>{{"middle", 5, false}, {"outer", 1, false}}));
+  EXPECT_EQ(path_at(history, 4, 1), (std::vector<ShownStep>{{"inner", 4, false}}));
 }
 
 TEST(CallPath, OfACallOlderThanTheHistoryWhatWasReturnedToIsKnown) {
@@ -74,7 +77,8 @@ TEST(CallPath, OfACallOlderThanTheHistoryWhatWasReturnedToIsKnown) {
                        {{0x1005}, {}, 0, 0, RecordKind::kDisable, kFlagAsync, 0}};
   History history(snapshot);
   ASSERT_EQ(history.size(), 4u);
-  EXPECT_EQ(path_at(history, 1), (std::vector<Shown>{{"inner", 1, false}, {"middle", 3, true}}));
+  EXPECT_EQ(path_at(history, 1),
+            (std::vector<ShownStep>{{"inner", 1, false}, {"middle", 3, true}}));
 }
 
 TEST(CallPath, NoneIsKnownAtAGap) {

@@ -198,7 +198,7 @@ TEST(Why, StopsAtAGapAndSaysSo) {
   EXPECT_EQ(reasons->end, Reasons::End::kGap);
 }
 
-Decision at(std::uint64_t address) {
+Decision decision_at(std::uint64_t address) {
   Decision decision;
   decision.address = {address};
   return decision;
@@ -207,8 +207,8 @@ Decision at(std::uint64_t address) {
 TEST(Why, RoundsOfSeveralDecisionsAreFolded) {
   std::vector<Decision> decisions;
   for (int round = 0; round < 1000; ++round)
-    for (std::uint64_t address : {1, 2, 2}) decisions.push_back(at(address));
-  decisions.push_back(at(7));
+    for (std::uint64_t address : {1, 2, 2}) decisions.push_back(decision_at(address));
+  decisions.push_back(decision_at(7));
   auto folded = fold_decisions(decisions);
   ASSERT_EQ(folded.size(), 2u);
   EXPECT_EQ(folded[0].count, 3u);

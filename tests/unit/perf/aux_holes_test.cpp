@@ -11,7 +11,7 @@ constexpr std::size_t kRing_bytes = 4096;
 constexpr std::size_t kAux_bytes = 32;
 
 // A backward ring with an AUX record for each stretch, as the kernel writes it.
-class Ring {
+class AuxRing {
  public:
   void put(std::uint64_t offset, std::uint64_t flags) {
     head_ -= kAux_bytes;
@@ -36,14 +36,14 @@ class Ring {
 };
 
 TEST(AuxHoles, WholeTracesHaveNone) {
-  Ring ring;
+  AuxRing ring;
   for (std::uint64_t offset : {100u, 300u, 500u}) ring.put(offset, kAuxOverwrite);
   EXPECT_TRUE(ring.holes(1000, 500).empty());
   EXPECT_TRUE(ring.holes(0, 0).empty());
 }
 
 TEST(AuxHoles, StandWhereTheirStretchEnds) {
-  Ring ring;
+  AuxRing ring;
   ring.put(100, kAuxOverwrite | kAuxTruncated);
   ring.put(300, kAuxOverwrite);
   ring.put(500, kAuxPartial | kAuxCollision);
@@ -54,7 +54,7 @@ TEST(AuxHoles, StandWhereTheirStretchEnds) {
 TEST(AuxHoles, AreForgottenWhenTheAreaWentRound) {
   std::mt19937 random(12);
   for (int round = 0; round < 200; ++round) {
-    Ring ring;
+    AuxRing ring;
     constexpr std::uint64_t kCapacity = 1000;
     std::uint64_t written = 0;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ends;

@@ -9,7 +9,7 @@ constexpr std::uint64_t kFormat = kSampleTid | kSampleTime;
 const ThreadId kA{1, 10}, kB{1, 11};
 
 // A forward ring of SWITCH records with their trailer: thread and time.
-class Ring {
+class SwitchRing {
  public:
   void put(bool out, ThreadId thread, std::uint64_t time_ns) {
     struct {
@@ -38,7 +38,7 @@ class Ring {
 };
 
 TEST(CpuSlots, LieBetweenInAndOut) {
-  Ring ring;
+  SwitchRing ring;
   ring.put(false, kA, 100);
   ring.put(true, kA, 200);
   ring.put(false, kB, 300);
@@ -51,7 +51,7 @@ TEST(CpuSlots, LieBetweenInAndOut) {
 }
 
 TEST(CpuSlots, BeginBeforeTheFirstRecord) {
-  Ring ring;
+  SwitchRing ring;
   ring.put(true, kA, 200);
   ring.put(false, kB, 300);
   ring.put(true, kB, 400);
@@ -62,7 +62,7 @@ TEST(CpuSlots, BeginBeforeTheFirstRecord) {
 }
 
 TEST(CpuSlots, AreNotKnownBeforeTheFirstSwitchThatIsLeft) {
-  Ring ring;
+  SwitchRing ring;
   ring.put(true, kA, 200);
   ring.put(false, kB, 300);
   ring.put(true, kB, 400);
@@ -74,7 +74,7 @@ TEST(CpuSlots, AreNotKnownBeforeTheFirstSwitchThatIsLeft) {
 }
 
 TEST(CpuSlots, EndWithAThreadThatIsGone) {
-  Ring ring;
+  SwitchRing ring;
   ring.put(false, kA, 100);
   ring.put(true, {-1, -1}, 150);
   ring.put(false, kB, 300);
@@ -84,12 +84,12 @@ TEST(CpuSlots, EndWithAThreadThatIsGone) {
 }
 
 TEST(CpuSlots, OfTheSameThreadAreOneWhenItsEndIsNotTold) {
-  Ring ring;
+  SwitchRing ring;
   ring.put(false, kA, 100);
   ring.put(false, kA, 200);
   ring.put(true, kA, 300);
   EXPECT_EQ(ring.slots().slots.size(), 1u);
-  EXPECT_EQ(Ring().slots().slots.size(), 0u);
+  EXPECT_EQ(SwitchRing().slots().slots.size(), 0u);
 }
 
 }  // namespace

@@ -15,13 +15,13 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr ThreadId kThread{40, 41};
+constexpr ThreadId kJitThread{40, 41};
 constexpr Address kDumpAt{0x10000};
 constexpr std::uint64_t kTsc = 1;  // the flag of such times
 
 MmapEvent mapping_of(const std::string& path) {
   MmapEvent map;
-  map.thread = kThread;
+  map.thread = kJitThread;
   map.address = kDumpAt;
   map.size_bytes = 0x1000;
   map.path = path;
@@ -37,7 +37,7 @@ TEST(JitCode, OfARecordingIsThatOfTheDump) {
   TempFolder folder;
   ToyProgram toy(3, 4, 4);
   ToyRun run = toy.run(7, 400);
-  run.snapshot->thread = kThread;
+  run.snapshot->thread = kJitThread;
   const ByteSpan code = toy.image()->at(ToyProgram::kBase, ~std::size_t{0});
   JitFile dump;
   // In two functions, as if they had been moved here.
@@ -51,14 +51,14 @@ TEST(JitCode, OfARecordingIsThatOfTheDump) {
   ASSERT_TRUE(trace);
   PerfDataWriter writer(false);
   const WrittenMapping mapping{kDumpAt, 0x1000, 0, {}, path};
-  writer.add_process(kThread.pid, {&mapping, 1});
-  writer.add_thread(kThread, "jit", *trace);
+  writer.add_process(kJitThread.pid, {&mapping, 1});
+  writer.add_thread(kJitThread, "jit", *trace);
   const Bytes file = writer.finish();
   auto data = parse_perf_data(file, "perf.data");
   ASSERT_TRUE(data) << data.error().to_string();
   auto recording = PerfRecording::make(std::move(*data), "");
   ASSERT_TRUE(recording) << recording.error().to_string();
-  auto opened = (*recording)->open_thread(kThread);
+  auto opened = (*recording)->open_thread(kJitThread);
   ASSERT_TRUE(opened) << opened.error().to_string();
   EXPECT_TRUE(opened->problems.empty());
   EXPECT_EQ(instructions_of(*opened), run.executed);
@@ -78,10 +78,10 @@ TEST(JitCode, IsThereFromWhenItWasMade) {
   dump.write(path);
   RecordedPrograms programs({{}, "", true});
   programs.mapped(50, mapping_of(path));
-  programs.forked(44, kThread.pid);
+  programs.forked(44, kJitThread.pid);
   programs.mapped(250, mapping_of(path));  // which tells nothing new
   programs.finish();
-  const auto& program = programs.of(kThread.pid);
+  const auto& program = programs.of(kJitThread.pid);
   ASSERT_EQ(program.begins.size(), 2u);
   EXPECT_EQ(program.begins[0].time, 200u);
   EXPECT_EQ(program.begins[1].time, 300u);
@@ -103,7 +103,7 @@ TEST(JitCode, WhoseTimesAreOfAnotherClockIsAsItWasLast) {
   RecordedPrograms programs({{}, "", true});
   programs.mapped(50, mapping_of(path));
   programs.finish();
-  const auto& program = programs.of(kThread.pid);
+  const auto& program = programs.of(kJitThread.pid);
   EXPECT_EQ(byte_at(*program.image, 0x5000, program.image->newest()), 2);
   for (const pt::EpochBegin& begin : program.begins) EXPECT_EQ(begin.time, 50u);
 }
@@ -119,7 +119,7 @@ TEST(JitCode, OfADamagedDumpIsWhatCanBeReadOfIt) {
   RecordedPrograms programs({{}, "", true});
   programs.mapped(50, mapping_of(path));
   programs.finish();
-  const auto& program = programs.of(kThread.pid);
+  const auto& program = programs.of(kJitThread.pid);
   EXPECT_EQ(byte_at(*program.image, 0x5000, program.image->newest()), 1);
   ASSERT_TRUE(programs.problem());
   EXPECT_THAT(programs.problem()->why, HasSubstr("cannot read 2 record(s)"));

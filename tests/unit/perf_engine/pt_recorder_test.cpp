@@ -12,7 +12,7 @@
 namespace tailtrace::perf {
 namespace {
 
-const ThreadId kSelf{::getpid(), ::getpid()};
+const ThreadId kThisThread{::getpid(), ::getpid()};
 constexpr std::size_t kKept = 1 << 10, kBuffer_bytes = 1 << 20;
 
 // A loop in this process's memory: it goes round for ever, past a NOP or not.
@@ -75,7 +75,7 @@ class PtBuffer : public testing::Test {
     config.buffer_bytes = kBuffer_bytes;
     config.tsc = false;
     engine_ = std::make_unique<PerfEngine>(kernel_, Hardware::kPt, config);
-    EXPECT_TRUE(engine_->start(kSelf));
+    EXPECT_TRUE(engine_->start(kThisThread));
   }
 
   // What was executed, at the end of a buffer that it need not fill, or overfills.
@@ -85,7 +85,7 @@ class PtBuffer : public testing::Test {
     Bytes area(kBuffer_bytes);
     for (std::size_t i = 0; i < trace.size(); ++i) area[i % kBuffer_bytes] = trace[i];
     kernel_.put_aux(kernel_.opened().front().fd, area, trace.size() % kBuffer_bytes);
-    auto snapshot = engine_->snapshot(kSelf, {executed.back().to, false}, ~0ull);
+    auto snapshot = engine_->snapshot(kThisThread, {executed.back().to, false}, ~0ull);
     EXPECT_TRUE(snapshot) << snapshot.error().to_string();
     return std::move(*snapshot);
   }

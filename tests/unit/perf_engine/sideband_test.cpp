@@ -18,7 +18,7 @@
 namespace tailtrace::perf {
 namespace {
 
-__attribute__((noinline, noclone)) void marker(std::uint64_t i) {
+__attribute__((noinline, noclone)) void reach(std::uint64_t i) {
   __asm__ volatile("" ::"r"(i) : "memory");
 }
 
@@ -93,12 +93,12 @@ TEST_F(Sidebands, AreKeptHoweverManySamplesComeBesides) {
   if (std::string why = no_debug_registers(); !why.empty()) GTEST_SKIP() << why;
   Child child({[] {
     map_code("/proc/self/exe");
-    for (std::uint64_t i = 0; i < 20000; ++i) marker(i);
+    for (std::uint64_t i = 0; i < 20000; ++i) reach(i);
   }});
   watch(child);
   if (IsSkipped() || HasFatalFailure()) return;
   BreakpointSpec spec;
-  spec.address = {reinterpret_cast<std::uint64_t>(&marker)};
+  spec.address = {reinterpret_cast<std::uint64_t>(&reach)};
   auto samples = Marker::open(real_kernel(), child.pid(), spec, 4096);
   ASSERT_TRUE(samples) << samples.error().to_string();
   ASSERT_TRUE(child.run());

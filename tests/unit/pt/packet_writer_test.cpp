@@ -13,14 +13,14 @@
 namespace tailtrace::pt {
 namespace {
 
-struct Case {
+struct WrittenPacket {
   const char* what;
   const char* hex;
   std::function<void(PacketWriter&)> write;
 };
 
 // In the order of the manual's packet definitions.
-const Case kCases[] = {
+const WrittenPacket kWrittenPackets[] = {
     {"TNT short, one bit", "06",
      [](auto& w) {
        w.tnt(true);
@@ -130,7 +130,7 @@ const Case kCases[] = {
 };
 
 TEST(PacketWriterLayout, IsTheManuals) {
-  for (const Case& c : kCases) {
+  for (const WrittenPacket& c : kWrittenPackets) {
     PacketWriter writer;
     c.write(writer);
     EXPECT_EQ(to_hex(writer.bytes()), c.hex) << c.what;
@@ -139,7 +139,7 @@ TEST(PacketWriterLayout, IsTheManuals) {
 
 TEST(PacketWriterLayout, EveryKindOfPacketIsWritten) {
   std::array<bool, kPacketKinds> written{};
-  for (const Case& c : kCases) {
+  for (const WrittenPacket& c : kWrittenPackets) {
     PacketWriter writer;
     if (std::string_view(c.what).starts_with("BIP"))
       writer.bbp(1, std::string_view(c.what) == "BIP of 4 bytes");

@@ -138,13 +138,13 @@ TEST_P(SynthesisRoundTrip, GivesTheSameRecords) {
 
 // The time of a branch that a packet tells. It is exact where an instruction follows before the
 // next event, which has a packet of its own.
-struct PacketTime {
+struct TargetTime {
   std::uint64_t time;
   bool exact;
 };
 
-std::vector<PacketTime> times_of_packets(const std::vector<BranchRecord>& records) {
-  std::vector<PacketTime> times;
+std::vector<TargetTime> times_of_packets(const std::vector<BranchRecord>& records) {
+  std::vector<TargetTime> times;
   for (std::size_t i = 0; i + 1 < records.size(); ++i) {
     RecordKind kind = records[i].kind;
     if (kind == RecordKind::kReturn || kind == RecordKind::kIndirectJump ||
@@ -154,12 +154,12 @@ std::vector<PacketTime> times_of_packets(const std::vector<BranchRecord>& record
   return times;
 }
 
-struct Times {
-  std::vector<PacketTime> written;
-  std::vector<PacketTime> read;
+struct BothTimes {
+  std::vector<TargetTime> written;
+  std::vector<TargetTime> read;
 };
 
-Times times_with(SynthesisTiming timing, MakeDecoder make_decoder, std::uint64_t psb_period) {
+BothTimes times_with(SynthesisTiming timing, MakeDecoder make_decoder, std::uint64_t psb_period) {
   RandomProgram program(7, 50);
   WalkOptions walk_options;
   walk_options.branches = 20000;
@@ -177,7 +177,7 @@ Times times_with(SynthesisTiming timing, MakeDecoder make_decoder, std::uint64_t
   return {times_of_packets(walk.snapshot.records), times_of_packets(decode(*decoder, *trace))};
 }
 
-void expect_times(const Times& times, std::uint64_t tolerance_ticks) {
+void expect_times(const BothTimes& times, std::uint64_t tolerance_ticks) {
   ASSERT_GT(times.written.size(), 1000u);
   ASSERT_EQ(times.read.size(), times.written.size());
   std::uint64_t last = 0;

@@ -18,12 +18,12 @@ class RingTest : public testing::Test {
   TempFolder folder_;
 };
 
-BranchRecord numbered(std::uint64_t n) { return {{n}, {n + 1}, n, 1, RecordKind::kJump, 0, 0}; }
+BranchRecord record_of(std::uint64_t n) { return {{n}, {n + 1}, n, 1, RecordKind::kJump, 0, 0}; }
 
 TEST_F(RingTest, HoldsTheNewestRecordsAfterItWentRoundManyTimes) {
   auto writer = RingWriter::create(path("r"), {1, 2}, 0, 64);
   ASSERT_TRUE(writer) << writer.error().to_string();
-  for (std::uint64_t n = 0; n < 1000; ++n) writer->push(numbered(n));
+  for (std::uint64_t n = 0; n < 1000; ++n) writer->push(record_of(n));
   auto ring = Ring::open(path("r"));
   ASSERT_TRUE(ring) << ring.error().to_string();
   EXPECT_EQ(ring->head().value, 1000u);
@@ -35,7 +35,7 @@ TEST_F(RingTest, HoldsTheNewestRecordsAfterItWentRoundManyTimes) {
   ASSERT_EQ(all.records.size(), 63u);
   EXPECT_EQ(all.first.value, 937u);
   for (std::size_t i = 0; i < all.records.size(); ++i)
-    EXPECT_EQ(all.records[i], numbered(all.first.value + i));
+    EXPECT_EQ(all.records[i], record_of(all.first.value + i));
   EXPECT_EQ(ring->newest(5).first.value, 995u);
 }
 
@@ -46,13 +46,13 @@ TEST_F(RingTest, LeavesOutWhatIsOverwrittenDuringARead) {
     auto writer = RingWriter::create(name, {1, 2}, 0, capacity);
     ASSERT_TRUE(writer) << writer.error().to_string();
     std::jthread writing([&](std::stop_token over) {
-      for (std::uint64_t n = 0; !over.stop_requested(); ++n) writer->push(numbered(n));
+      for (std::uint64_t n = 0; !over.stop_requested(); ++n) writer->push(record_of(n));
     });
     auto ring = Ring::open(name);
     for (int reads = 0; reads < 300 || ring->head().value < 3 * capacity; ++reads) {
       const RecordRange range = ring->newest(~0ull);
       std::uint64_t position = range.first.value;
-      for (const BranchRecord& record : range.records) ASSERT_EQ(record, numbered(position++));
+      for (const BranchRecord& record : range.records) ASSERT_EQ(record, record_of(position++));
       auto oldest = ring->at(ring->oldest());
       ASSERT_TRUE(!oldest || oldest->from.value == oldest->time);
     }

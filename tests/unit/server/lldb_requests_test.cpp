@@ -7,7 +7,7 @@ namespace {
 
 // What stock LLDB sends for `thread trace start -s 1MiB -t -p 3` and `process trace start -s 64KB
 // -l 10MB`.
-constexpr std::string_view kThread =
+constexpr std::string_view kThreadRequest =
     R"({"disableCgroupTracing":null,"enableTsc":true,"iptTraceSize":1048576,"perCpuTracing":null,)"
     R"("processBufferSizeLimit":null,"psbPeriod":3,"tids":[14479],"type":"intel-pt"})";
 constexpr std::string_view kProcess =
@@ -15,7 +15,7 @@ constexpr std::string_view kProcess =
     R"("processBufferSizeLimit":10485760,"psbPeriod":null,"tids":null,"type":"intel-pt"})";
 
 TEST(LldbRequests, UnderstandsAThreadsStart) {
-  auto start = parse_lldb_trace_start(kThread);
+  auto start = parse_lldb_trace_start(kThreadRequest);
   ASSERT_TRUE(start) << start.error().to_string();
   EXPECT_EQ(start->threads, LldbThreads(std::vector<std::int32_t>{14479}));
   EXPECT_EQ(start->trace_size_bytes, 1u << 20);

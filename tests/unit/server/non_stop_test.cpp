@@ -14,7 +14,7 @@ using testing::Contains;
 using testing::Not;
 using Words = std::vector<std::string>;
 
-constexpr ThreadId kThread{0x7ffffffe, 0x7ffffffe};  // of no process that there is
+constexpr ThreadId kNobody{0x7ffffffe, 0x7ffffffe};  // of no process that there is
 const std::string kId = "p7ffffffe.7ffffffe";
 
 std::string stop_at(const std::string& pc_digits) {
@@ -51,18 +51,18 @@ struct Session {
 
 TEST(NonStop, StepsOfARecordedThreadAreKeptFromTheDebugger) {
   Session s;
-  ASSERT_TRUE(s.recorder.start(kThread));
+  ASSERT_TRUE(s.recorder.start(kNobody));
   EXPECT_EQ(*s.non_stop.resume("vCont;c:" + kId), "OK");
   EXPECT_THAT(s.heard(), Contains("vCont;s:" + kId));
   ASSERT_TRUE(s.non_stop.on_notification("Stop:" + stop_at("0100000000000000")));
   EXPECT_EQ(s.non_stop.take_announcement(), "");
   EXPECT_EQ(s.heard().back(), "vCont;s:" + kId);
-  EXPECT_EQ(s.engine.snapshot(kThread, {{1}}, ~0ull)->records.back().insns, 1u);
+  EXPECT_EQ(s.engine.snapshot(kNobody, {{1}}, ~0ull)->records.back().insns, 1u);
 }
 
 TEST(NonStop, AStepThatTheDebuggerMadeIsToldToIt) {
   Session s;
-  ASSERT_TRUE(s.recorder.start(kThread));
+  ASSERT_TRUE(s.recorder.start(kNobody));
   EXPECT_EQ(*s.non_stop.resume("vCont;s:" + kId), "OK");
   ASSERT_TRUE(s.non_stop.on_notification("Stop:" + stop_at("0100000000000000")));
   EXPECT_EQ(s.non_stop.take_announcement(), "Stop:" + stop_at("0100000000000000"));
@@ -73,8 +73,8 @@ TEST(NonStop, AStepThatTheDebuggerMadeIsToldToIt) {
 TEST(NonStop, AStepThatWasMadeBeforeTheThreadIsRecordedIsToldToo) {
   Session s;
   EXPECT_EQ(*s.non_stop.resume("vCont;s:" + kId), "OK");
-  ASSERT_TRUE(s.recorder.start_running(kThread));
-  ASSERT_TRUE(s.non_stop.catch_running(kThread));
+  ASSERT_TRUE(s.recorder.start_running(kNobody));
+  ASSERT_TRUE(s.non_stop.catch_running(kNobody));
   EXPECT_THAT(s.heard(), Contains("vCont;t:" + kId));
   ASSERT_TRUE(s.non_stop.on_notification("Stop:" + stop_at("0100000000000000")));
   EXPECT_EQ(s.non_stop.take_announcement(), "Stop:" + stop_at("0100000000000000"));
@@ -83,8 +83,8 @@ TEST(NonStop, AStepThatWasMadeBeforeTheThreadIsRecordedIsToldToo) {
 TEST(NonStop, AThreadThatWeStoppedToRecordItGoesOnBySteps) {
   Session s;
   EXPECT_EQ(*s.non_stop.resume("vCont;c:" + kId), "OK");
-  ASSERT_TRUE(s.recorder.start_running(kThread));
-  ASSERT_TRUE(s.non_stop.catch_running(kThread));
+  ASSERT_TRUE(s.recorder.start_running(kNobody));
+  ASSERT_TRUE(s.non_stop.catch_running(kNobody));
   ASSERT_TRUE(s.non_stop.on_notification("Stop:T00thread:" + kId + ";10:0000000000000000;"));
   EXPECT_EQ(s.non_stop.take_announcement(), "");
   EXPECT_EQ(s.heard().back(), "vCont;s:" + kId);
@@ -117,7 +117,7 @@ TEST(NonStop, TheSignalByWhichGdbserverAttachedToOrStoppedAThreadIsNobodys) {
 
 TEST(NonStop, AStopThatTheDebuggerAskedForIsToldAsOne) {
   Session s;
-  ASSERT_TRUE(s.recorder.start(kThread));
+  ASSERT_TRUE(s.recorder.start(kNobody));
   EXPECT_EQ(*s.non_stop.resume("vCont;c:" + kId), "OK");
   EXPECT_EQ(*s.non_stop.resume("vCont;t:" + kId), "OK");
   ASSERT_TRUE(s.non_stop.on_notification("Stop:" + stop_at("0100000000000000")));
