@@ -17,9 +17,9 @@ const std::map<std::uint64_t, int> kSizes = {{0x1000, 1}, {0x1001, 1}, {0x1002, 
                                              {0x1011, 2}, {0x1013, 1}};
 
 // Writes the records of what is executed.
-class Walk {
+class LoopWalk {
  public:
-  explicit Walk(std::uint64_t at) : at_(at) {
+  explicit LoopWalk(std::uint64_t at) : at_(at) {
     snapshot_->records.push_back({{}, {at}, 0, 0, RecordKind::kEnable, 0, 0});
     auto image = std::make_shared<CodeImage>();
     EXPECT_TRUE(image->add({0x1000}, *from_hex(kCode)));
@@ -27,7 +27,7 @@ class Walk {
   }
 
   // Goes straight to the branch at `from`, which goes to `to`, so often.
-  Walk& branch(std::uint64_t from, std::uint64_t to, RecordKind kind, int times = 1) {
+  LoopWalk& branch(std::uint64_t from, std::uint64_t to, RecordKind kind, int times = 1) {
     for (int i = 0; i < times; ++i) {
       std::uint32_t insns = 1;
       for (; at_ != from; at_ += static_cast<unsigned>(kSizes.at(at_))) ++insns;
@@ -36,19 +36,19 @@ class Walk {
     }
     return *this;
   }
-  Walk& jump(std::uint64_t from, std::uint64_t to, int times = 1) {
+  LoopWalk& jump(std::uint64_t from, std::uint64_t to, int times = 1) {
     return branch(from, to, RecordKind::kConditional, times);
   }
-  Walk& call() { return branch(0x1004, 0x1010, RecordKind::kCall); }
-  Walk& ret() { return branch(0x1013, 0x1009, RecordKind::kReturn); }
+  LoopWalk& call() { return branch(0x1004, 0x1010, RecordKind::kCall); }
+  LoopWalk& ret() { return branch(0x1013, 0x1009, RecordKind::kReturn); }
   // Goes straight on to `next`, and stands there.
-  Walk& stop(std::uint64_t next) {
+  LoopWalk& stop(std::uint64_t next) {
     std::uint32_t insns = 0;
     for (; at_ != next; at_ += static_cast<unsigned>(kSizes.at(at_))) ++insns;
     snapshot_->records.push_back({{next}, {}, 0, insns, RecordKind::kDisable, kFlagAsync, 0});
     return *this;
   }
-  Walk& lose(std::uint64_t to) {
+  LoopWalk& lose(std::uint64_t to) {
     snapshot_->records.push_back({{}, {to}, 0, 0, RecordKind::kOverflow, 0, 0});
     at_ = to;
     return *this;
@@ -85,64 +85,64 @@ using Texts = std::vector<std::string>;
 
 TEST(Loops, ALoopIsFromItsFirstRoundToTheLastJumpBack) {
   // 1: nop. 2, 3: a round; four of them jump back, and one is left.
-  EXPECT_EQ(Walk(0x1000).jump(0x1002, 0x1001, 4).call().loops(),
+  EXPECT_EQ(LoopWalk(0x1000).jump(0x1002, 0x1001, 4).call().loops(),
             Texts{told("2-9", 4, 0x1001, 0x1002)});
 }
 
 TEST(Loops, FewRoundsAreNone) {
-  EXPECT_EQ(Walk(0x1000).jump(0x1002, 0x1001, 2).call().loops({}, 3), Texts{});
-  EXPECT_EQ(Walk(0x1000).jump(0x1002, 0x1001, 3).call().loops({}, 3).size(), 1u);
+  EXPECT_EQ(LoopWalk(0x1000).jump(0x1002, 0x1001, 2).call().loops({}, 3), Texts{});
+  EXPECT_EQ(LoopWalk(0x1000).jump(0x1002, 0x1001, 3).call().loops({}, 3).size(), 1u);
 }
 
 TEST(Loops, TheInnerOneIsToldWithTheOuter) {
-  Walk walk(0x1000);
+  LoopWalk walk(0x1000);
   for (int i = 0; i < 3; ++i) walk.jump(0x1002, 0x1001, 5).call().ret().jump(0x1009, 0x1000);
   // Each outer round: nop, six times the two of the inner one, call, three called, jump.
   EXPECT_EQ(walk.call().loops(), Texts{told("1-54", 3, 0x1000, 0x1009)});
 }
 
 TEST(Loops, ACalledFunctionsLoopIsItsOwn) {
-  Walk walk(0x1000);
+  LoopWalk walk(0x1000);
   walk.call().jump(0x1011, 0x1010, 6).ret();
   EXPECT_EQ(walk.branch(0x100d, 0x1000, RecordKind::kReturn).loops(),
             Texts{told("5-16", 6, 0x1010, 0x1011)});
 }
 
 TEST(Loops, AnotherJumpBackToTheSamePlaceIsTheSameLoop) {
-  Walk walk(0x1001);
+  LoopWalk walk(0x1001);
   walk.jump(0x1002, 0x1001).call().ret().jump(0x100b, 0x1001).jump(0x1002, 0x1001);
   EXPECT_EQ(walk.call().loops(), Texts{told("1-12", 3, 0x1001, 0x1002)});
 }
 
 TEST(Loops, AreLeftWhereTheCallGoesOnOutsideOfThem) {
-  auto exits = [](Walk& walk) {
+  auto exits = [](LoopWalk& walk) {
     std::vector<std::uint64_t> found;
     for (const Loop& loop : walk.found()) found.push_back(loop.exit.value);
     return found;
   };
   using Exits = std::vector<std::uint64_t>;
   // The jump back is not taken any more.
-  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4).call()), Exits{0x1002});
+  EXPECT_EQ(exits(LoopWalk(0x1000).jump(0x1002, 0x1001, 4).call()), Exits{0x1002});
   // Nothing is known behind it.
-  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4)), Exits{0});
+  EXPECT_EQ(exits(LoopWalk(0x1000).jump(0x1002, 0x1001, 4)), Exits{0});
   // It stands behind it, or inside.
-  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4).stop(0x1004)), Exits{0x1002});
-  EXPECT_EQ(exits(Walk(0x1000).jump(0x1002, 0x1001, 4).stop(0x1002)), Exits{0});
+  EXPECT_EQ(exits(LoopWalk(0x1000).jump(0x1002, 0x1001, 4).stop(0x1004)), Exits{0x1002});
+  EXPECT_EQ(exits(LoopWalk(0x1000).jump(0x1002, 0x1001, 4).stop(0x1002)), Exits{0});
   // Calls do not leave a loop.
-  Walk outer(0x1000);
+  LoopWalk outer(0x1000);
   for (int i = 0; i < 3; ++i) outer.call().ret().jump(0x1009, 0x1000);
   EXPECT_EQ(exits(outer), Exits{0});
   EXPECT_EQ(exits(outer.call().ret().branch(0x100d, 0x2000, RecordKind::kReturn)), Exits{0x1009});
 }
 
 TEST(Loops, NothingGoesAcrossALoss) {
-  Walk walk(0x1000);
+  LoopWalk walk(0x1000);
   walk.jump(0x1002, 0x1001, 2).lose(0x1001).jump(0x1002, 0x1001, 2).call();
   EXPECT_EQ(walk.loops(), (Texts{told("2-5", 2, 0x1001, 0x1002), told("7-10", 2, 0x1001, 0x1002)}));
 }
 
 TEST(Loops, WhatBeganBeforeTheRangeIsToldFromItsFirstWholeRound) {
-  Walk walk(0x1000);
+  LoopWalk walk(0x1000);
   walk.jump(0x1002, 0x1001, 10).call();
   EXPECT_EQ(walk.loops({7, 25}), Texts{told("8-21", 7, 0x1001, 0x1002)});
   EXPECT_EQ(walk.loops({7, 12}), Texts{told("8-11", 2, 0x1001, 0x1002)});

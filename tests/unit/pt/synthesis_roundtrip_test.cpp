@@ -84,7 +84,8 @@ std::string text_of(const BranchRecord& r) {
   return text;
 }
 
-void expect_same(const std::vector<BranchRecord>& seen, const std::vector<BranchRecord>& wanted) {
+void expect_same_but_times(const std::vector<BranchRecord>& seen,
+                           const std::vector<BranchRecord>& wanted) {
   for (std::size_t i = 0; i < std::min(seen.size(), wanted.size()); ++i)
     ASSERT_EQ(text_of(seen[i]), text_of(wanted[i])) << "record " << i;
   EXPECT_EQ(seen.size(), wanted.size());
@@ -130,7 +131,7 @@ TEST_P(SynthesisRoundTrip, GivesTheSameRecords) {
       options.pause_at_psb = seed % 5 == 0;
       auto trace = synthesize(walk.snapshot.records, *program.image(), {}, options);
       ASSERT_TRUE(trace);
-      expect_same(decode(*decoder, *trace), wanted);
+      expect_same_but_times(decode(*decoder, *trace), wanted);
       if (HasFatalFailure()) return;
     }
   }
