@@ -8,21 +8,7 @@
 namespace tailtrace::pt {
 namespace {
 
-// Types of CFE and EVD packets (SDM, "Event trace").
-enum ControlFlowType : std::uint8_t {
-  kInterrupt = 1,
-  kIret = 2,
-  kSmi = 3,
-  kRsm = 4,
-  kSipi = 5,
-  kInit = 6,
-  kVmEntry = 7,
-  kVmExit = 8,
-  kVmExitInterrupt = 9,
-  kShutdown = 10,
-  kUserInterrupt = 12,
-  kUserInterruptReturn = 13,
-};
+// Types of EVD packets (SDM, "Event trace").
 enum EventDataType : std::uint8_t {
   kPageFaultAddress = 0,
   kVmExitQualification = 1,
@@ -76,32 +62,32 @@ std::string EventText::control_flow(const Event& event) const {
   auto vector = static_cast<unsigned>(event.payload >> 8 & 0xff);
   std::string text;
   switch (event.payload & 0xff) {
-    case kInterrupt:
+    case kCfeInterrupt:
       text = fmt::format("interrupt {}", vector);
       break;
-    case kIret:
+    case kCfeIret:
       return "iret";
-    case kSmi:
+    case kCfeSmi:
       return "smi";
-    case kRsm:
+    case kCfeRsm:
       return "rsm";
-    case kSipi:
+    case kCfeSipi:
       return fmt::format("sipi: {:x}", vector);
-    case kInit:
+    case kCfeInit:
       return "init";
-    case kVmEntry:
+    case kCfeVmEntry:
       return "vmentry";
-    case kVmExit:
+    case kCfeVmExit:
       text = "vmexit";
       break;
-    case kVmExitInterrupt:
+    case kCfeVmExitInterrupt:
       text = fmt::format("vmexit, intr: {}", vector);
       break;
-    case kShutdown:
+    case kCfeShutdown:
       return "shutdown";
-    case kUserInterrupt:
+    case kCfeUserInterrupt:
       return fmt::format("uintr {}", vector);
-    case kUserInterruptReturn:
+    case kCfeUiret:
       return "uiret";
     default:
       return fmt::format("control flow {}, {}", event.payload & 0xff, vector);

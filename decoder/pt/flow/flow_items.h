@@ -43,22 +43,6 @@ struct Item {
 // behind the last event with an address.
 constexpr std::uint64_t kTriggerCounted = 1ull << 32;
 
-// CFE types (SDM, "CFE packet").
-enum CfeType : std::uint8_t {
-  kCfeInterrupt = 1,
-  kCfeIret = 2,
-  kCfeSmi = 3,
-  kCfeRsm = 4,
-  kCfeSipi = 5,
-  kCfeInit = 6,
-  kCfeVmEntry = 7,
-  kCfeVmExit = 8,
-  kCfeVmExitInterrupt = 9,
-  kCfeShutdown = 10,
-  kCfeUserInterrupt = 12,
-  kCfeUiret = 13,
-};
-
 // What CS.L and CS.D of MODE.Exec mean; both together mean nothing.
 inline std::optional<CodeMode> mode_of(std::uint64_t exec_bits) {
   switch (exec_bits & 3) {

@@ -56,6 +56,22 @@ enum IpCompression : std::uint8_t {
   kIpFull = 6,
 };
 
+// CFE types (SDM, "CFE packet").
+enum CfeType : std::uint8_t {
+  kCfeInterrupt = 1,
+  kCfeIret = 2,
+  kCfeSmi = 3,
+  kCfeRsm = 4,
+  kCfeSipi = 5,
+  kCfeInit = 6,
+  kCfeVmEntry = 7,
+  kCfeVmExit = 8,
+  kCfeVmExitInterrupt = 9,
+  kCfeShutdown = 10,
+  kCfeUserInterrupt = 12,
+  kCfeUiret = 13,
+};
+
 struct Packet {
   PacketKind kind = PacketKind::kPad;
   std::uint8_t size_bytes = 0;

@@ -6,6 +6,7 @@ namespace tailtrace::perf {
 namespace {
 
 constexpr std::uint64_t kDefaultStackRing_bytes = 256u << 10;
+constexpr std::uint64_t kDefaultDrainedArea_bytes = 4u << 20;
 // A sample comes some branches late.
 constexpr std::uint64_t kSkid_branches = 8;
 
@@ -44,6 +45,10 @@ std::uint64_t buffer_for(const PerfConfig& config, std::uint64_t record_bytes) {
 
 std::uint64_t stack_buffer_for(const PerfConfig& config) {
   return config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultStackRing_bytes;
+}
+
+std::uint64_t drained_buffer_for(const PerfConfig& config) {
+  return mappable_size(config.buffer_bytes != 0 ? config.buffer_bytes : kDefaultDrainedArea_bytes);
 }
 
 }  // namespace tailtrace::perf

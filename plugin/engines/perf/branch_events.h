@@ -19,5 +19,7 @@ std::uint64_t most_between_stacks(const PerfConfig& config);
 std::uint64_t buffer_for(const PerfConfig& config, std::uint64_t record_bytes);
 // A ring for stacks.
 std::uint64_t stack_buffer_for(const PerfConfig& config);
+// An area that is read while it is written.
+std::uint64_t drained_buffer_for(const PerfConfig& config);
 
 }  // namespace tailtrace::perf

@@ -11,6 +11,7 @@
 #include "decoder/base/file.h"
 #include "decoder/bts/branch_list.h"
 #include "decoder/pt/tail.h"
+#include "plugin/engines/perf/branch_events.h"
 #include "plugin/engines/perf/pt_settings.h"
 
 namespace tailtrace::perf {
@@ -34,10 +35,6 @@ Result<perf_event_attr> area_attr(Kernel& kernel, Hardware hardware, const PerfC
 
 }  // namespace
 
-std::uint64_t read_along_size(const PerfConfig& config) {
-  return mappable_size(config.buffer_bytes != 0 ? config.buffer_bytes : 4u << 20);
-}
-
 Lossless::Lossless(Event event, Hardware hardware, ThreadId thread, std::string path, UniqueFd file)
     : event_(std::move(event)),
       hardware_(hardware),
@@ -54,7 +51,7 @@ Result<Lossless> Lossless::start(Kernel& kernel, Hardware hardware, const PerfCo
                 "they are a short tail, taken now and then", "--engine=pt or bts");
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return fail(system_error("cannot make " + path));
-  const std::uint64_t size = read_along_size(config);
+  const std::uint64_t size = drained_buffer_for(config);
   auto attr = area_attr(kernel, hardware, config, thread, size);
   if (!attr) return fail(std::move(attr.error()));
   attr->disabled = 1;

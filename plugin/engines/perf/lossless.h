@@ -19,9 +19,6 @@
 
 namespace tailtrace::perf {
 
-// What lies between the hardware and whoever reads along: as the user says, else 4 MiB.
-std::uint64_t read_along_size(const PerfConfig& config);
-
 class Lossless {
  public:
   // Records a thread with Intel PT or the area of Intel BTS into a new file. `config.buffer_bytes`

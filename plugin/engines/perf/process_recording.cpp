@@ -8,7 +8,6 @@
 #include "decoder/base/file.h"
 #include "decoder/perf/aux_area.h"
 #include "plugin/engines/perf/branch_events.h"
-#include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/pt_settings.h"
 #include "plugin/engines/tasks.h"
 
@@ -68,12 +67,12 @@ Result<perf_event_attr> ProcessRecording::hardware_attr() const {
   if (purpose() == Purpose::kBtsSamples) return branch_sample_attr();
   auto pmu = read_pmu(kernel_->root(), hardware_ == Hardware::kPt ? "intel_pt" : "intel_bts");
   if (!pmu) return fail(explain(*kernel_, {purpose(), Step::kOpen, ENOENT, {codes_.first(), -1}}));
-  if (hardware_ == Hardware::kPt) return pt_attr(*pmu, config_, read_along_size(config_));
+  if (hardware_ == Hardware::kPt) return pt_attr(*pmu, config_, drained_buffer_for(config_));
   perf_event_attr attr = plain_attr(pmu->type, 0);
   attr.sample_id_all = 1;
   attr.write_backward = 1;
   attr.aux_watermark =
-      static_cast<__u32>(std::min<std::uint64_t>(read_along_size(config_) / 4, ~0u));
+      static_cast<__u32>(std::min<std::uint64_t>(drained_buffer_for(config_) / 4, ~0u));
   return attr;
 }
 
@@ -91,7 +90,7 @@ Result<perf_event_attr> ProcessRecording::attr() const {
 
 Result<Event> ProcessRecording::open_trace(const perf_event_attr& attr, Target target,
                                            bool has_buffer) {
-  const std::uint64_t size = read_along_size(config_);
+  const std::uint64_t size = drained_buffer_for(config_);
   if (has_buffer && hardware_ == Hardware::kPt)
     return open_aux_event(*kernel_, Purpose::kPt, attr, target, size);
   auto event = Event::open(*kernel_, purpose(), attr, target);

@@ -121,7 +121,7 @@ void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   for (int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::signal(signal, SIG_DFL);
   if (!outlives_us_) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(kNotFound);  // too late for that
+    if (::getppid() != parent) ::_exit(kNoProgram);  // too late for that
   }
   // A group of its own: Ctrl-C is for us, and we end it in good order.
   ::setpgid(0, 0);
@@ -141,7 +141,7 @@ void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   for (const std::string& word : words_) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
-  ::_exit(kNotFound);
+  ::_exit(kNoProgram);
 }
 
 }  // namespace tailtrace

@@ -91,7 +91,7 @@ Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
   if (*ready) return started;
   started.exit_status = started.link->exit_status();
   started.link.reset();
-  if (started.exit_status == kNotFound) return fail(no_gdbserver(options.gdbserver));
+  if (started.exit_status == kNoProgram) return fail(no_gdbserver(options.gdbserver));
   return started;
 }
 

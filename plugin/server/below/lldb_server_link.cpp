@@ -33,7 +33,7 @@ constexpr int kItsTalk = 3;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   ::execv(argv[0], argv.data());
-  ::_exit(kNotFound);
+  ::_exit(kNoProgram);
 }
 
 bool is_this_program(const std::string& path) {

@@ -15,8 +15,8 @@
 
 namespace tailtrace {
 
-// A shell's exit status for a program that does not exist; ours for a server that does not.
-constexpr int kNotFound = 127;
+// The exit status for a program that there is not, a server too, as of a shell.
+constexpr int kNoProgram = 127;
 // So long a server may take to end by itself.
 constexpr int kServerPatience_ms = 2000;
 
