@@ -99,6 +99,8 @@ class FastFlow {
   struct Registers;
   struct Loop;
   bool run_block(Registers& r);
+  bool run_block_anywhere(Registers& r);
+  bool run_block_bmi2(Registers& r);
   template <class... Symbol>
   std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
   void make_room(StateKey& state, std::unique_lock<std::mutex>& at_work);
