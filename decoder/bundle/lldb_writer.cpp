@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <unordered_set>
+#include <vector>
 
 #include "decoder/base/types.h"
 #include "decoder/pt/synthesis/synthesis.h"
@@ -18,20 +19,6 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kPsbPeriod_bytes = 16 << 10;
 
-// Where the file's first segment was loaded, of which `mapping` shows some part.
-std::optional<Address> load_address(const ElfFile& file, const Mapping& mapping) {
-  for (const ElfSegment& segment : file.segments()) {
-    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
-    std::uint64_t begin = segment.file_offset_bytes - slack;
-    if (mapping.file_offset_bytes < begin ||
-        mapping.file_offset_bytes - begin >= segment.size_bytes + slack)
-      continue;
-    std::uint64_t there = segment.address - slack + (mapping.file_offset_bytes - begin);
-    return Address{mapping.begin.value - there + file.segments().front().address};
-  }
-  return std::nullopt;
-}
-
 // Whether a record leads into the mapping. (What qemu executes is mapped, but not as code.)
 bool holds_code(const Mapping& mapping, std::span<const std::uint64_t> pages) {
   auto page = std::ranges::lower_bound(pages, mapping.begin.value / kPage_bytes);
@@ -41,15 +28,17 @@ bool holds_code(const Mapping& mapping, std::span<const std::uint64_t> pages) {
 OrderedJson modules_of(std::string_view maps, std::span<const std::uint64_t> pages) {
   OrderedJson modules = OrderedJson::array();
   std::set<std::string> known;
-  for (const Mapping& mapping : parse_maps(maps)) {
+  const std::vector<Mapping> mappings = parse_maps(maps);
+  for (const Mapping& mapping : mappings) {
     if (!mapping.has_file() || known.contains(mapping.path) || !holds_code(mapping, pages))
       continue;
     Result<ElfFile> file = ElfFile::open(mapping.path);
     if (!file) continue;
-    std::optional<Address> address = load_address(*file, mapping);
-    if (!address) continue;
+    std::optional<std::uint64_t> bias = load_bias(file->segments(), mappings, mapping);
+    if (!bias) continue;
     known.insert(mapping.path);
-    OrderedJson module = {{"systemPath", mapping.path}, {"loadAddress", address->value}};
+    OrderedJson module = {{"systemPath", mapping.path},
+                          {"loadAddress", *bias + file->segments().front().address}};
     // LLDB refuses a file that has another one by then.
     if (std::string id = file->build_id(); !id.empty()) module["uuid"] = id;
     modules.push_back(std::move(module));

@@ -103,7 +103,8 @@ void ElfFile::read_segments() {
     GElf_Phdr header;
     if (gelf_getphdr(elf_.get(), static_cast<int>(i), &header) == nullptr) continue;
     if (header.p_type != PT_LOAD) continue;
-    segments_.push_back({header.p_vaddr, header.p_offset, header.p_filesz});
+    segments_.push_back(
+        {header.p_vaddr, header.p_offset, header.p_filesz, (header.p_flags & PF_X) != 0});
   }
 }
 
@@ -131,18 +132,6 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
     return a.value != b.value ? a.value < b.value : a.name < b.name;
   });
   return symbols;
-}
-
-std::optional<std::uint64_t> ElfFile::bias(Address address, std::uint64_t file_offset_bytes) const {
-  for (const ElfSegment& segment : segments_) {
-    // Mappings begin at the page that the segment begins in.
-    std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
-    std::uint64_t begin = segment.file_offset_bytes - slack;
-    if (file_offset_bytes < begin || file_offset_bytes - begin >= segment.size_bytes + slack)
-      continue;
-    return address.value - (segment.address - slack + (file_offset_bytes - begin));
-  }
-  return std::nullopt;
 }
 
 std::string ElfFile::build_id() const {

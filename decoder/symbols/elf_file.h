@@ -31,6 +31,7 @@ struct ElfSegment {
   std::uint64_t address = 0;
   std::uint64_t file_offset_bytes = 0;
   std::uint64_t size_bytes = 0;  // in the file
+  bool executable = false;
 };
 
 class ElfFile {
@@ -53,10 +54,6 @@ class ElfFile {
 
   // The loadable segments.
   const std::vector<ElfSegment>& segments() const { return segments_; }
-
-  // The difference between the addresses of a process that has mapped the file's byte
-  // `file_offset_bytes` at `address`, and the file's own; nothing when no segment holds that byte.
-  std::optional<std::uint64_t> bias(Address address, std::uint64_t file_offset_bytes) const;
 
   // Hexadecimal; empty when it has none.
   std::string build_id() const;

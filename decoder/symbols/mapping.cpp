@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "decoder/base/bytes.h"
 #include "decoder/base/file.h"
@@ -39,6 +40,34 @@ std::optional<Mapping> parse_line(std::string_view line) {
   return Mapping{{*begin}, {*end}, *file_offset, access[2] == 'x', path};
 }
 
+// Where the file's page that begins at `file_offset_bytes` lies, before it is moved by a bias;
+// nothing when it is none of the segment's. Mappings begin at the page that a segment begins in.
+std::optional<std::uint64_t> place_of(const ElfSegment& segment, std::uint64_t file_offset_bytes) {
+  const std::uint64_t slack = segment.file_offset_bytes % kPage_bytes;
+  const std::uint64_t begin = segment.file_offset_bytes - slack;
+  if (file_offset_bytes < begin || file_offset_bytes - begin >= segment.size_bytes + slack)
+    return std::nullopt;
+  return segment.address - slack + (file_offset_bytes - begin);
+}
+
+// The file's mappings beside this one, without others between them.
+std::span<const Mapping> neighbours(std::span<const Mapping> mappings, const Mapping& mapping) {
+  auto is_other = [&](const Mapping& m) { return m.path != mapping.path; };
+  const auto at = static_cast<std::size_t>(&mapping - mappings.data());
+  const auto before = mappings.first(at), behind = mappings.subspan(at);
+  const auto first = std::ranges::find_if(before.rbegin(), before.rend(), is_other).base();
+  return {first, std::ranges::find_if(behind, is_other)};
+}
+
+std::size_t count_in_place(std::span<const ElfSegment> segments, std::span<const Mapping> mappings,
+                           std::uint64_t bias) {
+  return static_cast<std::size_t>(std::ranges::count_if(mappings, [&](const Mapping& mapping) {
+    return std::ranges::any_of(segments, [&](const ElfSegment& segment) {
+      return place_of(segment, mapping.file_offset_bytes) == mapping.begin.value - bias;
+    });
+  }));
+}
+
 }  // namespace
 
 Result<std::string> process_maps(std::int32_t pid) {
@@ -60,6 +89,23 @@ std::vector<Mapping> parse_maps(std::string_view maps) {
   for (Mapping& mapping : mappings)
     if (apart.empty() || apart.back().end <= mapping.begin) apart.push_back(std::move(mapping));
   return apart;
+}
+
+std::optional<std::uint64_t> load_bias(std::span<const ElfSegment> segments,
+                                       std::span<const Mapping> mappings, const Mapping& mapping) {
+  std::optional<std::uint64_t> bias;
+  std::pair<std::size_t, bool> most;
+  for (const ElfSegment& segment : segments) {
+    const auto place = place_of(segment, mapping.file_offset_bytes);
+    if (!place) continue;
+    const std::uint64_t candidate = mapping.begin.value - *place;
+    const std::pair fit{count_in_place(segments, neighbours(mappings, mapping), candidate),
+                        segment.executable == mapping.executable};
+    if (bias && fit < most) continue;
+    bias = candidate;
+    most = fit;
+  }
+  return bias;
 }
 
 std::string maps_of_module(const std::string& path, Address load_address) {

@@ -3,6 +3,8 @@
 // Threading: values; functions without state.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "decoder/base/types.h"
 
 namespace tailtrace {
+
+struct ElfSegment;
 
 struct Mapping {
   Address begin;
@@ -29,6 +33,14 @@ Result<std::string> process_maps(std::int32_t pid);
 // The mappings that have a name, in order of their addresses. Lines that are none are left out, as
 // are those behind the first kMaxMappings and those that overlap an earlier one.
 std::vector<Mapping> parse_maps(std::string_view maps);
+
+// The difference between the addresses of a process and a file's own, where `mapping`, which is one
+// of `mappings`, is of the file with these segments; nothing when no segment lies there. Linkers
+// (lld) put the end of a segment and the begin of the next into one page of the file, so its offset
+// alone does not tell whose the mapping is: it is the segment's with which most of the file's
+// mappings nearby are where they should be.
+std::optional<std::uint64_t> load_bias(std::span<const ElfSegment> segments,
+                                       std::span<const Mapping> mappings, const Mapping& mapping);
 
 // How /proc/PID/maps would show the segments of an ELF file that was loaded there; empty when the
 // file cannot be read.

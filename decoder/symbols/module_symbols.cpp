@@ -84,11 +84,6 @@ std::string ModuleSymbols::debug_path() const {
   return debug_file_ ? debug_file_->path() : file_.path();
 }
 
-std::optional<std::uint64_t> ModuleSymbols::bias(Address address,
-                                                 std::uint64_t file_offset_bytes) const {
-  return file_.bias(address, file_offset_bytes);
-}
-
 Function ModuleSymbols::function_at(std::uint64_t address) {
   SymbolTable::Cover symbol = table_.cover(address);
   DebugInfo::Cover debug;

@@ -26,7 +26,7 @@ class ModuleSymbols {
                                                      const DebugFetch& fetch = {});
 
   // As ElfFile's.
-  std::optional<std::uint64_t> bias(Address address, std::uint64_t file_offset_bytes) const;
+  const std::vector<ElfSegment>& segments() const { return file_.segments(); }
 
   // Everything but `module`, in the file's own addresses.
   Function function_at(std::uint64_t address);

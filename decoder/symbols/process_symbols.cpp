@@ -166,7 +166,7 @@ ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
   }
   ModuleSymbols* module = module_of(mapping);
   if (module == nullptr) return place;
-  std::optional<std::uint64_t> bias = module->bias(mapping.begin, mapping.file_offset_bytes);
+  std::optional<std::uint64_t> bias = load_bias(module->segments(), mappings_, mapping);
   if (!bias) return place;
   place.module = module;
   place.bias = *bias;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <set>
+#include <vector>
 
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
@@ -28,12 +29,13 @@ constexpr Dwfl_Callbacks kFiles = {find_no_file, find_no_debug_file, nullptr, nu
 void report_files(Dwfl* dwfl, const std::string& maps) {
   std::set<std::string> seen;
   dwfl_report_begin(dwfl);
-  for (const Mapping& mapping : parse_maps(maps)) {
+  const std::vector<Mapping> mappings = parse_maps(maps);
+  for (const Mapping& mapping : mappings) {
     // Under qemu no mapping says that it is executable.
     if (!mapping.has_file() || mapping.path.starts_with("/dev/")) continue;
     if (!seen.insert(mapping.path).second) continue;
     auto file = ElfFile::open(mapping.path);
-    auto bias = file ? file->bias(mapping.begin, mapping.file_offset_bytes) : std::nullopt;
+    auto bias = file ? load_bias(file->segments(), mappings, mapping) : std::nullopt;
     if (!bias) continue;
     const char* path = mapping.path.c_str();
     dwfl_report_elf(dwfl, path, path, -1, *bias, true);

@@ -125,7 +125,7 @@ Result<Loaded> program_of(std::int32_t pid) {
   if (!module) return fail(std::move(module.error()));
   for (const Mapping& mapping : *mappings) {
     if (mapping.path != path) continue;
-    if (auto bias = (*module)->bias(mapping.begin, mapping.file_offset_bytes))
+    if (auto bias = load_bias((*module)->segments(), *mappings, mapping))
       return Loaded{path.string(), *bias};
   }
   return fail(ErrorCode::kGone, "cannot look up names in the program", "it is not mapped");

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "decoder/base/file.h"
 #include "decoder/history/location.h"
@@ -25,11 +27,12 @@ bool is_named(const ElfSymbol& symbol, const std::string& name) {
   return has_name(function, name);
 }
 
-void add_entries(const Mapping& mapping, const std::string& name, std::set<Address>& found) {
+void add_entries(std::span<const Mapping> mappings, const Mapping& mapping, const std::string& name,
+                 std::set<Address>& found) {
   auto file = ElfFile::open(mapping.path);
   auto module = ModuleSymbols::open(mapping.path);
   if (!file || !module) return;
-  auto bias = (*module)->bias(mapping.begin, mapping.file_offset_bytes);
+  auto bias = load_bias(file->segments(), mappings, mapping);
   if (!bias) return;
   auto add = [&](const ElfFile& from) {
     for (const ElfSymbol& symbol : from.symbols())
@@ -51,10 +54,11 @@ Result<std::vector<Address>> entries_of(const std::string& name, std::string_vie
                 "it is no name of a function", "FUNCTION, MODULE`FUNCTION or *ADDRESS");
   std::set<Address> found;
   std::set<std::string> seen;
-  for (const Mapping& mapping : parse_maps(maps)) {
+  const std::vector<Mapping> mappings = parse_maps(maps);
+  for (const Mapping& mapping : mappings) {
     const bool is_module = location->module.empty() || ends_path(mapping.path, location->module);
     if (mapping.executable && mapping.has_file() && is_module && seen.insert(mapping.path).second)
-      add_entries(mapping, location->name, found);
+      add_entries(mappings, mapping, location->name, found);
   }
   if (!found.empty()) return std::vector<Address>(found.begin(), found.end());
   return fail(ErrorCode::kUsage, fmt::format("there is no function `{}`", name),

@@ -1,0 +1,49 @@
+"""A program whose segments share pages of its file, as lld links all: places are where GDB and nm
+have them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import cases
+from questions_test import InFolder
+
+PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/recursion_shared_pages")
+
+
+class SharedPages(InFolder):
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_functions_and_lines_are_hit_as_gdbs_breakpoints_are(self):
+        session = self.record(PROGRAM)
+        for location in ("fibonacci", "depth", "recursion.c:4", "main"):
+            with self.subTest(location):
+                thread, = self.ask("hits", session, location)["threads"]
+                self.assertEqual(thread["count"], self.hits_in_gdb(location, PROGRAM))
+                self.assertGreater(thread["count"], 0)
+
+    @unittest.skipUnless(shutil.which("nm"), "no binutils")
+    def test_a_saved_recording_says_where_it_was_loaded(self):
+        session, saved = self.record(PROGRAM), self.folder + "/saved"
+        self.assertEqual(cases.tailtrace("save", session, saved).returncode, 0)
+        with open(saved + "/trace.json", encoding="utf-8") as trace:
+            modules = json.load(trace)["processes"][0]["modules"]
+        loaded, = [one["loadAddress"] for one in modules if one["systemPath"] == PROGRAM]
+        symbols = subprocess.run(["nm", PROGRAM], capture_output=True, text=True, check=True)
+        in_file = int(re.search(r"(?m)^(\w+) \w depth$", symbols.stdout)[1], 16)
+        hit = self.ask("last", saved, "depth")["threads"][0]["hits"][0]
+        self.assertEqual(int(hit["address"], 16), loaded + in_file)
+        self.assertEqual(hit["function"], "depth")
+
+    def test_a_call_that_ends_the_recording_is_found(self):
+        bundle = self.folder + "/bundle"
+        outcome = cases.tailtrace("run", "--on-crash=" + bundle, "--on-call=depth", "--", PROGRAM)
+        self.assertRegex(self.ask("info", bundle)["recorded"]["cause"], "^function", outcome.stderr)
+        newest = self.ask("last", bundle)["threads"][0]["hits"][0]
+        self.assertEqual((newest["function"], newest["branch"]), ("main", "call"))
+
+
+if __name__ == "__main__":
+    cases.main()
