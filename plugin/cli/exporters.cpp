@@ -14,6 +14,8 @@
 #include "decoder/export/perfetto_trace.h"
 #include "decoder/export/preaggregated.h"
 #include "decoder/perf_data/export.h"
+#include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/server/gdb/btrace_documents.h"
 
 namespace tailtrace {
@@ -180,14 +182,18 @@ class DrcovExporter final : public Exporter {
   }
 
  private:
-  // A file is mapped in pieces, one behind the other.
+  // A file is mapped in pieces, one behind the other, and may be loaded at several places.
   static std::vector<LoadedFile> loaded_files(const std::vector<Mapping>& mappings) {
     std::vector<LoadedFile> files;
+    std::optional<std::uint64_t> newest;
     for (const Mapping& mapping : mappings) {
       if (mapping.path.starts_with('[')) continue;
-      if (files.empty() || files.back().path != mapping.path || mapping.file_offset_bytes == 0)
+      const auto elf = ElfFile::open(mapping.path);
+      const auto bias = elf ? load_bias(elf->segments(), mappings, mapping) : std::nullopt;
+      if (files.empty() || files.back().path != mapping.path || bias != newest)
         files.push_back({mapping.begin, mapping.end, mapping.path});
       files.back().end = mapping.end;
+      newest = bias;
     }
     return files;
   }

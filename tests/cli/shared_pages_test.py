@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import unittest
 
@@ -12,6 +13,11 @@ import cases
 from questions_test import InFolder
 
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/recursion_shared_pages")
+
+
+def in_file(function):
+    symbols = subprocess.run(["nm", PROGRAM], capture_output=True, text=True, check=True)
+    return int(re.search(rf"(?m)^(\w+) \w {function}$", symbols.stdout)[1], 16)
 
 
 class SharedPages(InFolder):
@@ -31,11 +37,23 @@ class SharedPages(InFolder):
         with open(saved + "/trace.json", encoding="utf-8") as trace:
             modules = json.load(trace)["processes"][0]["modules"]
         loaded, = [one["loadAddress"] for one in modules if one["systemPath"] == PROGRAM]
-        symbols = subprocess.run(["nm", PROGRAM], capture_output=True, text=True, check=True)
-        in_file = int(re.search(r"(?m)^(\w+) \w depth$", symbols.stdout)[1], 16)
         hit = self.ask("last", saved, "depth")["threads"][0]["hits"][0]
-        self.assertEqual(int(hit["address"], 16), loaded + in_file)
+        self.assertEqual(int(hit["address"], 16), loaded + in_file("depth"))
         self.assertEqual(hit["function"], "depth")
+
+    @unittest.skipUnless(shutil.which("nm"), "no binutils")
+    def test_its_blocks_have_their_places_in_the_file(self):
+        path = self.folder + "/run.drcov"
+        outcome = cases.tailtrace("export", "--format=drcov", "-o", path, self.record(PROGRAM))
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        with open(path, "rb") as file:
+            head, _, rest = file.read().partition(b" bbs\n")
+        modules = [line for line in head.decode().splitlines() if line.endswith(" " + PROGRAM)]
+        self.assertEqual(len(modules), 1)
+        number = int(modules[0].split(", ")[0])
+        starts = {start for start, _, module in struct.iter_unpack("<IHH", rest) if module == number}
+        self.assertIn(in_file("fibonacci"), starts)
+        self.assertIn(in_file("depth"), starts)
 
     def test_a_call_that_ends_the_recording_is_found(self):
         bundle = self.folder + "/bundle"
