@@ -51,7 +51,8 @@ class SharedPages(InFolder):
         modules = [line for line in head.decode().splitlines() if line.endswith(" " + PROGRAM)]
         self.assertEqual(len(modules), 1)
         number = int(modules[0].split(", ")[0])
-        starts = {start for start, _, module in struct.iter_unpack("<IHH", rest) if module == number}
+        blocks = struct.iter_unpack("<IHH", rest)
+        starts = {start for start, _, module in blocks if module == number}
         self.assertIn(in_file("fibonacci"), starts)
         self.assertIn(in_file("depth"), starts)
 
