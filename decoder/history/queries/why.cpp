@@ -130,11 +130,24 @@ class ChainFinder {
     // A caller that comes later is one that was returned to: the call itself is not held.
     if (segment_.caller != 0 && segment_.caller < segment_.number)
       return go_to(segment_.caller, std::nullopt, true);
+    if (go_into_callee()) return true;
     std::uint64_t first = segment_.items.first;
     bool after_gap = segment_.number > 1 && calls_.at(segment_.number - 1).function == nullptr;
     reasons_.end = after_gap ? Reasons::End::kGap : Reasons::End::kBegin;
     reasons_.end_item = after_gap ? first - 1 : 0;
     return false;
+  }
+
+  // What was returned to, and not called before: the kernel put it under a signal's handler, or the
+  // call is not held. What led to its callee led to it.
+  bool go_into_callee() {
+    if (segment_.number == 1) return false;
+    CallSegment callee = calls_.at(segment_.number - 1);
+    if (callee.caller != segment_.number) return false;
+    while (callee.earlier != 0) callee = calls_.at(callee.earlier);
+    segment_ = callee;
+    item_ = segment_.items.first;
+    return true;
   }
 
   bool go_before(const std::optional<BranchRecord>& event) {

@@ -198,6 +198,42 @@ TEST(Why, StopsAtAGapAndSaysSo) {
   EXPECT_EQ(reasons->end, Reasons::End::kGap);
 }
 
+// f0: CALL f1. f1: JZ, NOP, NOP; a signal before the last. f2, the handler: CALL f3, RET. f4, which
+// the kernel put below it: NOP, SYSCALL.
+TEST(Why, WhatAHandlerReturnsToIsThereForTheSignal) {
+  constexpr std::uint64_t kBase = ToyProgram::kBase.value, kF1 = kBase + 64, kF2 = kF1 + 64,
+                          kF3 = kF2 + 64, kF4 = kF3 + 64;
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({kBase}, *from_hex("e83b000000")));
+  ASSERT_TRUE(image->add({kF1}, *from_hex("7401909090")));
+  ASSERT_TRUE(image->add({kF2}, *from_hex("e83b000000c3")));
+  ASSERT_TRUE(image->add({kF3}, *from_hex("c3")));
+  ASSERT_TRUE(image->add({kF4}, *from_hex("900f05")));
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->code = image;
+  snapshot->records = {{{}, {kBase}, 0, 0, RecordKind::kEnable, 0, 0},
+                       {{kBase}, {kF1}, 0, 1, RecordKind::kCall, 0, 0},
+                       {{kF1}, {kF1 + 3}, 0, 1, RecordKind::kConditional, 0, 0},
+                       {{kF1 + 4}, {kF2}, 0, 1, RecordKind::kSignal, kFlagAsync, 11},
+                       {{kF2}, {kF3}, 0, 1, RecordKind::kCall, 0, 0},
+                       {{kF3}, {kF2 + 5}, 0, 1, RecordKind::kReturn, 0, 0},
+                       {{kF2 + 5}, {kF4}, 0, 1, RecordKind::kReturn, 0, 0},
+                       {{kF4 + 1}, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0}};
+  History history(snapshot);
+  ASSERT_EQ(history.size(), 7u);
+  ToySymbols symbols;
+  auto reasons = find_reasons(history, symbols, history.size(), 10);
+  ASSERT_TRUE(reasons);
+  std::vector<std::uint64_t> items;
+  for (const Decision& decision : reasons->decisions) items.push_back(decision.item);
+  // Behind what was interrupted, and by what led there.
+  ASSERT_EQ(items, (std::vector<std::uint64_t>{3, 1}));
+  ASSERT_TRUE(reasons->decisions[0].event);
+  EXPECT_EQ(reasons->decisions[0].event->kind, RecordKind::kSignal);
+  EXPECT_EQ(reasons->decisions[1].kind, InstructionClass::kCall);
+  EXPECT_EQ(reasons->end, Reasons::End::kBegin);
+}
+
 Decision decision_at(std::uint64_t address) {
   Decision decision;
   decision.address = {address};
