@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <utility>
+
+#include "decoder/symbols/rust_name.h"
 
 namespace tailtrace {
 namespace {
@@ -60,14 +63,16 @@ std::size_t name_begin(std::string_view text) {
 
 std::string demangle(const std::string& name) {
   constexpr std::string_view kStub = "@plt";
-  if (name.starts_with("_Z") && name.ends_with(kStub))
+  if (name.ends_with(kStub))
     return demangle(name.substr(0, name.size() - kStub.size())) + std::string(kStub);
+  if (auto rust = rust_v0_name(name)) return *std::move(rust);
   if (!name.starts_with("_Z") || name.size() > kMaxMangled_bytes || may_unfold_far(name))
     return name;
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> text(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
   if (status != 0 || text == nullptr) return name;
+  if (auto rust = rust_legacy_name(text.get())) return *std::move(rust);
   return text.get() + name_begin(text.get());
 }
 

@@ -1,4 +1,4 @@
-// Demangled names of C++ functions (Itanium C++ ABI).
+// Demangled names of functions: of C++ (Itanium C++ ABI) and Rust (rust_name.h).
 //
 // Threading: pure functions.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace tailtrace {
 
-// "Worker::step(int)" for "_ZN6Worker4stepEi", without the type it returns; the name itself when it
-// is not mangled, or is mangled in a way that might unfold into something enormous.
+// As "Worker::step(int)" for "_ZN6Worker4stepEi", without the type it returns; the name itself when
+// it is not mangled, or is mangled in a way that might unfold into something enormous.
 std::string demangle(const std::string& name);
 
 }  // namespace tailtrace
