@@ -3,8 +3,10 @@
 #include <dwarf.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "decoder/symbols/packed_sections.h"
+#include "decoder/symbols/split_unit.h"
 
 namespace tailtrace {
 namespace {
@@ -36,11 +38,35 @@ std::string text_of(Dwarf_Die& die, unsigned name) {
   return text == nullptr ? "" : text;
 }
 
+// The folder that a unit's paths are relative to. libdw would open the file that a skeleton names.
+std::string compiled_in(Dwarf_Die& unit) {
+  return is_skeleton(unit) ? own_text(unit, DW_AT_comp_dir) : text_of(unit, DW_AT_comp_dir);
+}
+
 // The name the linker knows it by: in C its own.
 std::string linkage_name(Dwarf_Die& die) {
   for (unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name})
     if (std::string text = text_of(die, name); !text.empty()) return text;
   return {};
+}
+
+// The source file that an attribute, of a die or of what it is an instance of, names; null: none.
+// (dwarf_decl_file ends the process where a split unit has no table of lines.)
+const char* file_in(Dwarf_Die& die, unsigned name) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word index = 0;
+  if (dwarf_formudata(dwarf_attr_integrate(&die, name, &attribute), &index) != 0) return nullptr;
+  Dwarf_Die unit;
+  Dwarf_Files* files = nullptr;
+  std::size_t count = 0;
+  if (dwarf_cu_die(attribute.cu, &unit, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) ==
+          nullptr ||
+      dwarf_getsrcfiles(&unit, &files, &count) != 0 || index >= count)
+    return nullptr;
+  // The first file of tables before DWARF 5.
+  constexpr std::string_view kNone = "???";
+  const char* file = dwarf_filesrc(files, index, nullptr, nullptr);
+  return file == nullptr || file == kNone ? nullptr : file;
 }
 
 std::uint64_t number_of(Dwarf_Die& die, unsigned name) {
@@ -87,7 +113,7 @@ InlinedPlace place_of(Dwarf_Die& die) {
   if (place.ranges.empty()) return place;
   place.function.entry = {entry_of(die, place.ranges.front().first.value)};
   place.function.debug_name = linkage_name(die);
-  if (const char* file = dwarf_decl_file(&die)) place.function.source_file = file;
+  if (const char* file = file_in(die, DW_AT_decl_file)) place.function.source_file = file;
   return place;
 }
 
@@ -114,7 +140,7 @@ std::optional<DebugInfo> DebugInfo::open(const ElfFile& file) {
   unpack_sections(file.elf(), kUnusedSections);
   Dwarf* dwarf = dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return std::nullopt;
-  DebugInfo info(dwarf);
+  DebugInfo info(dwarf, std::filesystem::path(file.path()).parent_path());
   info.index_units();
   if (info.stretches_.empty()) return std::nullopt;
   return info;
@@ -124,9 +150,11 @@ void DebugInfo::index_units() {
   Dwarf_CU* unit = nullptr;
   Dwarf_Die die;
   std::uint8_t type = 0;
+  bool has_skeleton = false;
   while (units_.size() < kMaxUnits &&
          dwarf_get_units(dwarf_.get(), unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+    if (type == DW_UT_skeleton && !std::exchange(has_skeleton, true)) note_missing_file(die);
     units_.push_back({dwarf_dieoffset(&die), false, {}, {}, nullptr});
   }
   const std::vector<bool> listed = add_listed_ranges();
@@ -137,6 +165,10 @@ void DebugInfo::index_units() {
     });
   }
   order(stretches_);
+}
+
+void DebugInfo::note_missing_file(Dwarf_Die& skeleton) {
+  if (!split_unit(skeleton, folder_)) missing_file_ = split_file(skeleton);
 }
 
 // The list of all units' addresses that compilers write beside them spares reading each of these.
@@ -215,10 +247,9 @@ DebugInfo::Cover DebugInfo::cover(std::uint64_t address) {
 std::vector<InlinedFunction> DebugInfo::inlined_at(std::uint64_t address) {
   std::vector<InlinedFunction> found;
   const DebugFunction* function = cover(address).function;
-  Dwarf_Die die, unit;
-  if (function == nullptr || dwarf_offdie(dwarf_.get(), function->die, &die) == nullptr ||
-      dwarf_diecu(&die, &unit, nullptr, nullptr) == nullptr)
-    return found;
+  if (function == nullptr) return found;
+  Dwarf_Die die = function->die, unit;
+  if (dwarf_diecu(&die, &unit, nullptr, nullptr) == nullptr) return found;
   std::size_t dies_left = kMaxDiesOfUnit;
   for (int depth = 0; depth < kMaxDepth && go_inside(die, address, dies_left); ++depth)
     if (dwarf_tag(&die) == DW_TAG_inlined_subroutine) found.push_back(inlined_by(die, unit));
@@ -228,11 +259,7 @@ std::vector<InlinedFunction> DebugInfo::inlined_at(std::uint64_t address) {
 
 InlinedFunction DebugInfo::inlined_by(Dwarf_Die& die, Dwarf_Die& unit) {
   InlinedFunction inlined{linkage_name(die), {}, 0};
-  Dwarf_Files* files = nullptr;
-  std::size_t count = 0;
-  const std::uint64_t index = number_of(die, DW_AT_call_file);
-  if (index == 0 || dwarf_getsrcfiles(&unit, &files, &count) != 0 || index >= count) return inlined;
-  const char* file = dwarf_filesrc(files, index, nullptr, nullptr);
+  const char* file = file_in(die, DW_AT_call_file);
   if (file == nullptr) return inlined;
   inlined.call_file = whole_path(unit, file);
   inlined.call_line = static_cast<unsigned>(number_of(die, DW_AT_call_line));
@@ -242,11 +269,9 @@ InlinedFunction DebugInfo::inlined_by(Dwarf_Die& die, Dwarf_Die& unit) {
 std::vector<InlinedPlace> DebugInfo::inlined_into(std::uint64_t address) {
   std::vector<InlinedPlace> places;
   const DebugFunction* function = cover(address).function;
-  Dwarf_Die die;
-  if (function == nullptr || dwarf_offdie(dwarf_.get(), function->die, &die) == nullptr)
-    return places;
+  if (function == nullptr) return places;
   std::size_t dies_left = kMaxDiesOfUnit;
-  add_inlined(die, places, dies_left, 0);
+  add_inlined(function->die, places, dies_left, 0);
   return places;
 }
 
@@ -321,7 +346,7 @@ void DebugInfo::read_lines(Unit& unit) {
 // Compilers note paths as they were given them, relative to the folder they ran in.
 const std::string& DebugInfo::whole_path(Dwarf_Die& unit, const char* file) {
   auto [known, added] = paths_.try_emplace(file, file);
-  std::string folder = added && *file != '/' ? text_of(unit, DW_AT_comp_dir) : "";
+  std::string folder = added && *file != '/' ? compiled_in(unit) : "";
   if (!folder.empty()) known->second = folder + "/" + file;
   return known->second;
 }
@@ -331,6 +356,7 @@ void DebugInfo::read_unit(Unit& unit) {
   Dwarf_Die die;
   std::size_t dies = 0;
   if (dwarf_offdie(dwarf_.get(), unit.die, &die) == nullptr) return;
+  if (is_skeleton(die)) die = split_unit(die, folder_).value_or(die);
   read_functions(die, unit, dies, 0);
   order(unit.stretches);
 }
@@ -354,9 +380,8 @@ void DebugInfo::add_function(Dwarf_Die& die, Unit& unit) {
     unit.stretches.push_back({begin, end, index});
   });
   if (!entry) return;
-  const char* file = dwarf_decl_file(&die);
-  unit.functions.push_back(
-      {*entry, dwarf_dieoffset(&die), linkage_name(die), file == nullptr ? "" : file});
+  const char* file = file_in(die, DW_AT_decl_file);
+  unit.functions.push_back({*entry, die, linkage_name(die), file == nullptr ? "" : file});
 }
 
 }  // namespace tailtrace

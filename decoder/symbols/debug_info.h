@@ -12,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "decoder/history/symbolizer.h"
@@ -21,7 +23,7 @@ namespace tailtrace {
 
 struct DebugFunction {
   std::uint64_t entry = 0;
-  Dwarf_Off die = 0;
+  Dwarf_Die die{};
   std::string linkage_name;
   std::string source_file;
 };
@@ -30,6 +32,10 @@ class DebugInfo {
  public:
   // The file's own debug information; nothing when it has none. The file must outlive it.
   static std::optional<DebugInfo> open(const ElfFile& file);
+
+  // The file that should have what units of this one lack, and has not; empty when none is missed.
+  // Only the first such unit is looked at.
+  const std::string& missing_file() const { return missing_file_; }
 
   std::optional<SourceLine> line_at(std::uint64_t address);
 
@@ -74,12 +80,13 @@ class DebugInfo {
     std::unique_ptr<std::vector<SourceLine>> lines;  // null: not asked for yet
   };
 
-  explicit DebugInfo(Dwarf* dwarf) : dwarf_(dwarf) {}
+  DebugInfo(Dwarf* dwarf, std::string folder) : dwarf_(dwarf), folder_(std::move(folder)) {}
   void index_units();
   std::vector<bool> add_listed_ranges();
   static void order(std::vector<Stretch>& stretches);
   static Cover look_up(const std::vector<Stretch>& stretches, std::uint64_t address,
                        const Stretch** found);
+  void note_missing_file(Dwarf_Die& skeleton);
   void read_unit(Unit& unit);
   void read_lines(Unit& unit);
   void read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth);
@@ -90,6 +97,8 @@ class DebugInfo {
   const std::string& whole_path(Dwarf_Die& unit, const char* file);
 
   std::unique_ptr<Dwarf, EndDwarf> dwarf_;
+  std::string folder_;  // of the file
+  std::string missing_file_;
   std::vector<Unit> units_;
   std::vector<Stretch> stretches_;            // of units
   std::map<const char*, std::string> paths_;  // by the name that libdw keeps

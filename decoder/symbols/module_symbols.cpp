@@ -23,6 +23,7 @@ Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& pa
   std::unique_ptr<ModuleSymbols> module(new ModuleSymbols(std::move(*file)));
   module->info_ = DebugInfo::open(module->file_);
   if (!module->info_ && !module->find_debug_file() && fetch) module->fetch_debug_file(fetch);
+  if (module->info_) module->note_missing_file(module->info_->missing_file());
   // Those of the debug file come last: of several at one address they count.
   std::vector<ElfSymbol> symbols = module->file_.symbols();
   if (module->debug_file_) {
@@ -69,6 +70,13 @@ bool ModuleSymbols::open_debug_file(const std::string& path) {
   debug_file_.emplace(std::move(*file));
   info_ = DebugInfo::open(*debug_file_);
   return true;
+}
+
+void ModuleSymbols::note_missing_file(const std::string& path) {
+  if (path.empty()) return;
+  debug_problem_ = {ErrorCode::kGone, "cannot tell the inlined functions of " + file_.path(),
+                    path + " is not there, which has its debug information (-gsplit-dwarf)",
+                    "put it where the program is, or was compiled", "all else is known"};
 }
 
 // One that is not there is not missed.

@@ -46,6 +46,7 @@ class ModuleSymbols {
   bool find_debug_file();
   void fetch_debug_file(const DebugFetch& fetch);
   bool open_debug_file(const std::string& path);
+  void note_missing_file(const std::string& path);
   void note_unreadable(const std::string& path, Error error);
 
   ElfFile file_;
