@@ -5,6 +5,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/code/elf_code.h"
+#include "decoder/symbols/mapping.h"
 #include "decoder/symbols/module_symbols.h"
 #include "tests/fuzz/fuzz_driver.h"
 #include "tests/support/qemu_recording.h"
@@ -28,6 +29,8 @@ void look_at(ModuleSymbols& module, std::uint64_t address) {
   assert(function.begin <= function.end);
   (void)module.line_at(address);
   (void)module.lines_of_unit(address);
+  (void)module.inlined_at(address);
+  (void)module.inlined_into(address);
 }
 
 void look_through(const ElfFile& file, ModuleSymbols& module) {
@@ -42,7 +45,12 @@ void look_through(const ElfFile& file, ModuleSymbols& module) {
   for (const ElfSegment& segment : file.segments()) {
     if (++looks > kMaxLooks) break;
     look_at(module, segment.address);
-    (void)module.bias(Address{segment.address}, segment.file_offset_bytes);
+    const Mapping mapping{{segment.address},
+                          {segment.address + 1},
+                          segment.file_offset_bytes,
+                          segment.executable,
+                          path()};
+    (void)load_bias(file.segments(), {&mapping, 1}, mapping);
   }
 }
 
@@ -50,7 +58,7 @@ void look_through(const ElfFile& file, ModuleSymbols& module) {
 
 std::vector<Bytes> fuzz_seeds() {
   std::vector<Bytes> seeds;
-  for (const char* name : {"inlined", "counter", "signals"})
+  for (const char* name : {"inlined", "inlined_often_split", "counter", "signals"})
     seeds.push_back(*read_file(built_program(name), kMaxSeed_bytes));
   return seeds;
 }
