@@ -16,7 +16,7 @@ namespace tailtrace {
 namespace {
 
 constexpr std::size_t kMaxName_bytes = 1 << 14;
-constexpr std::size_t kMaxSegments = 1 << 10;
+constexpr std::size_t kMaxSegments = 1 << 7;
 
 tl::unexpected<Error> bad_elf(const std::string& path, std::string why) {
   return fail(ErrorCode::kBadInput, "cannot read the symbols of " + path, std::move(why));

@@ -50,11 +50,14 @@ std::optional<std::uint64_t> place_of(const ElfSegment& segment, std::uint64_t f
   return segment.address - slack + (file_offset_bytes - begin);
 }
 
-// The file's mappings beside this one, without others between them.
+// The file's mappings beside this one, without others between them: more than a loader makes.
 std::span<const Mapping> neighbours(std::span<const Mapping> mappings, const Mapping& mapping) {
+  constexpr std::size_t kFarthest = 64;
   auto is_other = [&](const Mapping& m) { return m.path != mapping.path; };
   const auto at = static_cast<std::size_t>(&mapping - mappings.data());
-  const auto before = mappings.first(at), behind = mappings.subspan(at);
+  auto before = mappings.first(at), behind = mappings.subspan(at);
+  before = before.last(std::min(before.size(), kFarthest));
+  behind = behind.first(std::min(behind.size(), kFarthest));
   const auto first = std::ranges::find_if(before.rbegin(), before.rend(), is_other).base();
   return {first, std::ranges::find_if(behind, is_other)};
 }
@@ -93,13 +96,14 @@ std::vector<Mapping> parse_maps(std::string_view maps) {
 
 std::optional<std::uint64_t> load_bias(std::span<const ElfSegment> segments,
                                        std::span<const Mapping> mappings, const Mapping& mapping) {
+  const std::span<const Mapping> nearby = neighbours(mappings, mapping);
   std::optional<std::uint64_t> bias;
   std::pair<std::size_t, bool> most;
   for (const ElfSegment& segment : segments) {
     const auto place = place_of(segment, mapping.file_offset_bytes);
     if (!place) continue;
     const std::uint64_t candidate = mapping.begin.value - *place;
-    const std::pair fit{count_in_place(segments, neighbours(mappings, mapping), candidate),
+    const std::pair fit{count_in_place(segments, nearby, candidate),
                         segment.executable == mapping.executable};
     if (bias && fit < most) continue;
     bias = candidate;
