@@ -2,6 +2,7 @@
 // instruction.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/support/qemu_recording.h"
@@ -71,6 +72,20 @@ TEST(QemuTruthOfRealPrograms, AnInterpreter) {
       "my %h; $h{$_ % 7} += $_ for 1 .. 100; print join ',', map {qq($_=$h{$_})} sort keys %h;";
   // Perl's hash tables are different in each run unless told otherwise.
   expect_all({"/usr/bin/perl", "-e", text}, {"PERL_HASH_SEED=0", "PERL_PERTURB_KEYS=0"});
+}
+
+// The program itself says whether all was as the kernel does it. Under qemu alone it crashes.
+TEST(QemuTruthOfHandlers, TheirStackIsAligned) {
+  QemuOptions options = test_options({built_program("aligned_handlers")});
+  options.ring_records = 1 << 20;
+  auto recorded = record_to_end(options);
+  ASSERT_TRUE(recorded) << recorded.error().to_string();
+  EXPECT_EQ(recorded->status, 0);
+  const ThreadSnapshot& snapshot = recorded->processes.at(0).threads.at(0).snapshot;
+  EXPECT_TRUE(snapshot.complete);
+  EXPECT_EQ(unfold(snapshot, true).problem, "");
+  const auto is_signal = [](const BranchRecord& r) { return r.kind == RecordKind::kSignal; };
+  EXPECT_GT(std::ranges::count_if(snapshot.records, is_signal), 200);
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, QemuTruth,

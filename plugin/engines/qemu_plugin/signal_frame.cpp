@@ -60,6 +60,18 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers) {
   return frame;
 }
 
+// What is moved ends with the siginfo; the state of the FPU lies behind it, where the context says.
+void align_signal_frame(std::uint64_t* registers) {
+  constexpr std::uint64_t kAlignment_bytes = 16, kMove_bytes = 8, kInfo_bytes = 128;
+  const std::uint64_t stack = registers[kRsp];
+  std::uint64_t below = 0;
+  if (stack % kAlignment_bytes != 0 || !read_guest(stack - kMove_bytes, &below, sizeof below))
+    return;
+  auto* frame = reinterpret_cast<std::uint8_t*>(stack + g_recorder.guest_base);
+  std::memmove(frame - kMove_bytes, frame, registers[kRsi] + kInfo_bytes - stack);
+  for (GuestRegister pointer : {kRsp, kRsi, kRdx}) registers[pointer] -= kMove_bytes;
+}
+
 void learn_handler(std::uint64_t action) {
   constexpr std::size_t kMaxRestorers = 1024;
   if (action == 0 || !g_recorder.knows_guest_base) return;

@@ -22,6 +22,12 @@ enum GuestRegister { kRdx = 2, kRsp = 4, kRsi = 6, kRdi = 7, kRip = 16 };
 // function was simply called.
 std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers);
 
+// Puts a frame that was just read where the kernel would have put it: with the stack 8 bytes off a
+// multiple of 16, as behind a call. qemu 7.2 puts it at a multiple, and a handler that keeps
+// vectors on its stack faults. REQUIRES: nothing of the block was executed, so that `registers` are
+// all there is.
+void align_signal_frame(std::uint64_t* registers);
+
 // Remembers what rt_sigaction's second argument, a guest address, says.
 void learn_handler(std::uint64_t action);
 

@@ -67,7 +67,10 @@ void enter_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* regis
   vcpu.registers = registers;
   if ((info.care & kCareHandler) != 0) {
     flow.take_time();
-    if (auto frame = read_signal_frame(registers)) enter_handler(flow, *frame, pc);
+    if (auto frame = read_signal_frame(registers)) {
+      enter_handler(flow, *frame, pc);
+      align_signal_frame(registers);
+    }
   }
   if ((info.care & kCareSingle) != 0 && is_cut_at(flow.open(), flow.open_info(), pc))
     flow.cut_to(pc, flow.open_info().index_of(pc));
