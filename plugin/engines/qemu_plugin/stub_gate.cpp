@@ -8,8 +8,10 @@
 #include <string_view>
 
 #include "plugin/engines/qemu/session_format.h"
+#include "plugin/engines/qemu_plugin/guest_memory.h"
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
+#include "plugin/engines/qemu_plugin/signal_frame.h"
 
 constinit std::atomic<std::uint64_t> tailtrace_all_slow{0};
 
@@ -81,6 +83,16 @@ bool ends_standing(std::string_view request) {
   return !request.empty() && std::string_view("cCsSDk").find(request[0]) != std::string_view::npos;
 }
 
+// A debugger is shown the stack that a handler will have, should this thread stand at the begin of
+// one.
+void settle_frame() {
+  if (t_cpu < 0) return;
+  std::uint64_t* registers = g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).registers;
+  std::uint64_t top = 0;
+  if (registers == nullptr || !read_guest(registers[kRsp], &top, sizeof top)) return;
+  if (read_signal_frame(registers)) align_signal_frame(registers);
+}
+
 // g_string_printf(string, format, ...) of GLib.
 void print_string(void* string, const char* format, ...) {
   using Print = void (*)(void*, const char*, std::va_list);
@@ -90,6 +102,7 @@ void print_string(void* string, const char* format, ...) {
   if (format == kStopFormat) {
     if (has_not_moved()) format = kStandsFormat;
     enter();
+    settle_frame();
     std::va_list first;
     va_copy(first, arguments);
     if (is_told_of_room(va_arg(first, int))) format = kNewThreadFormat;
