@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "decoder/base/bytes.h"
@@ -8,24 +7,14 @@
 namespace tailtrace {
 namespace {
 
-// What a name between two dollars stands for.
-std::string_view legacy_sign(std::string_view code) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kSigns = {{{"SP", "@"},
-                                                                                     {"BP", "*"},
-                                                                                     {"RF", "&"},
-                                                                                     {"LT", "<"},
-                                                                                     {"GT", ">"},
-                                                                                     {"LP", "("},
-                                                                                     {"RP", ")"},
-                                                                                     {"C", ","},
-                                                                                     {"u7e", "~"},
-                                                                                     {"u20", " "}}};
-  const auto* found = std::ranges::find(kSigns, code, [](const auto& sign) { return sign.first; });
-  return found == kSigns.end() ? std::string_view() : found->second;
-}
-
-// "$u7b$": any character of ASCII that is not a control character.
+// What a code between two dollars stands for: "LT", or "u7b" for any character of ASCII that is not
+// a control character.
 std::optional<char> legacy_character(std::string_view code) {
+  using Sign = std::pair<std::string_view, char>;
+  constexpr Sign kSigns[] = {{"SP", '@'}, {"BP", '*'}, {"RF", '&'}, {"LT", '<'},
+                             {"GT", '>'}, {"LP", '('}, {"RP", ')'}, {"C", ','}};
+  for (const auto& [name, character] : kSigns)
+    if (name == code) return character;
   if (code.size() != 3 || code[0] != 'u') return std::nullopt;
   const auto value = parse_hex(code.substr(1));
   if (!value || *value < ' ' || *value > '~') return std::nullopt;
@@ -44,10 +33,8 @@ std::string legacy_part(std::string_view part) {
     }
     if (part.front() == '$') {
       const std::string_view code = part.substr(1, part.find('$', 1) - 1);
-      const std::string_view sign = legacy_sign(code);
-      const auto character = legacy_character(code);
-      if (!sign.empty() || character) {
-        !sign.empty() ? out += sign : out += *character;
+      if (const auto character = legacy_character(code)) {
+        out += *character;
         part.remove_prefix(code.size() + 2);
         continue;
       }

@@ -427,9 +427,11 @@ class V0Reader {
   void character() {
     const auto value = parse_hex(hex_digits());
     if (!value) return fail();
-    const bool is_shown = *value >= ' ' && *value <= '~' && *value != '\'' && *value != '\\';
-    is_shown ? put(fmt::format("'{}'", static_cast<char>(*value)))
-             : put(fmt::format("'\\u{{{:x}}}'", *value));
+    constexpr std::string_view kEscaped = "\t\r\n'\\", kLetters = "trn'\\";
+    const char shown = *value <= '~' ? static_cast<char>(*value) : '\0';
+    if (const std::size_t at = kEscaped.find(shown); at != kEscaped.npos)
+      return put(fmt::format("'\\{}'", kLetters[at]));
+    shown >= ' ' ? put(fmt::format("'{}'", shown)) : put(fmt::format("'\\u{{{:x}}}'", *value));
   }
 
   std::string_view text_;

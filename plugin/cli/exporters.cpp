@@ -190,10 +190,13 @@ class DrcovExporter final : public Exporter {
       if (mapping.path.starts_with('[')) continue;
       const auto elf = ElfFile::open(mapping.path);
       const auto bias = elf ? load_bias(elf->segments(), mappings, mapping) : std::nullopt;
-      if (files.empty() || files.back().path != mapping.path || bias != newest)
+      const bool is_elsewhere = bias && newest && bias != newest;  // holes have none
+      if (files.empty() || files.back().path != mapping.path || is_elsewhere) {
         files.push_back({mapping.begin, mapping.end, mapping.path});
+        newest.reset();
+      }
       files.back().end = mapping.end;
-      newest = bias;
+      if (bias) newest = bias;
     }
     return files;
   }

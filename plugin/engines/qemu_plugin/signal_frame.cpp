@@ -47,11 +47,12 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers) {
   if (context != stack + 8 || info <= context || info - context > kMaxFrame_bytes || signal == 0 ||
       signal > kMaxSignal)
     return std::nullopt;
+  std::uint64_t restorer = 0;
+  if (!read_guest(stack, &restorer, sizeof restorer)) return std::nullopt;
   {
     std::lock_guard lock(g_recorder.lock);
     const auto& known = g_recorder.restorers;
-    if (std::find(known.begin(), known.end(), guest_value<std::uint64_t>(stack)) == known.end())
-      return std::nullopt;
+    if (std::find(known.begin(), known.end(), restorer) == known.end()) return std::nullopt;
   }
   SignalFrame frame;
   frame.pc = guest_value<std::uint64_t>(context + kRipInContext_bytes);

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "plugin/engines/qemu/session_format.h"
-#include "plugin/engines/qemu_plugin/guest_memory.h"
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -88,9 +87,7 @@ bool ends_standing(std::string_view request) {
 void settle_frame() {
   if (t_cpu < 0) return;
   std::uint64_t* registers = g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).registers;
-  std::uint64_t top = 0;
-  if (registers == nullptr || !read_guest(registers[kRsp], &top, sizeof top)) return;
-  if (read_signal_frame(registers)) align_signal_frame(registers);
+  if (registers != nullptr && read_signal_frame(registers)) align_signal_frame(registers);
 }
 
 // g_string_printf(string, format, ...) of GLib.
