@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "decoder/base/unix_socket.h"
 #include "plugin/cli/server_process.h"
 #include "plugin/server/below/private_folder.h"
 
@@ -91,6 +92,9 @@ Result<int> run_debug_session(ServeOptions options, const DebuggerCommandLine& c
     status = wait_for_debugger(*debugger, terminal);
     if (terminal >= 0) ::tcsetpgrp(terminal, ::getpgrp());
   }
+  // A debugger that never came, as one that does not know an option, is not waited for any longer.
+  // Who connects next is served only if none has before.
+  (void)connect_unix(socket);
   auto program = server->wait();
   if (!program) return fail(std::move(program.error()));
   return *program ? exit_status_of(**program) : status;

@@ -10,7 +10,7 @@ TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
 
 
 class Batch:
-    """For a test case with run_batch(text, *commands, program, env), where text is typed."""
+    """For a test case with run_batch(text, *commands, debugger, program, env), where text is typed."""
 
     EXIT_7 = None  # what the debugger says of a program that exited with 7
     PID = None     # a pattern for a process in what it says
@@ -33,6 +33,14 @@ class Batch:
         self.assertIn("complained\n", outcome.stderr)
         for talk in ("created; pid", "Listening", "Remote debugging from", "GDBserver"):
             self.assertNotIn(talk, outcome.stderr)
+
+    def test_ends_with_a_debugger_that_never_connects(self):
+        with tempfile.TemporaryDirectory() as folder:
+            env = dict(os.environ, TAILTRACE_SESSIONS=folder, TMPDIR=folder)
+            outcome = self.run_batch("", debugger=("--no-such-option",), env=env)
+            self.assertEqual(os.listdir(folder), [])
+        self.assertIn("no-such-option", outcome.stderr)
+        self.assertEqual(outcome.returncode, 1)
 
     def test_leaves_no_file_and_no_process_behind(self):
         with tempfile.TemporaryDirectory() as folder:

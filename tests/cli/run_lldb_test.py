@@ -27,8 +27,8 @@ class Batch(run_cases.Batch, LldbCase):
     EXIT_7 = "exited with status = 7"
     PID = r"Process (\d+) stopped"
 
-    def run_batch(self, text, *commands, program=(TALKS,), env=None):
-        options = [word for command in commands for word in ("-o", command)]
+    def run_batch(self, text, *commands, debugger=(), program=(TALKS,), env=None):
+        options = [*debugger, *(word for command in commands for word in ("-o", command))]
         return subprocess.run([cases.TAILTRACE, "run", "--lldb", f"--engine={self.engine}", "-x",
                                "-b", *options, "--", *program], input=text, capture_output=True,
                               text=True, timeout=cases.HANG_S, check=False, env=env)

@@ -21,8 +21,8 @@ class Batch(run_cases.Batch, cases.EngineCase):
     PID = r"process (\d+)"
     SAY_PID = ("info inferiors",)
 
-    def run_batch(self, text, *commands, program=(TALKS,), env=None):
-        options = [word for command in commands for word in ("-ex", command)]
+    def run_batch(self, text, *commands, debugger=(), program=(TALKS,), env=None):
+        options = [*debugger, *(word for command in commands for word in ("-ex", command))]
         return subprocess.run([cases.TAILTRACE, "run", f"--engine={self.engine}", "-nx", "-batch",
                                *options, "--", *program], input=text, capture_output=True,
                               text=True, timeout=cases.HANG_S, check=False, env=env)

@@ -4,36 +4,17 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
-
+#include "decoder/base/unix_socket.h"
 #include "decoder/record/ring.h"
 #include "plugin/engines/qemu/qemu_command.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 
 namespace tailtrace {
 namespace {
-
-Result<UniqueFd> connect_unix(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return fail(ErrorCode::kUsage, "cannot connect to qemu's stub",
-                fmt::format("the socket's name has more than {} letters: {}",
-                            sizeof address.sun_path - 1, path),
-                "name a folder with a shorter path with TAILTRACE_SESSIONS");
-  std::memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return fail(system_error("cannot make a socket"));
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
-    return fail(system_error("cannot connect to qemu's stub " + path));
-  return fd;
-}
 
 void drain(int fd) {
   char events[4096];

@@ -7,11 +7,12 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <string>
+
+#include "decoder/base/unix_socket.h"
 
 namespace tailtrace {
 namespace {
@@ -123,17 +124,15 @@ Listener Listener::of_stream(UniqueFd stream) {
 }
 
 Result<Listener> Listener::open_unix(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path)
+  const auto address = unix_address(path);
+  if (!address)
     return fail(ErrorCode::kUsage, fmt::format("cannot listen on {}", path),
-                fmt::format("a path of 1 to {} bytes is needed", sizeof address.sun_path - 1),
+                fmt::format("a path of 1 to {} bytes is needed", kMaxUnixPath_bytes),
                 "name a shorter path");
-  std::memcpy(address.sun_path, path.data(), path.size());
   Listener listener;
   listener.socket_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   mode_t old = ::umask(0177);
-  int bound = ::bind(listener.fd(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  int bound = ::bind(listener.fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
   int error = errno;
   ::umask(old);
   if (bound != 0) return fail(cannot_bind(path, error));
