@@ -31,6 +31,13 @@ enum class InstructionClass : std::uint8_t {
   kPtwrite,       // falls through; PTW may follow in a trace
 };
 
+constexpr bool is_near_jump(InstructionClass kind) {
+  return kind == InstructionClass::kJump || kind == InstructionClass::kIndirectJump;
+}
+constexpr bool is_near_call(InstructionClass kind) {
+  return kind == InstructionClass::kCall || kind == InstructionClass::kIndirectCall;
+}
+
 // "conditional", "indirect-call", ...: a word for machines.
 std::string_view class_name(InstructionClass kind);
 

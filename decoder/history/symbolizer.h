@@ -28,6 +28,8 @@ struct Function {
   std::string module;       // path of the file it was loaded from; empty: not known
 
   bool known() const { return !symbol_name.empty() || !debug_name.empty(); }
+  // The one that GDB goes by.
+  const std::string& plain_name() const { return debug_name.empty() ? symbol_name : debug_name; }
 };
 
 struct SourceLine {

@@ -118,20 +118,24 @@ def decision_line(words, item, times):
     number = words.history.number(item["position"])
     if "gap" in item:
         return f"{number}\t   [{item['gap']}: {item['text']}]\n"
-    address = int(item["address"], 16)
+    address = int(item.get("at", item["address"]), 16)
+    did = outcome(words, item)
+    what = styled_instruction(words.instruction(item))
     if "event" in item:
-        did = item["event"]
-    elif "taken" in item:
-        did = "taken" if item["taken"] else "not taken"
-    else:
-        to = styled_place(words.place(int(item["to"], 16))) or item["to"] if "to" in item else None
-        did = f"to {to}" if to else "left"
+        what = f"{item['event']} {item['code']}" if "code" in item else item["event"]
     often = f"\t{times} times" if times > 1 else ""
     found = source_line(address)
     where = f"\t{styled('filename', found[0].filename)}:{found[1]}" if found else ""
     return (f"{number}\t   {styled('address', f'{address:#018x}')} "
-            f"{styled_place(words.place(address))}:\t{styled_instruction(words.instruction(item))}"
-            f"\t{did}{often}{where}\n")
+            f"{styled_place(words.place(address))}:\t{what}\t{did}{often}{where}\n")
+
+
+def outcome(words, item):
+    if "taken" in item and "event" not in item:
+        return "taken" if item["taken"] else "not taken"
+    if "to" not in item:
+        return "left"
+    return f"to {styled_place(words.place(int(item['to'], 16))) or item['to']}"
 
 
 COMMANDS = [Hits, Last, WhyHere]

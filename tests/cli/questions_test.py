@@ -13,52 +13,14 @@ import tempfile
 import unittest
 
 import cases
+from recorded import PROGRAM, ROUNDS, SOURCE, InFolder
 
 try:
     import perfetto
 except ImportError:
     perfetto = None
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/rounds.c")
-PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
-ROUNDS = "3"
 VERBS = (["last", "main"], ["hits", "main"], ["find"], ["stats"], ["coverage"])
-
-
-class InFolder(cases.CommandCase):
-    def setUp(self):
-        cases.needs_engine(self, "qemu")
-        self.folder = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.folder)
-
-    def record(self, program=PROGRAM, *arguments, name="session"):
-        session = os.path.join(self.folder, name)
-        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--ring=1048576",
-                                  "--", program, *(arguments or [ROUNDS]))
-        self.assertEqual(outcome.returncode, 0, outcome.stderr)
-        return session
-
-    def ask(self, verb, session, *words, status=0):
-        outcome = cases.tailtrace(verb, "--json", session, *words)
-        self.assertEqual(outcome.returncode, status, outcome.stderr)
-        document = json.loads(outcome.stdout)
-        self.assertEqual(document["schema"], f"tailtrace.{verb}/1")
-        return document
-
-    def gdb(self, *commands, program=PROGRAM):
-        arguments = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]
-        for command in commands:
-            arguments += ["-ex", command]
-        return subprocess.run([*arguments, "--args", program, ROUNDS], capture_output=True,
-                              stdin=subprocess.DEVNULL, text=True, timeout=cases.HANG_S,
-                              check=False).stdout
-
-    def hits_in_gdb(self, location, program=PROGRAM):
-        cases.needs_engine(self, "step")  # GDB can run programs here
-        text = self.gdb("break " + location, "ignore 1 1000000", "run", "info breakpoints",
-                        program=program)
-        hit = re.search(r"already hit (\d+) time", text)
-        return int(hit[1]) if hit else 0
 
 
 class Questions(InFolder):
@@ -150,28 +112,6 @@ class Questions(InFolder):
         subprocess.run(["genhtml", "--branch-coverage", "-o", self.folder + "/html", path],
                        check=True, capture_output=True, timeout=cases.HANG_S)
         self.assertTrue(os.path.exists(self.folder + "/html/index.html"))
-
-    def test_why_names_the_decisions_that_the_source_has(self):
-        outcome = cases.tailtrace("why", "--json", self.record(), "leaf")
-        self.assertEqual(outcome.returncode, 0, outcome.stderr)
-        document = json.loads(outcome.stdout)
-        self.assertEqual((document["schema"], document["end"]), ("tailtrace.why/1", "begin"))
-        self.assertGreater(document["reasons"][-1]["decisions"][-1]["number"], 0)
-        chain = []
-        for reason in document["reasons"]:
-            for decision in reason["decisions"]:
-                place = decision.get("function"), decision.get("line")
-                if decision.get("file", "").endswith("rounds.c") and chain[-1:] != [place]:
-                    chain.append(place)
-        # leaf is called in a loop in a loop: neither what round_begin nor what other leaves did
-        # matters, but that both loops went on, that write wrote, and that there was an argument.
-        self.assertEqual(chain, [("round_work", 13), ("main", 23), ("main", 21), ("main", 20),
-                                 ("main", 18)])
-        again = [reason["times"] for reason in document["reasons"]
-                 if reason["decisions"][0].get("line") in (13, 21)]
-        self.assertEqual(max(again), 19)  # the 20th round of the inner loop
-        outcome = cases.tailtrace("why", self.folder + "/session", "no_such_function")
-        self.assert_error(outcome, 1, "no_such_function was not reached")
 
     def test_find_and_stats_agree(self):
         session = self.record()

@@ -10,7 +10,8 @@ TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
 
 
 class Batch:
-    """For a test case with run_batch(text, *commands, debugger, program, env), where text is typed."""
+    """For a test case with run_batch(text, *commands, debugger, program, env): text is typed,
+    and `debugger` are options of its own."""
 
     EXIT_7 = None  # what the debugger says of a program that exited with 7
     PID = None     # a pattern for a process in what it says

@@ -1,9 +1,11 @@
 // Records and code from anywhere: a history of them says the same forwards, backwards and at
-// random, its calls cover it without a hole, and its listing ends.
+// random, its calls cover it without a hole, what decided lies further and further back, and its
+// listing ends.
 #include <cassert>
 
 #include "decoder/history/calls/call_listing.h"
 #include "decoder/history/listing.h"
+#include "decoder/history/queries/why.h"
 #include "tests/fuzz/fuzz_driver.h"
 #include "tests/support/toy_program.h"
 
@@ -38,7 +40,9 @@ class Grid : public Symbolizer {
     for (std::uint64_t i = 0; i < kCode_bytes / 32; ++i) {
       Address begin = ToyProgram::kBase + i * 32;
       std::string name = i % 5 == 4 ? "" : i % 7 == 3 ? "_Unwind_X" : "f" + std::to_string(i / 2);
-      functions_.push_back({begin, begin + 32, begin, name, name, "", "", ""});
+      // Some in two parts.
+      Address entry = i % 3 == 1 && i % 2 == 1 ? begin - 32 : begin;
+      functions_.push_back({begin, begin + 32, entry, name, name, "", "", ""});
     }
   }
   const Function& function_at(Address address) override {
@@ -95,6 +99,22 @@ void check_calls(const History& history) {
                1 << 16);
 }
 
+// What decided lies further and further back.
+void check_reasons(const History& history) {
+  if (history.size() == 0) return;
+  Grid symbols;
+  for (std::uint64_t item : {history.size(), history.size() / 2 + 1}) {
+    auto reasons = find_reasons(history, symbols, item, 200);
+    if (!reasons) continue;
+    std::uint64_t before = item;
+    for (const Decision& decision : reasons->decisions) {
+      assert(decision.item != 0 && decision.item <= before);
+      before = decision.item;
+    }
+    assert(reasons->end_item <= history.size());
+  }
+}
+
 }  // namespace
 
 std::vector<Bytes> fuzz_seeds() {
@@ -115,6 +135,7 @@ void fuzz_one(ByteSpan input) {
   History history(snapshot_from(input));
   check_walks(history);
   check_calls(history);
+  check_reasons(history);
   Grid symbols;
   if (history.size() != 0)
     instructions_text(history, symbols, {1, std::min<std::uint64_t>(history.size(), 200)}, {},

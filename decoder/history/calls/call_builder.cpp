@@ -6,23 +6,6 @@
 #include <cassert>
 
 namespace tailtrace {
-namespace {
-
-bool is_near_jump(InstructionClass kind) {
-  return kind == InstructionClass::kJump || kind == InstructionClass::kIndirectJump;
-}
-
-bool is_near_call(InstructionClass kind) {
-  return kind == InstructionClass::kCall || kind == InstructionClass::kIndirectCall;
-}
-
-// The name that GDB goes by.
-const std::string& plain_name(const Function& function) {
-  return function.debug_name.empty() ? function.symbol_name : function.debug_name;
-}
-
-}  // namespace
-
 CallBuilder::CallBuilder(const History& history, Symbolizer& symbols, Range range)
     : history_(history),
       symbols_(symbols),
@@ -102,7 +85,7 @@ void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
   }
   if (last_.kind == InstructionClass::kReturn) {
     const Function& from = *calls_.functions_[stacks_.at(newest).function];
-    if (plain_name(from) == "_dl_runtime_resolve") return begin_call(function, item, true);
+    if (from.plain_name() == "_dl_runtime_resolve") return begin_call(function, item, true);
     return begin_return(function, address, item);
   }
   if (is_near_call(last_.kind) && last_.next() != address) return begin_call(function, item, false);
@@ -115,7 +98,7 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   Address entry = calls_.functions_[function]->entry;
   if (entry == address) return begin_call(function, item, true);
   const Function& from = *calls_.functions_[stacks_.at(newest).function];
-  if (plain_name(from).starts_with("_Unwind_") &&
+  if (from.plain_name().starts_with("_Unwind_") &&
       stacks_.find_function(stacks_.at(newest).caller, function) != 0)
     return begin_return(function, address, item);
   bool switched = stacks_.switched(newest, function);

@@ -9,23 +9,23 @@ constexpr std::uint32_t kUnknown = ~0u;
 
 }  // namespace
 
-FlowGraph::FlowGraph(CodeReader& code, Address begin, Address end,
-                     const std::vector<Address>& entries,
+FlowGraph::FlowGraph(CodeReader& code, const IsPart& is_part, const std::vector<Address>& entries,
                      const std::map<Address, std::set<Address>>& jumps) {
   std::vector<Address> open = entries;
-  for (const auto& [jump, targets] : jumps) open.insert(open.end(), targets.begin(), targets.end());
-  read(code, begin, end, std::move(open), jumps);
+  for (const auto& [jump, targets] : jumps)
+    if (is_part(jump)) open.insert(open.end(), targets.begin(), targets.end());
+  read(code, is_part, std::move(open), jumps);
   connect();
   order_from_exit();
   find_ways_out();
 }
 
-void FlowGraph::read(CodeReader& code, Address begin, Address end, std::vector<Address> open,
+void FlowGraph::read(CodeReader& code, const IsPart& is_part, std::vector<Address> open,
                      const std::map<Address, std::set<Address>>& jumps) {
   while (!open.empty() && edges_.size() < kMaxInstructions) {
     Address at = open.back();
     open.pop_back();
-    if (at < begin || at >= end || edges_.contains(at)) continue;
+    if (edges_.contains(at) || !is_part(at)) continue;
     Edges& edges = edges_[at];
     std::optional<Instruction> insn = code.at(at);
     if (!insn) {

@@ -9,6 +9,7 @@
 // Threading: immutable once made.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -23,9 +24,12 @@ class FlowGraph {
   // Functions beyond this are known in part.
   static constexpr std::size_t kMaxInstructions = 1 << 16;
 
-  // `jumps` are the targets seen of each indirect jump, and every address in them and in `entries`
-  // is one from where the function is read. Only [begin, end) is looked at.
-  FlowGraph(CodeReader& code, Address begin, Address end, const std::vector<Address>& entries,
+  // Whether an address is of the function.
+  using IsPart = std::function<bool(Address)>;
+
+  // `jumps` are the targets seen of each indirect jump, and every address in those of the function
+  // and in `entries` is one from where it is read.
+  FlowGraph(CodeReader& code, const IsPart& is_part, const std::vector<Address>& entries,
             const std::map<Address, std::set<Address>>& jumps);
 
   // Whether the branch at `branch`, having led to `to`, decided that `about` would be executed.
@@ -40,7 +44,7 @@ class FlowGraph {
  private:
   static constexpr std::uint32_t kExit = 0;  // the node behind all ends
 
-  void read(CodeReader& code, Address begin, Address end, std::vector<Address> open,
+  void read(CodeReader& code, const IsPart& is_part, std::vector<Address> open,
             const std::map<Address, std::set<Address>>& jumps);
   void connect();
   void find_ways_out();

@@ -1,75 +1,31 @@
 #include "decoder/history/queries/why.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "decoder/history/calls/call_path.h"
-#include "decoder/history/queries/find.h"
-#include "decoder/history/queries/flow_graph.h"
+#include "decoder/history/queries/arrivals.h"
+#include "decoder/history/queries/function_graphs.h"
 
 namespace tailtrace {
 namespace {
 
-// Items that are looked at, and how often a graph may be found to lack a branch.
-constexpr std::uint64_t kMaxWhySteps = 1 << 22;
-constexpr int kMaxReadings = 64;
+constexpr std::uint64_t kMaxWhySteps = 1 << 22;  // items that are looked at
 
 bool is_choice(InstructionClass kind) {
   return kind == InstructionClass::kConditional || kind == InstructionClass::kIndirectJump;
 }
 
-// The graphs of the functions that a chain goes through.
-class Graphs {
- public:
-  explicit Graphs(const History& history) : code_(*history.frame().code) {
-    history.each_record([this](const BranchRecord& record) {
-      if (record.kind == RecordKind::kIndirectJump) jumps_[record.from].insert(record.to);
-    });
-  }
-
-  bool decides(const Function& function, const Decision& branch, Address about, Epoch epoch) {
-    Known& known = graphs_[{function.begin, epoch}];
-    if (add(known, function, about) | add(known, function, branch.address) |
-        add(known, function, branch.to))
-      read(known, function, epoch);
-    return known.graph && known.graph->decides(branch.address, branch.to, about);
-  }
-
- private:
-  struct Known {
-    std::set<Address> entries;
-    std::unique_ptr<FlowGraph> graph;
-    int readings = 0;
-  };
-
-  // An address that was executed is part of the function, whether or not its code shows a way to
-  // it.
-  bool add(Known& known, const Function& function, Address address) {
-    if (address < function.begin || address >= function.end) return false;
-    if (known.graph && (known.graph->knows(address) || known.readings == kMaxReadings))
-      return false;
-    return known.entries.insert(address).second;
-  }
-
-  void read(Known& known, const Function& function, Epoch epoch) {
-    ++known.readings;
-    std::vector<Address> entries(known.entries.begin(), known.entries.end());
-    if (!function.entry.is_null()) entries.push_back(function.entry);
-    std::map<Address, std::set<Address>> jumps(jumps_.lower_bound(function.begin),
-                                               jumps_.lower_bound(function.end));
-    code_.set_epoch(epoch);
-    known.graph = std::make_unique<FlowGraph>(code_, function.begin, function.end, entries, jumps);
-  }
-
-  CodeReader code_;
-  std::map<Address, std::set<Address>> jumps_;
-  std::map<std::pair<Address, Epoch>, Known> graphs_;
-};
-
 class ChainFinder {
  public:
-  ChainFinder(const History& history, const CallHistory& calls, std::size_t limit)
-      : history_(history), calls_(calls), limit_(limit), graphs_(history), cursor_(history) {
+  ChainFinder(const History& history, Symbolizer& symbols, const CallHistory& calls,
+              std::size_t limit)
+      : history_(history),
+        calls_(calls),
+        limit_(limit),
+        symbols_(symbols),
+        graphs_(history, symbols),
+        arrivals_(history, calls),
+        cursor_(history) {
     for (std::uint64_t n = 1; calls.gaps() != 0 && n <= calls.size(); ++n)
       if (calls.at(n).function == nullptr) gaps_.push_back(n);
   }
@@ -81,7 +37,7 @@ class ChainFinder {
     about_ = cursor_.item().instruction.address;
     item_ = item;
     for (std::uint64_t step = 0; step < kMaxWhySteps && !history_.is_abandoned(); ++step) {
-      if (reasons_.decisions.size() == limit_) return ended(Reasons::End::kLimit, item_);
+      if (reasons_.decisions.size() >= limit_) return ended(Reasons::End::kLimit, item_);
       if (item_ == segment_.items.first) {
         if (!go_out()) return std::move(reasons_);
         continue;
@@ -114,81 +70,89 @@ class ChainFinder {
     const HistoryItem& item = cursor_.item();
     if (!is_choice(item.instruction.kind)) return;
     Decision decision = decision_at_cursor();
-    if (!graphs_.decides(*segment_.function, decision, about_, item.epoch)) return;
+    if (!graphs_.decides(*segment_.function, decision.address, decision.to, about_, item.epoch))
+      return;
     add(decision);
   }
 
   void add(const Decision& decision) {
-    reasons_.decisions.push_back(decision);
     about_ = decision.address;
+    if (!is_linkage(decision)) reasons_.decisions.push_back(decision);
   }
 
-  // From the first item of a segment to what was before it in the same call, or to its caller.
+  // How a function of another module is found the first time says nothing of why it was called.
+  bool is_linkage(const Decision& decision) const {
+    auto is_linkage = [](const Function& function) {
+      const std::string& name = function.plain_name();
+      return name.ends_with("@plt") || name.starts_with("_dl_runtime_resolve");
+    };
+    if (decision.event || is_near_call(decision.kind)) return false;
+    return is_linkage(*segment_.function) || is_linkage(symbols_.function_at(decision.to));
+  }
+
+  // From the first item of a segment to what led there. False: nothing more is known.
   bool go_out() {
-    if (std::optional<BranchRecord> event = event_before()) return go_before(event);
-    if (segment_.earlier != 0) return go_to(segment_.earlier, std::nullopt, false);
-    // A caller that comes later is one that was returned to: the call itself is not held.
-    if (segment_.caller != 0 && segment_.caller < segment_.number)
-      return go_to(segment_.caller, std::nullopt, true);
-    if (go_into_callee()) return true;
-    std::uint64_t first = segment_.items.first;
-    bool after_gap = segment_.number > 1 && calls_.at(segment_.number - 1).function == nullptr;
-    reasons_.end = after_gap ? Reasons::End::kGap : Reasons::End::kBegin;
-    reasons_.end_item = after_gap ? first - 1 : 0;
-    return false;
+    const Arrival arrival = arrivals_.of(segment_);
+    switch (arrival.how) {
+      case Arrival::How::kBegin:
+        return finished(Reasons::End::kBegin, 0);
+      case Arrival::How::kGap:
+        return finished(Reasons::End::kGap, calls_.at(arrival.from).items.first);
+      case Arrival::How::kCallee:
+        return go_to_begin_of(arrival.begin);
+      default:
+        return go_to_end_of(arrival);
+    }
   }
 
-  // What was returned to, and not called before: the kernel put it under a signal's handler, or the
-  // call is not held. What led to its callee led to it.
-  bool go_into_callee() {
-    if (segment_.number == 1) return false;
-    CallSegment callee = calls_.at(segment_.number - 1);
-    if (callee.caller != segment_.number) return false;
-    while (callee.earlier != 0) callee = calls_.at(callee.earlier);
-    segment_ = callee;
+  bool go_to_begin_of(std::uint64_t number) {
+    segment_ = calls_.at(number);
     item_ = segment_.items.first;
     return true;
   }
 
-  bool go_before(const std::optional<BranchRecord>& event) {
-    if (segment_.number == 1) return false;
-    return go_to(segment_.number - 1, event, true);
-  }
-
-  bool go_to(std::uint64_t number, const std::optional<BranchRecord>& event, bool decides) {
-    auto gap = std::lower_bound(gaps_.begin(), gaps_.end(), number);
-    if (gap != gaps_.end() && *gap < segment_.number) {
-      reasons_.end = Reasons::End::kGap;
-      reasons_.end_item = calls_.at(*gap).items.first;
-      return false;
-    }
-    segment_ = calls_.at(number);
+  bool go_to_end_of(const Arrival& arrival) {
+    auto gap = std::lower_bound(gaps_.begin(), gaps_.end(), arrival.from);
+    if (gap != gaps_.end() && *gap < segment_.number)
+      return finished(Reasons::End::kGap, calls_.at(*gap).items.first);
+    segment_ = calls_.at(arrival.from);
     item_ = segment_.items.last;
     cursor_.seek(item_);
-    if (!decides) {
+    if (arrival.how == Arrival::How::kWentOn)
       look();
-      return true;
-    }
-    Decision decision = decision_at_cursor();
-    decision.event = event;
-    add(decision);
-    return true;
+    else
+      add_what_led_to(arrival);
+    return arrival.how != Arrival::How::kUnwound || go_to_begin_of(arrival.begin);
   }
 
-  // A signal or the like that led to the segment's first instruction.
-  std::optional<BranchRecord> event_before() {
-    cursor_.seek(segment_.items.first);
-    const HistoryItem& item = cursor_.item();
-    if (!item.begins_run || item.record.value == 0 || segment_.earlier != 0) return std::nullopt;
-    std::optional<BranchRecord> before = history_.record({item.record.value - 1});
-    bool led_here = before && is_event(*before) && before->to == item.instruction.address;
-    return led_here ? before : std::nullopt;
+  void add_what_led_to(const Arrival& arrival) {
+    Decision decision = decision_at_cursor();
+    decision.to = arrival.at;
+    decision.event = arrival.event;
+    add(decision);
+    if (arrival.event) go_to_interrupted(arrival.event->from);
+  }
+
+  // What an event interrupted was not executed, but the instruction before may have led there.
+  void go_to_interrupted(Address interrupted) {
+    about_ = interrupted;
+    if (!is_near_call(cursor_.item().instruction.kind)) return look();
+    const Decision call = decision_at_cursor();
+    if (call.to == interrupted) add(call);
+  }
+
+  bool finished(Reasons::End end, std::uint64_t item) {
+    reasons_.end = end;
+    reasons_.end_item = item;
+    return false;
   }
 
   const History& history_;
   const CallHistory& calls_;
   std::size_t limit_;
-  Graphs graphs_;
+  Symbolizer& symbols_;
+  FunctionGraphs graphs_;
+  Arrivals arrivals_;
   HistoryCursor cursor_;
   std::vector<std::uint64_t> gaps_;  // segments
   CallSegment segment_;
@@ -216,7 +180,7 @@ Result<Reasons> find_reasons(const History& history, Symbolizer& symbols, std::u
                              std::size_t limit_decisions) {
   Result<CallHistory> calls = calls_up_to(history, symbols, item);
   if (!calls) return fail(std::move(calls.error()));
-  return ChainFinder(history, *calls, limit_decisions).find(item);
+  return ChainFinder(history, symbols, *calls, limit_decisions).find(item);
 }
 
 std::vector<FoldedDecisions> fold_decisions(const std::vector<Decision>& decisions) {

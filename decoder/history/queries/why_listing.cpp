@@ -1,5 +1,7 @@
 #include "decoder/history/queries/why_listing.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "decoder/base/json_text.h"
@@ -33,7 +35,12 @@ void list_reasons_json(const History& history, Symbolizer& symbols, const ToldRe
             return true;
           },
           numbers);
-      if (decision.event) item["event"] = kind_name(decision.event->kind);
+      if (decision.event) {
+        item["event"] = kind_name(decision.event->kind);
+        item["at"] = fmt::format("{:#x}", decision.event->from.value);
+        if (decision.event->extra != 0) item["code"] = decision.event->extra;
+        item["to"] = fmt::format("{:#x}", decision.to.value);
+      }
       json["decisions"].push_back(std::move(item));
     }
     if (!sink(json_text(json))) return;

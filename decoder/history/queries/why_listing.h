@@ -31,8 +31,9 @@ class ToldReasons {
   bool cut_ = false;
 };
 
-// One JSON object a line for each group; a decision is an item as list_items_json has it, with an
-// "event" where one took the flow away:
+// One JSON object a line for each group; a decision is an item as list_items_json has it. Where an
+// event took the flow away behind it, with that: "event", "at" and "code" as those of items, and
+// where it led as "to".
 //   {"times":3,"decisions":[{"number":7,...,"taken":true}]}
 void list_reasons_json(const History& history, Symbolizer& symbols, const ToldReasons& told,
                        const LineSink& sink, JsonNumbers numbers = JsonNumbers::kBoth);

@@ -48,8 +48,14 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
               "it is not in what is held");
 }
 
+std::string event_text(const BranchRecord& event) {
+  std::string text(kind_name(event.kind));
+  if (event.kind == RecordKind::kSignal && event.extra != 0)
+    text += fmt::format(" {}", event.extra);
+  return text;
+}
+
 std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
-  if (decision.event) return std::string(kind_name(decision.event->kind));
   if (decision.kind == InstructionClass::kConditional)
     return decision.taken ? "taken" : "not taken";
   std::string place = place_text(symbols, decision.to);
@@ -90,13 +96,14 @@ class WhyPrinter {
   std::string line(const FoldedDecisions& group, std::size_t i) {
     const Decision& decision = told_.decision(group, i);
     cursor_.seek(decision.item);
-    Bytes bytes = cursor_.bytes();
-    std::string text = disassemble(bytes, decision.address);
+    const std::string text = decision.event ? event_text(*decision.event)
+                                            : disassemble(cursor_.bytes(), decision.address);
+    const Address where = decision.event ? decision.event->from : decision.address;
     std::string times;
     if (group.count == 1 && group.times > 1) times = fmt::format("  x{}", group.times);
     return fmt::format("    {:<8}  {:<26}  {:<22}  {}{}", position(decision.item), text,
-                       outcome_of(decision, *view_.symbols),
-                       where_text(*view_.symbols, decision.address), times);
+                       outcome_of(decision, *view_.symbols), where_text(*view_.symbols, where),
+                       times);
   }
 
   std::string end_text() const {

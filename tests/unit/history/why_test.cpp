@@ -71,7 +71,8 @@ TEST(FlowGraph, WhatMustBePassedIsWhatNoWayOutGoesAround) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     RandomFunction function(seed);
     CodeReader code(function.image);
-    FlowGraph graph(code, function.base, function.end, function.addresses, {});
+    auto inside = [&](Address a) { return function.base <= a && a < function.end; };
+    FlowGraph graph(code, inside, function.addresses, {});
     bool all_leave = true;
     for (std::size_t i = 0; i < function.ways.size(); ++i)
       all_leave = all_leave && function.can_leave(i);
@@ -88,7 +89,7 @@ TEST(FlowGraph, AnEndlessLoopHasAWayOutSomewhere) {
   CodeImage image;
   ASSERT_TRUE(image.add({0x1000}, *from_hex("9090ebfc")));  // nop nop jmp 1000
   CodeReader code(image);
-  FlowGraph graph(code, {0x1000}, {0x1004}, {{0x1000}}, {});
+  FlowGraph graph(code, [](Address a) { return a < Address{0x1004}; }, {{0x1000}}, {});
   EXPECT_TRUE(graph.must_pass({0x1000}, {0x1001}));
   EXPECT_FALSE(graph.decides({0x1002}, {0x1000}, {0x9000}));
 }
@@ -165,7 +166,7 @@ TEST(Why, ChainsGoBackThroughBranchesThatWereExecutedAndEnd) {
         std::uint64_t before = item;
         for (const Decision& decision : reasons->decisions) {
           ASSERT_LT(decision.item, before);
-          before = decision.item;
+          before = decision.item + (decision.event ? 1 : 0);  // what it was behind may have decided
           EXPECT_EQ(run.executed[decision.item - 1], decision.address);
           if (decision.event.has_value()) continue;
           EXPECT_TRUE(is_one_of(decision.kind,
@@ -232,6 +233,85 @@ TEST(Why, WhatAHandlerReturnsToIsThereForTheSignal) {
   EXPECT_EQ(reasons->decisions[0].event->kind, RecordKind::kSignal);
   EXPECT_EQ(reasons->decisions[1].kind, InstructionClass::kCall);
   EXPECT_EQ(reasons->end, Reasons::End::kBegin);
+}
+
+// f0: CALL f1, NOP, JZ, NOP. f1: NOP, a signal, RET. f2, the handler: JMP f3. f3: RET. f4, which
+// the kernel put below it: SYSCALL, back to what was interrupted or somewhere else.
+std::shared_ptr<ThreadSnapshot> handler_that_jumps(bool comes_back) {
+  constexpr std::uint64_t kBase = ToyProgram::kBase.value, kF1 = kBase + 64, kF2 = kF1 + 64,
+                          kF3 = kF2 + 64, kF4 = kF3 + 64, kF5 = kF4 + 64;
+  auto image = std::make_shared<CodeImage>();
+  EXPECT_TRUE(image->add({kBase}, *from_hex("e83b00000090740190")));
+  EXPECT_TRUE(image->add({kF1}, *from_hex("90c3")));
+  EXPECT_TRUE(image->add({kF2}, *from_hex("e93b000000")));
+  EXPECT_TRUE(image->add({kF3}, *from_hex("c3")));
+  EXPECT_TRUE(image->add({kF4}, *from_hex("0f05")));
+  EXPECT_TRUE(image->add({kF5}, *from_hex("9090")));
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->code = image;
+  snapshot->records = {{{}, {kBase}, 0, 0, RecordKind::kEnable, 0, 0},
+                       {{kBase}, {kF1}, 0, 1, RecordKind::kCall, 0, 0},
+                       {{kF1 + 1}, {kF2}, 0, 1, RecordKind::kSignal, kFlagAsync, 10},
+                       {{kF2}, {kF3}, 0, 1, RecordKind::kJump, 0, 0},
+                       {{kF3}, {kF4}, 0, 1, RecordKind::kReturn, 0, 0}};
+  const Address back{comes_back ? kF1 + 1 : kF5};
+  snapshot->records.push_back({{kF4}, back, 0, 1, RecordKind::kSystemReturn, 0, 0});
+  if (comes_back) {
+    snapshot->records.push_back({{kF1 + 1}, {kBase + 5}, 0, 1, RecordKind::kReturn, 0, 0});
+    snapshot->records.push_back({{kBase + 6}, {kBase + 9}, 0, 2, RecordKind::kConditional, 0, 0});
+  } else {
+    snapshot->records.push_back({{kF5 + 1}, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0});
+  }
+  return snapshot;
+}
+
+std::vector<std::uint64_t> deciding_items(const History& history) {
+  ToySymbols symbols;
+  auto reasons = find_reasons(history, symbols, history.size(), 10);
+  EXPECT_TRUE(reasons);
+  EXPECT_EQ(reasons->end, Reasons::End::kBegin);
+  std::vector<std::uint64_t> items;
+  for (const Decision& decision : reasons->decisions) items.push_back(decision.item);
+  return items;
+}
+
+TEST(Why, AHandlerThatCameBackToWhatItInterruptedDecidedNothing) {
+  History history(handler_that_jumps(true));
+  ASSERT_EQ(history.size(), 8u);
+  EXPECT_EQ(deciding_items(history), (std::vector<std::uint64_t>{}));
+}
+
+TEST(Why, AHandlerThatWentElsewhereDecided) {
+  History history(handler_that_jumps(false));
+  ASSERT_EQ(history.size(), 6u);
+  // Its system call, the signal behind the NOP, and the call of what that interrupted.
+  EXPECT_EQ(deciding_items(history), (std::vector<std::uint64_t>{5, 2, 1}));
+}
+
+// Of one function and its unlikely part elsewhere. 1000 jz 2000 | 1002 ret. 2000 nop nop
+TEST(Why, ABranchToAPartElsewhereOfTheSameFunctionDecides) {
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({0x1000}, *from_hex("0f84fa0f0000c3")));
+  ASSERT_TRUE(image->add({0x2000}, *from_hex("9090")));
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->code = image;
+  snapshot->complete = true;
+  snapshot->records = {{{}, {0x1000}, 0, 0, RecordKind::kEnable, 0, 0},
+                       {{0x1000}, {0x2000}, 0, 1, RecordKind::kConditional, 0, 0},
+                       {{0x2001}, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0}};
+  struct Names : Symbolizer {
+    Function likely{{0x1000}, {0x1007}, {0x1000}, "f", "f", "f", "f.c", ""};
+    Function unlikely{{0x2000}, {0x2002}, {0x1000}, "f", "f.cold", "f", "f.c", ""};
+    const Function& function_at(Address a) override { return a.value < 0x2000 ? likely : unlikely; }
+    std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+  } names;
+  History history(snapshot);
+  ASSERT_EQ(history.size(), 2u);
+  auto reasons = find_reasons(history, names, 2, 10);
+  ASSERT_TRUE(reasons);
+  ASSERT_EQ(reasons->decisions.size(), 1u);
+  EXPECT_EQ(reasons->decisions[0].address, Address{0x1000});
+  EXPECT_TRUE(reasons->decisions[0].taken);
 }
 
 Decision decision_at(std::uint64_t address) {

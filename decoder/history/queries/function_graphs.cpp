@@ -1,0 +1,51 @@
+#include "decoder/history/queries/function_graphs.h"
+
+namespace tailtrace {
+namespace {
+
+// How often a graph may be found to lack a branch.
+constexpr int kMaxReadings = 64;
+
+}  // namespace
+
+bool same_function(const Function& a, const Function& b) {
+  return a.entry.is_null() ? a.begin == b.begin : a.entry == b.entry;
+}
+
+FunctionGraphs::FunctionGraphs(const History& history, Symbolizer& symbols)
+    : symbols_(symbols), code_(*history.frame().code) {
+  history.each_record([this](const BranchRecord& record) {
+    if (record.kind == RecordKind::kIndirectJump) jumps_[record.from].insert(record.to);
+  });
+}
+
+bool FunctionGraphs::decides(const Function& function, Address branch, Address to, Address about,
+                             Epoch epoch) {
+  Known& known = graphs_[{function.entry.is_null() ? function.begin : function.entry, epoch}];
+  if (add(known, function, about, epoch) | add(known, function, branch, epoch) |
+      add(known, function, to, epoch))
+    read(known, function, epoch);
+  return known.graph && known.graph->decides(branch, to, about);
+}
+
+bool FunctionGraphs::is_part(const Function& function, Address address, Epoch epoch) {
+  if (function.begin <= address && address < function.end) return true;
+  return same_function(function, symbols_.function_in(address, epoch));
+}
+
+// An address that was executed is part of the function, whether or not its code shows a way to it.
+bool FunctionGraphs::add(Known& known, const Function& function, Address address, Epoch epoch) {
+  if (known.graph && (known.graph->knows(address) || known.readings == kMaxReadings)) return false;
+  return is_part(function, address, epoch) && known.entries.insert(address).second;
+}
+
+void FunctionGraphs::read(Known& known, const Function& function, Epoch epoch) {
+  ++known.readings;
+  std::vector<Address> entries(known.entries.begin(), known.entries.end());
+  if (!function.entry.is_null()) entries.push_back(function.entry);
+  code_.set_epoch(epoch);
+  known.graph = std::make_unique<FlowGraph>(
+      code_, [&](Address address) { return is_part(function, address, epoch); }, entries, jumps_);
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,66 @@
+"""`tailtrace why`, against what the source says decided."""
+
+import json
+import os
+import re
+
+import cases
+from recorded import SOURCE, InFolder
+
+DETOURS = os.path.join(cases.BINARY_DIR, "tests/programs/detours")
+
+
+def decisions_in_source(way):
+    """The lines that detours.cpp says decided, the last one first."""
+    found = {}
+    with open(os.path.join(os.path.dirname(SOURCE), "detours.cpp"), encoding="utf-8") as source:
+        for number, line in enumerate(source, 1):
+            for word in line.partition("// ")[2].split():
+                if match := re.fullmatch(rf"(?:{way}|main)#(\d+)", word):
+                    found[int(match[1])] = number
+    return [found[place] for place in sorted(found)]
+
+
+class Why(InFolder):
+    def test_why_names_the_decisions_that_the_source_has(self):
+        outcome = cases.tailtrace("why", "--json", self.record(), "leaf")
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        document = json.loads(outcome.stdout)
+        self.assertEqual((document["schema"], document["end"]), ("tailtrace.why/1", "begin"))
+        self.assertGreater(document["reasons"][-1]["decisions"][-1]["number"], 0)
+        chain = []
+        for reason in document["reasons"]:
+            for decision in reason["decisions"]:
+                place = decision.get("function"), decision.get("line")
+                if decision.get("file", "").endswith("rounds.c") and chain[-1:] != [place]:
+                    chain.append(place)
+        # leaf is called in a loop in a loop: neither what round_begin nor what other leaves did
+        # matters, but that both loops went on, that write wrote, and that there was an argument.
+        self.assertEqual(chain, [("round_work", 13), ("main", 23), ("main", 21), ("main", 20),
+                                 ("main", 18)])
+        again = [reason["times"] for reason in document["reasons"]
+                 if reason["decisions"][0].get("line") in (13, 21)]
+        self.assertEqual(max(again), 19)  # the 20th round of the inner loop
+        outcome = cases.tailtrace("why", self.folder + "/session", "no_such_function")
+        self.assert_error(outcome, 1, "no_such_function was not reached")
+
+    def test_why_goes_on_where_neither_a_call_nor_a_return_led_there(self):
+        for argument, way in enumerate(("throw", "jump", "context", "handler", "unlikely")):
+            with self.subTest(way):
+                session = self.record(DETOURS, str(argument), name=way)
+                reasons = self.ask("why", session, "arrived")["reasons"]
+                lines = [decision["line"] for reason in reasons for decision in
+                         reason["decisions"] if decision.get("file", "").endswith("detours.cpp")]
+                chain = [line for i, line in enumerate(lines) if lines[i - 1:i] != [line]]
+                self.assertEqual(chain, decisions_in_source(way))
+
+    def test_why_names_the_signal_and_the_line_that_it_came_at(self):
+        session = self.record(DETOURS, "1", name="signal")
+        outcome = cases.tailtrace("why", session, "arrived")
+        line = decisions_in_source("jump")[3]
+        self.assertRegex(outcome.stdout,
+                         rf"signal 11 +to .*jump_out.* detours.cpp:{line}  .*crash\(\)")
+
+
+if __name__ == "__main__":
+    cases.main()
