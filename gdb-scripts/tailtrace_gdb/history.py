@@ -175,8 +175,8 @@ class History:
         raise NotImplementedError
 
     def reasons(self, position, limit):
-        """Why an item was executed: times and decisions, items with "event" where one led there,
-        newest first; and "begin", "gap" or "limit", where they end."""
+        """Why it came to an item, or (0) to where it stands: times and decisions, items with
+        "event" where one led there, newest first; and "begin", "gap" or "limit", where they end."""
         raise NotImplementedError
 
     def counts(self, begin, end):

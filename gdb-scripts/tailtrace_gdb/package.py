@@ -121,8 +121,8 @@ class PackageHistory(History):
         return [self.item(item.position) for item in reversed(found)]
 
     def reasons(self, position, limit):
-        groups, end = attempt(lambda module: module._core.reasons(self.source._core, position,
-                                                                  limit))
+        groups, end, _ = attempt(lambda module: module._core.reasons(self.source._core, position,
+                                                                     limit))
         return [(times, [self.decision(*one) for one in decisions])
                 for times, decisions in groups], end
 

@@ -98,8 +98,7 @@ difference is left out. Those made again and again, as by a loop, are one, with 
             position = place.standing(history)
         frames.show(history, position, False)
         limit = gdb.parameter("tailtrace history-size") or PIECE
-        # How it came to the present is how it came to the newest instruction.
-        groups, end = history.reasons(min(position, -1), limit)
+        groups, end = history.reasons(min(position, 0), limit)
         gdb.write("What decided it, newest first:\n" if groups else
                   "No branch that was recorded decided it.\n")
         words = Words(history)

@@ -95,7 +95,7 @@ py::tuple decision_tuple(const ThreadHistory& thread, const Decision& decision) 
                         decision.to.value, taken, event);
 }
 
-// ([(times, [decision, ...]), ...], "begin" | "gap" | "limit")
+// ([(times, [decision, ...]), ...], "begin" | "gap" | "limit", position); 0: where it stands
 py::tuple reasons(ThreadHistory& thread, std::int64_t position, std::size_t limit) {
   Result<Reasons> found = thread.with_cursor_long(
       [self = thread.shared_from_this(), position](HistoryCursor&, Symbolizer& symbols) {
@@ -110,7 +110,7 @@ py::tuple reasons(ThreadHistory& thread, std::int64_t position, std::size_t limi
       decisions.append(decision_tuple(thread, told.decision(group, i)));
     list.append(py::make_tuple(group.times, decisions));
   }
-  return py::make_tuple(list, std::string(told.end_word()));
+  return py::make_tuple(list, std::string(told.end_word()), thread.position_of(made.item));
 }
 
 py::object positions(const ThreadHistory& thread, Range range) {

@@ -262,9 +262,9 @@ class History:
             raise TypeError(f"the other run is a History, not {other!r}")
         return diff(self, other, whole_number(limit, "a limit", 0), text(module, "a module"))
 
-    def why(self, where: Union[int, str] = -1, limit: int = 50) -> "Why":
-        """The branches that decided that an item was executed, newest first: of a number, a
-        position, or the newest arrival at a location; as `tailtrace why` tells them.
+    def why(self, where: Union[int, str, None] = None, limit: int = 50) -> "Why":
+        """The branches that decided that it came to where it stands, newest first, or to an item: a
+        number, a position, or the newest arrival at a location; as `tailtrace why` tells them.
 
         >>> for reason in example_program().why("inc")[:3]:
         ...     print(reason.decisions[0].item.function, reason.decisions[0].item.kind)

@@ -45,28 +45,29 @@ class Reason(NamedTuple):
 
 
 class Why(List[Reason]):
-    """The reasons, newest first. `item` is what they are of. They end where nothing older is held
-    ("begin"), at a gap ("gap"), or because enough was looked at ("limit"): `end`.
+    """The reasons, newest first. `item` is what they are of, None where it stands. They end where
+    nothing older is held ("begin"), at a gap ("gap"), or because enough was looked at ("limit"):
+    `end`.
     """
 
-    item: Item
+    item: Optional[Item]
     end: str
 
     def __repr__(self) -> str:
-        return f"<{len(self)} reasons of {self.item!r}>"
+        return f"<{len(self)} reasons of {self.item or 'where it stands'!r}>"
 
 
-def why(history: "History", where: Union[int, str], limit: int) -> Why:
+def why(history: "History", where: Union[int, str, None], limit: int) -> Why:
     """At most `limit` reasons."""
     if isinstance(where, str):
         found = history.last(where)
         if found is None:
             raise NegativeError(f"{where} was not reached", "it is not in what is held")
         where = found.position
-    position = history.position(where)
-    groups, end = _core.reasons(history._core, position, limit)
+    position = history.position(-1 if where is None else where)
+    groups, end, position = _core.reasons(history._core, 0 if where is None else position, limit)
     reasons = Why(Reason(times, tuple(Decision(history.at(at), to, taken, event)
                                       for at, _, to, taken, event in decisions))
                   for times, decisions in groups)
-    reasons.item, reasons.end = history.at(position), end
+    reasons.item, reasons.end = history.at(position) if position != 0 else None, end
     return reasons

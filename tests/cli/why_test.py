@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 
 import cases
 from recorded import SOURCE, InFolder
@@ -19,6 +20,13 @@ def decisions_in_source(way):
                 if match := re.fullmatch(rf"(?:{way}|main)#(\d+)", word):
                     found[int(match[1])] = number
     return [found[place] for place in sorted(found)]
+
+
+def lines_of(reasons):
+    """Lines of detours.cpp, each once in a row."""
+    lines = [decision["line"] for reason in reasons for decision in reason["decisions"]
+             if decision.get("file", "").endswith("detours.cpp")]
+    return [line for i, line in enumerate(lines) if lines[i - 1:i] != [line]]
 
 
 class Why(InFolder):
@@ -49,10 +57,20 @@ class Why(InFolder):
             with self.subTest(way):
                 session = self.record(DETOURS, str(argument), name=way)
                 reasons = self.ask("why", session, "arrived")["reasons"]
-                lines = [decision["line"] for reason in reasons for decision in
-                         reason["decisions"] if decision.get("file", "").endswith("detours.cpp")]
-                chain = [line for i, line in enumerate(lines) if lines[i - 1:i] != [line]]
-                self.assertEqual(chain, decisions_in_source(way))
+                self.assertEqual(lines_of(reasons), decisions_in_source(way))
+
+    def test_what_decided_a_crash_is_the_check_before_it(self):
+        session = os.path.join(self.folder, "crash")
+        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--", DETOURS, "5")
+        self.assertEqual(outcome.returncode, 128 + signal.SIGSEGV, outcome.stderr)
+        document = self.ask("why", session)
+        crash, *decided = decisions_in_source("crash")
+        self.assertEqual(lines_of(document["reasons"]), decided)
+        self.assertNotIn("item", document)
+        shown = cases.tailtrace("why", session).stdout
+        self.assertRegex(shown, rf"\A  next  detours.cpp:{crash}  ")
+        newest = self.ask("why", session, "--at=-1")
+        self.assertEqual(lines_of(newest["reasons"]), decided[1:])
 
     def test_why_names_the_signal_and_the_line_that_it_came_at(self):
         session = self.record(DETOURS, "1", name="signal")

@@ -103,10 +103,10 @@ void check_calls(const History& history) {
 void check_reasons(const History& history) {
   if (history.size() == 0) return;
   Grid symbols;
-  for (std::uint64_t item : {history.size(), history.size() / 2 + 1}) {
+  for (std::uint64_t item : {history.size() + 1, history.size() / 2 + 1}) {
     auto reasons = find_reasons(history, symbols, item, 200);
     if (!reasons) continue;
-    std::uint64_t before = item;
+    std::uint64_t before = std::min(item, history.size());
     for (const Decision& decision : reasons->decisions) {
       assert(decision.item != 0 && decision.item <= before);
       before = decision.item;

@@ -89,7 +89,18 @@ void by_unlikely_part() {
   }
 }
 
-void (*const kWays[])() = {by_exception, by_jump, by_context, by_handler, by_unlikely_part};
+__attribute__((noinline)) int read_odd(int n) {
+  if (n % 2 == 0) return n;  // crash#2
+  return *nowhere;           // crash#1
+}
+
+void by_nothing() {
+  notes = read_odd(4);
+  notes = read_odd(7);  // crash#3
+}
+
+void (*const kWays[])() = {by_exception, by_jump,          by_context,
+                           by_handler,   by_unlikely_part, by_nothing};
 
 }  // namespace
 

@@ -218,3 +218,15 @@ def test_names_command_no_terminal(tmp_path):
                         f"tailtrace function-call-history {call.number},+1"))
     for text in listings:
         assert "evil?[2J" in text and "\033" not in text
+
+
+def test_why_it_crashed_is_of_what_was_not_executed(program_path):
+    detours = os.path.join(os.path.dirname(program_path), "detours")
+    thread = tailtrace.record([detours, "5"]).threads[0]
+    why = thread.why()
+    assert why.item is None
+    check, call = why[0].decisions[0], why[1].decisions[0]
+    assert check.taken is not None and check.item.function.endswith("read_odd(int)")
+    assert call.taken is None and call.item.function.endswith("by_nothing()")
+    newest = thread.why(-1)
+    assert newest.item == thread.at(-1) and newest[0].decisions[0] == call

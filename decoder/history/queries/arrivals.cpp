@@ -17,12 +17,42 @@ bool is_system_call(InstructionClass kind) {
 }  // namespace
 
 Arrival Arrivals::of(const CallSegment& segment) {
+  return arrive(segment, first_address(segment), event_before(segment));
+}
+
+std::optional<Arrival> Arrivals::of_stop(const CallSegment& newest, Address stop,
+                                         const Function& function) {
+  if (newest.function == nullptr) return std::nullopt;
+  CallSegment segment;
+  segment.number = newest.number + 1;
+  segment.function = &function;
+  cursor_.seek(newest.items.last);
+  const HistoryItem& last = cursor_.item();
+  const Address next = last.instruction.next();
+  const Address to = last.branch != nullptr ? last.branch->to : next;
+  const auto event = event_at_end(last.record, stop);
+  if (!event && to != stop) return std::nullopt;
+  const InstructionClass kind = last.instruction.kind;
+  if ((is_near_call(kind) && to != next) || (is_near_jump(kind) && to == function.entry))
+    segment.caller = newest.number;
+  return arrive(segment, stop, event);
+}
+
+// Of the records from the one that ends the newest run on.
+std::optional<BranchRecord> Arrivals::event_at_end(Position newest, Address stop) const {
+  for (;; ++newest.value) {
+    std::optional<BranchRecord> record = history_.record(newest);
+    if (!record || (is_event(*record) && record->to == stop)) return record;
+  }
+}
+
+Arrival Arrivals::arrive(const CallSegment& segment, Address at,
+                         const std::optional<BranchRecord>& event) {
   using How = Arrival::How;
-  const Address at = first_address(segment);
   const std::uint64_t before = segment.number - 1;
   if (before == 0) return {How::kBegin, at};
   if (calls_.at(before).function == nullptr) return {How::kGap, at, before};
-  if (auto event = event_before(segment)) return {How::kEvent, at, before, 0, event};
+  if (event) return {How::kEvent, at, before, 0, event};
   if (std::uint64_t call = call_returned_from(segment, at)) return {How::kWentOn, at, call};
   if (std::uint64_t unwinder = unwinder_of(segment)) return {How::kUnwound, at, before, unwinder};
   const InstructionClass kind = last_instruction(calls_.at(before)).kind;
@@ -122,7 +152,7 @@ bool Arrivals::was_jumped_to(const CallSegment& segment) {
 
 // The begin of what returned to a segment, or of what had jumped there; 0: it is not held.
 std::uint64_t Arrivals::outermost_callee(std::uint64_t number) {
-  bool returns_there = false;
+  bool returns_there = number > calls_.size();  // where the thread stands
   for (std::uint64_t part = number - 1; part != 0;) {
     returns_there = returns_there || calls_.at(part).caller == number;
     const CallSegment callee = calls_.at(first_part(part));

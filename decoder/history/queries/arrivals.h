@@ -38,10 +38,16 @@ class Arrivals {
   // REQUIRES: a segment of instructions.
   Arrival of(const CallSegment& segment);
 
+  // The same for where the thread stands, which it has not executed yet. Nothing when what was
+  // recorded does not lead there, as where a debugger moved it. REQUIRES: the newest segment.
+  std::optional<Arrival> of_stop(const CallSegment& newest, Address stop, const Function& function);
+
  private:
   // Segments that are looked through, of all arrivals together.
   static constexpr std::uint64_t kMaxScanned = 1 << 22;
 
+  Arrival arrive(const CallSegment& segment, Address at, const std::optional<BranchRecord>& event);
+  std::optional<BranchRecord> event_at_end(Position newest, Address stop) const;
   std::uint64_t first_part(std::uint64_t number) const;
   Address first_address(const CallSegment& segment);
   const Instruction& last_instruction(const CallSegment& segment);

@@ -31,11 +31,21 @@ class ChainFinder {
   }
 
   Reasons find(std::uint64_t item) {
+    if (item > history_.newest()) {
+      if (auto arrival = arrival_at_stop()) return go_to(*arrival) ? follow() : std::move(reasons_);
+      --item;
+    }
+    reasons_.item = item;
     cursor_.seek(item);
     segment_ = calls_.at(*calls_.holding(item));
     if (cursor_.item().is_gap) return ended(Reasons::End::kGap, item);
     about_ = cursor_.item().instruction.address;
     item_ = item;
+    return follow();
+  }
+
+ private:
+  Reasons follow() {
     for (std::uint64_t step = 0; step < kMaxWhySteps && !history_.is_abandoned(); ++step) {
       if (reasons_.decisions.size() >= limit_) return ended(Reasons::End::kLimit, item_);
       if (item_ == segment_.items.first) {
@@ -48,7 +58,19 @@ class ChainFinder {
     return ended(Reasons::End::kLimit, item_);
   }
 
- private:
+  // Nothing when it is not known where the thread stands, or how it came there.
+  std::optional<Arrival> arrival_at_stop() {
+    const std::optional<Address> stop = history_.stop();
+    if (!stop) return std::nullopt;
+    const CallSegment newest = calls_.at(calls_.size());
+    auto arrival = arrivals_.of_stop(newest, *stop, symbols_.function_at(*stop));
+    if (!arrival) return std::nullopt;
+    reasons_.item = history_.newest() + 1;
+    about_ = *stop;
+    segment_.number = newest.number + 1;
+    return arrival;
+  }
+
   Reasons ended(Reasons::End end, std::uint64_t item) {
     reasons_.end = end;
     reasons_.end_item = item;
@@ -91,8 +113,9 @@ class ChainFinder {
   }
 
   // From the first item of a segment to what led there. False: nothing more is known.
-  bool go_out() {
-    const Arrival arrival = arrivals_.of(segment_);
+  bool go_out() { return go_to(arrivals_.of(segment_)); }
+
+  bool go_to(const Arrival& arrival) {
     switch (arrival.how) {
       case Arrival::How::kBegin:
         return finished(Reasons::End::kBegin, 0);
@@ -178,7 +201,7 @@ bool Decision::same_as(const Decision& other) const {
 
 Result<Reasons> find_reasons(const History& history, Symbolizer& symbols, std::uint64_t item,
                              std::size_t limit_decisions) {
-  Result<CallHistory> calls = calls_up_to(history, symbols, item);
+  Result<CallHistory> calls = calls_up_to(history, symbols, std::min(item, history.newest()));
   if (!calls) return fail(std::move(calls.error()));
   return ChainFinder(history, symbols, *calls, limit_decisions).find(item);
 }

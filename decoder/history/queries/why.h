@@ -33,12 +33,15 @@ struct Reasons {
     kGap,    // a gap hides what decided
     kLimit,  // enough was looked at
   };
+  std::uint64_t item = 0;           // what they are of
   std::vector<Decision> decisions;  // newest first
   End end = End::kBegin;
   std::uint64_t end_item = 0;  // the gap; 0 for kBegin
 };
 
-// Errors: as CallHistory::make. REQUIRES: an item of the history.
+// Of an item, or of the instruction where the thread stands: that is behind the newest item. Where
+// it is not known, or what was recorded does not lead there, they are of the newest item.
+// Errors: as CallHistory::make. REQUIRES: a history that has items, and one of them or behind them.
 Result<Reasons> find_reasons(const History& history, Symbolizer& symbols, std::uint64_t item,
                              std::size_t limit_decisions);
 

@@ -17,17 +17,18 @@ using OrderedJson = nlohmann::ordered_json;
 struct WhyCommandOptions {
   HistoryOptions shared;
   std::string location;
-  std::int64_t at = -1;
+  std::optional<std::int64_t> at;
   std::uint64_t limit = 50;
 };
 
-// The item to be explained; 0: the location was not reached.
+// The item to be explained; one behind the newest: where the thread stands.
 Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const HistoryView& view) {
   const History& history = *view.history;
+  const std::int64_t at = options.at.value_or(-1);
   if (options.location.empty()) {
-    std::optional<std::uint64_t> item = history.resolve(options.at);
-    if (item) return *item;
-    return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at),
+    std::optional<std::uint64_t> item = history.resolve(at);
+    if (item) return options.at ? *item : *item + 1;
+    return fail(ErrorCode::kNegative, fmt::format("there is no item {}", at),
                 fmt::format("the history has {}", history.size()));
   }
   Wanted wanted;
@@ -36,7 +37,7 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
   wanted.location = std::move(*location);
   wanted.entries = true;
   std::uint64_t found = 0;
-  std::optional<std::uint64_t> newest = history.resolve(options.at);
+  std::optional<std::uint64_t> newest = history.resolve(at);
   if (newest)
     find_items(history, *view.symbols, {1, *newest}, wanted, Order::kNewestFirst,
                [&](std::uint64_t number) {
@@ -67,13 +68,8 @@ class WhyPrinter {
   WhyPrinter(const HistoryView& view, const WhyCommandOptions& options, const Reasons& reasons)
       : view_(view), options_(options), told_(reasons, options.limit), cursor_(*view.history) {}
 
-  void list(std::uint64_t item, const LineSink& sink) {
-    cursor_.seek(item);
-    sink(fmt::format("  {}  {}", position(item),
-                     cursor_.item().is_gap
-                         ? gap_text(cursor_.item().gap)
-                         : where_text(*view_.symbols, cursor_.item().instruction.address,
-                                      cursor_.item().epoch)));
+  void list(const LineSink& sink) {
+    sink(head_text());
     for (const FoldedDecisions& group : told_.groups()) {
       if (group.count > 1) sink(fmt::format("  x{} these {}:", group.times, group.count));
       for (std::size_t i = 0; i < group.count; ++i) sink(line(group, i));
@@ -91,6 +87,18 @@ class WhyPrinter {
   std::string position(std::uint64_t item) const {
     if (options_.shared.forward) return fmt::format("[{}]", item);
     return fmt::format("[-{}]", view_.history->size() - item + 1);
+  }
+
+  std::string head_text() {
+    const std::uint64_t item = told_.reasons().item;
+    if (item > view_.history->newest())
+      return fmt::format("  next  {}", where_text(*view_.symbols, *view_.history->stop()));
+    cursor_.seek(item);
+    const HistoryItem& asked = cursor_.item();
+    return fmt::format("  {}  {}", position(item),
+                       asked.is_gap
+                           ? gap_text(asked.gap)
+                           : where_text(*view_.symbols, asked.instruction.address, asked.epoch));
   }
 
   std::string line(const FoldedDecisions& group, std::size_t i) {
@@ -137,12 +145,15 @@ Result<int> show_why(const WhyCommandOptions& options, const Invocation& invocat
   if (!reasons) return fail(std::move(reasons.error()));
   WhyPrinter printer(*view, options, *reasons);
   if (options.shared.output->json == JsonForm::kNone) {
-    print_lines([&](const LineSink& sink) { printer.list(*item, sink); }, *options.shared.output,
+    print_lines([&](const LineSink& sink) { printer.list(sink); }, *options.shared.output,
                 invocation.out);
     return view_status(*view, options.shared);
   }
   OrderedJson head = view_json(*view);
-  head["item"] = *item;
+  if (reasons->item <= view->history->newest())
+    head["item"] = reasons->item;
+  else
+    head["next"] = json_address(*view->history->stop());
   head["end"] = printer.end_word();
   Result<void> printed =
       print_objects([&](const LineSink& sink) { printer.list_json(sink); }, "tailtrace.why/1", head,
@@ -160,7 +171,7 @@ Command why_command() {
       .usage = "[OPTIONS] PATH [LOCATION]",
       .examples =
           {
-              {"tailtrace why SESSION", "how it came to its newest instruction"},
+              {"tailtrace why SESSION", "how it came to where it stands"},
               {"tailtrace why SESSION abort", "... to a function, the last time"},
               {"tailtrace why --at=-500 SESSION", "... to an instruction of `tailtrace history`"},
           },
@@ -169,8 +180,7 @@ Command why_command() {
         add_path(app, options->shared.path);
         app.add_option("LOCATION", options->location,
                        "its newest hit: FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET");
-        app.add_option("--at", options->at,
-                       "this item instead of the newest; with LOCATION, a hit not after it")
+        app.add_option("--at", options->at, "to this item; with LOCATION, to a hit not after it")
             ->type_name("N");
         add_count(app, "--limit", options->limit, "show the newest N decisions");
         app.add_option("--thread", options->shared.thread,

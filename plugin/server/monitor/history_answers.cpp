@@ -89,12 +89,15 @@ std::string HistoryAnswers::head_line(std::string_view schema, bool counted,
   return json.dump() + "\n";
 }
 
-std::optional<HistoryAnswers::Asked> HistoryAnswers::item_asked_for(CommandWords words) const {
+std::optional<HistoryAnswers::Asked> HistoryAnswers::item_asked_for(CommandWords words,
+                                                                    bool or_where_it_stands) const {
   Asked asked;
   if (!words.number(asked.position) || !words.number(asked.limit) || asked.limit == 0)
     return std::nullopt;
   asked.limit = std::min(asked.limit, kMaxItems);
-  const auto number = history_->resolve(asked.position);
+  auto number = history_->resolve(asked.position);
+  const bool stands = or_where_it_stands && asked.position == 0;
+  if (stands && history_->holds(history_->newest())) number = history_->newest() + 1;
   if (!number) return std::nullopt;
   asked.number = *number;
   return asked;
@@ -233,8 +236,8 @@ HistoryAnswers::Text HistoryAnswers::hits(CommandWords words) {
 
 HistoryAnswers::Text HistoryAnswers::why(CommandWords words) {
   std::int64_t position = 0;
-  if (CommandWords(words).number(position) && !has(position)) return std::nullopt;
-  const auto asked = item_asked_for(words);
+  if (CommandWords(words).number(position) && position != 0 && !has(position)) return std::nullopt;
+  const auto asked = item_asked_for(words, true);
   if (!asked) return bad_arguments("why POSITION LIMIT [pPID.TID]");
   auto reasons = find_reasons(*history_, *symbols_, asked->number, kMaxReasons);
   if (!reasons) return reasons.error().to_string() + "\n";

@@ -75,8 +75,9 @@ class HistoryAnswers {
     std::uint64_t number = 0;  // of the item there
     std::uint64_t limit = 0;
   };
-  // Nothing where the words do not name an item.
-  std::optional<Asked> item_asked_for(CommandWords words) const;
+  // Nothing where the words do not name an item; 0, where that is asked for as well, is where the
+  // thread stands, and the number behind the newest.
+  std::optional<Asked> item_asked_for(CommandWords words, bool or_where_it_stands = false) const;
 
   Text instruction_history(CommandWords words);
   Text function_call_history(CommandWords words);

@@ -314,6 +314,84 @@ TEST(Why, ABranchToAPartElsewhereOfTheSameFunctionDecides) {
   EXPECT_TRUE(reasons->decisions[0].taken);
 }
 
+// f0: NOP, JZ over a NOP, NOP, CALL f1. f1: NOP, RET. Where the thread stands behind `records`.
+Reasons reasons_of_stop(std::vector<BranchRecord> records, Address stop) {
+  constexpr std::uint64_t kBase = ToyProgram::kBase.value;
+  auto image = std::make_shared<CodeImage>();
+  EXPECT_TRUE(image->add({kBase}, *from_hex("9074019090e83600000090")));
+  EXPECT_TRUE(image->add({kBase + 64}, *from_hex("90c3")));
+  EXPECT_TRUE(image->add({kBase + 128}, *from_hex("9090")));
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->code = image;
+  snapshot->records = {{{}, {kBase}, 0, 0, RecordKind::kEnable, 0, 0}};
+  snapshot->records.insert(snapshot->records.end(), records.begin(), records.end());
+  snapshot->records.push_back({stop, {}, 0, 0, RecordKind::kDisable, kFlagAsync, 0});
+  History history(snapshot);
+  EXPECT_EQ(history.stop(), stop);
+  ToySymbols symbols;
+  auto reasons = find_reasons(history, symbols, history.newest() + 1, 10);
+  EXPECT_TRUE(reasons);
+  EXPECT_EQ(reasons->item, history.newest() + 1);
+  return *reasons;
+}
+
+TEST(Why, ItStandsBehindItsLastBranchForThatBranch) {
+  const Address base = ToyProgram::kBase;
+  Reasons taken =
+      reasons_of_stop({{base + 1, base + 4, 0, 2, RecordKind::kConditional, 0, 0}}, base + 4);
+  EXPECT_TRUE(taken.decisions.empty());  // both ways lead there
+  Reasons called = reasons_of_stop({{base + 1, base + 4, 0, 2, RecordKind::kConditional, 0, 0},
+                                    {base + 5, base + 64, 0, 2, RecordKind::kCall, 0, 0}},
+                                   base + 64);
+  ASSERT_EQ(called.decisions.size(), 1u);
+  EXPECT_EQ(called.decisions[0].address, base + 5);
+  Reasons returned = reasons_of_stop({{base + 1, base + 4, 0, 2, RecordKind::kConditional, 0, 0},
+                                      {base + 5, base + 64, 0, 2, RecordKind::kCall, 0, 0},
+                                      {base + 65, base + 10, 0, 2, RecordKind::kReturn, 0, 0}},
+                                     base + 10);
+  EXPECT_TRUE(returned.decisions.empty());
+  Reasons signalled =
+      reasons_of_stop({{base + 1, base + 4, 0, 2, RecordKind::kConditional, 0, 0},
+                       {base + 5, base + 64, 0, 2, RecordKind::kCall, 0, 0},
+                       {base + 64, base + 128, 0, 0, RecordKind::kSignal, kFlagAsync, 11}},
+                      base + 128);
+  ASSERT_EQ(signalled.decisions.size(), 2u);  // the signal, and the call of what it interrupted
+  EXPECT_TRUE(signalled.decisions[0].event);
+  EXPECT_EQ(signalled.decisions[1].address, base + 5);
+}
+
+TEST(Why, ABranchNotTakenDecidesWhereItStands) {
+  // 1000 jz 1003 | 1002 hlt | 1003 ret
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({0x1000}, *from_hex("7401f4c3")));
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->code = image;
+  snapshot->records = {{{}, {0x1000}, 0, 0, RecordKind::kEnable, 0, 0},
+                       {{0x1002}, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0}};
+  History history(snapshot);
+  ASSERT_EQ(history.size(), 1u);
+  NoSymbols symbols;
+  auto of_stop = find_reasons(history, symbols, 2, 10);
+  ASSERT_TRUE(of_stop);
+  ASSERT_EQ(of_stop->decisions.size(), 1u);
+  EXPECT_EQ(of_stop->decisions[0].item, 1u);
+  EXPECT_FALSE(of_stop->decisions[0].taken);
+  auto of_newest = find_reasons(history, symbols, 1, 10);
+  ASSERT_TRUE(of_newest);
+  EXPECT_TRUE(of_newest->decisions.empty());
+}
+
+// Nothing stands anywhere behind a history that does not say where.
+TEST(Why, IsOfTheNewestItemWhereNobodyKnowsWhereItStands) {
+  ToyRun run = ToyProgram(3, 4, 5).run(3, 300, false);
+  run.snapshot->records.push_back({{}, {}, 0, 0, RecordKind::kGap, kFlagAsync, 0});
+  History history(run.snapshot);
+  ToySymbols symbols;
+  auto reasons = find_reasons(history, symbols, history.newest() + 1, 10);
+  ASSERT_TRUE(reasons);
+  EXPECT_EQ(reasons->item, history.newest());
+}
+
 Decision decision_at(std::uint64_t address) {
   Decision decision;
   decision.address = {address};
