@@ -251,7 +251,8 @@ class Recordings(InFolder):
                 self.assert_error(cases.tailtrace(verb, session, *words), status, what, why)
 
     def test_no_such_recording(self):
-        self.check(os.path.join(self.folder, "none"), 7, "none", "No such file")
+        self.check(os.path.join(self.folder, "none"), 7, "none", "No such file",
+                   "name a recording first")
 
     def test_folder_without_a_recording(self):
         self.check(self.folder, 5, self.folder)

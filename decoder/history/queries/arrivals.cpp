@@ -123,7 +123,8 @@ std::uint64_t Arrivals::newest_call_before(const CallSegment& segment, Address a
 // segment of that; 0: nobody.
 std::uint64_t Arrivals::unwinder_of(const CallSegment& segment) {
   const CallSegment before = calls_.at(segment.number - 1);
-  if (segment.caller == before.number) return 0;
+  if (segment.caller == before.number || same_function(*segment.function, *before.function))
+    return 0;
   CallSegment part = before;
   for (int level = 0; level < kMaxUnwinderLevels && part.function != nullptr; ++level) {
     if (part.function->plain_name().starts_with("_Unwind_")) return newest_entry(part);
@@ -173,7 +174,7 @@ std::uint64_t Arrivals::resumed_by_handler(const CallSegment& segment, Address a
 
 // Whether it is the same function, only that its code lies elsewhere, or no branch led there.
 bool Arrivals::is_inside(const CallSegment& segment, const CallSegment& before) {
-  if (last_instruction(before).kind == InstructionClass::kOther) return true;
+  if (!last_instruction(before).is_branch()) return true;
   return segment.caller != before.number && same_function(*before.function, *segment.function);
 }
 
