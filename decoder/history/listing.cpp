@@ -127,8 +127,7 @@ class TextLister {
   }
 
   std::string event_line(const BranchRecord& event) const {
-    std::string number = event.extra == 0 ? "" : fmt::format(" {}", event.extra);
-    return fmt::format("  -- {}{} at {} --", kind_name(event.kind), number,
+    return fmt::format("  -- {} at {} --", event_text(event),
                        address_text(event.from, kNewestEpoch));
   }
 
@@ -278,6 +277,11 @@ std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer&
 }
 
 }  // namespace
+
+std::string event_text(const BranchRecord& event) {
+  std::string text(kind_name(event.kind));
+  return event.extra == 0 ? text : fmt::format("{} {}", text, event.extra);
+}
 
 void list_instructions(const History& history, Symbolizer& symbols, Range range,
                        const ListingOptions& options, const LineSink& sink) {

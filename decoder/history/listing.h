@@ -81,6 +81,9 @@ void list_items_json(const History& history, Symbolizer& symbols,
 // "worker.cc:12  clamp in Worker::step" in an inlined function.
 std::string where_text(Symbolizer& symbols, Address address, Epoch when = kNewestEpoch);
 
+// "signal 11", "exception": what happened, without where.
+std::string event_text(const BranchRecord& event);
+
 // "x1234 loop worker.cc:90-94 (last exit at :93)  [-11..-4]": a loop in one line, the same wherever
 // loops are folded.
 std::string loop_text(const History& history, Symbolizer& symbols, const Loop& loop,

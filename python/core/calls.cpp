@@ -56,7 +56,8 @@ py::list older_callers(const Calls& calls, std::int64_t position) {
   std::vector<Told> told = calls.thread->with_cursor([&](HistoryCursor&, Symbolizer& symbols) {
     const std::vector<Address>& stack = calls.thread->stack();
     CallPath path;
-    if (calls.calls.holding(item)) path = call_path(calls.calls, item, ~std::size_t{0});
+    if (calls.calls.holding(item))
+      path = call_path(calls.thread->made(), symbols, calls.calls, item, ~std::size_t{0});
     add_older_callers(calls.thread->made(), symbols, calls.calls, stack, ~std::size_t{0}, path);
     std::vector<Told> callers;
     for (const OlderCaller& caller : path.older)

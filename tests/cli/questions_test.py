@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 import cases
-from recorded import PROGRAM, ROUNDS, SOURCE, InFolder
+from recorded import DETOURS, PROGRAM, ROUNDS, SOURCE, InFolder
 
 try:
     import perfetto
@@ -62,6 +62,27 @@ class Questions(InFolder):
             self.assertEqual(self.ask("last", session, *words)["threads"][0]["hits"], [hit])
         one_less = self.ask("last", session, f"--at={hit['number'] - 1}", "leaf")
         self.assertLess(one_less["threads"][0]["hits"][0]["number"], hit["number"])
+
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_what_a_handler_interrupted_is_below_it_as_in_gdb(self):
+        cases.needs_engine(self, "step")
+        for way, handler in (("1", "jump_out"), ("2", "go_elsewhere"), ("3", "note")):
+            with self.subTest(handler):
+                text = self.gdb("handle SIGUSR1 nostop", "break " + handler, "run",
+                                *(["continue"] if way != "3" else []), "backtrace",
+                                program=DETOURS, argument=way)
+                seen = re.findall(r"(?m)^#\d+ .*?(\w+) \([^()]*\) at .*/detours.cpp:(\d+)$", text)
+                self.assertGreater(len(seen), 2, text)
+                session = self.record(DETOURS, way, name=handler)
+                thread, = self.ask("last", session, handler)["threads"]
+                path = thread["hits"][0]["path"]
+                ours = [(re.search(r"(\w+)(?:\(|$)", frame["function"])[1], str(frame["line"]))
+                        for frame in path if frame.get("file", "").endswith("/detours.cpp")
+                        and "tail_called" not in frame]
+                self.assertEqual(ours, seen)
+                interrupted, = (frame for frame in path if "event" in frame)
+                self.assertEqual((interrupted["event"], interrupted["code"]),
+                                 ("signal", 10 if way == "3" else 11))
 
     def test_the_callers_of_the_newest_item_need_no_place(self):
         session = self.record()

@@ -12,6 +12,7 @@ import cases
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/rounds.c")
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
 ROUNDS = "3"
+DETOURS = os.path.join(cases.BINARY_DIR, "tests/programs/detours")
 
 
 class InFolder(cases.CommandCase):
@@ -34,11 +35,11 @@ class InFolder(cases.CommandCase):
         self.assertEqual(document["schema"], f"tailtrace.{verb}/1")
         return document
 
-    def gdb(self, *commands, program=PROGRAM):
+    def gdb(self, *commands, program=PROGRAM, argument=ROUNDS):
         arguments = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]
         for command in commands:
             arguments += ["-ex", command]
-        return subprocess.run([*arguments, "--args", program, ROUNDS], capture_output=True,
+        return subprocess.run([*arguments, "--args", program, argument], capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, timeout=cases.HANG_S,
                               check=False).stdout
 

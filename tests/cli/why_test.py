@@ -6,9 +6,7 @@ import re
 import signal
 
 import cases
-from recorded import SOURCE, InFolder
-
-DETOURS = os.path.join(cases.BINARY_DIR, "tests/programs/detours")
+from recorded import DETOURS, SOURCE, InFolder
 
 
 def decisions_in_source(way):

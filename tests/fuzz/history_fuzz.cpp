@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "decoder/history/calls/call_listing.h"
+#include "decoder/history/calls/call_path.h"
 #include "decoder/history/listing.h"
 #include "decoder/history/queries/why.h"
 #include "tests/fuzz/fuzz_driver.h"
@@ -94,6 +95,12 @@ void check_calls(const History& history) {
     next = segment.items.last + 1;
   }
   assert(next == history.size() + 1);
+  if (history.size() != 0) {
+    const CallPath path = call_path(history, symbols, *calls, history.size(), 50);
+    assert(path.frames.size() <= 50);
+    for (const PathFrame& frame : path.frames)
+      assert(frame.function != nullptr && frame.item != 0 && frame.item <= history.size());
+  }
   if (calls->size() != 0)
     calls_text(history, *calls, symbols, {1, std::min<std::uint64_t>(calls->size(), 200)}, {},
                1 << 16);

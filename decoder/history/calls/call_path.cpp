@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "decoder/history/calls/call_builder.h"
+
 namespace tailtrace {
 
 Result<CallHistory> calls_up_to(const History& history, Symbolizer& symbols, std::uint64_t item) {
@@ -12,33 +14,92 @@ Result<CallHistory> calls_up_to(const History& history, Symbolizer& symbols, std
   return CallHistory::make(history, symbols, {item - count + 1, item});
 }
 
-CallPath call_path(const CallHistory& calls, std::uint64_t item, std::size_t limit_frames) {
-  CallPath path;
-  std::optional<std::uint64_t> number = calls.holding(item);
-  assert(number);
-  // Corrupt records may describe callers in a circle; there is none in an honest history.
-  std::uint64_t left = calls.size();
-  bool jumped = false;          // the frame before was jumped into
-  std::uint64_t inner = ~0ull;  // its segment
-  while (*number != 0 && left-- != 0) {
-    CallSegment segment = calls.at(*number);
-    if (segment.function == nullptr) return path;
-    if (path.frames.size() == limit_frames) {
-      path.cut = true;
-      return path;
+namespace {
+
+class PathFinder {
+ public:
+  PathFinder(const History& history, Symbolizer& symbols, const CallHistory& calls,
+             std::size_t limit)
+      : history_(history), symbols_(symbols), calls_(calls), limit_(limit), cursor_(history) {}
+
+  CallPath find(std::uint64_t number, std::uint64_t item) {
+    // Corrupt records may describe callers in a circle; there is none in an honest history.
+    for (std::uint64_t left = calls_.size(); number != 0 && left != 0; --left) {
+      const CallSegment segment = calls_.at(number);
+      if (segment.function == nullptr || !push(frame_of(segment, item))) break;
+      inner_ = number;
+      number = outward_from(segment);
     }
-    PathFrame frame{segment.function, segment.items.last, false, jumped};
-    if (path.frames.empty()) frame.item = item;
-    if (*number > inner) {
+    return std::move(path_);
+  }
+
+ private:
+  PathFrame frame_of(const CallSegment& segment, std::uint64_t item) {
+    PathFrame frame{segment.function, segment.items.last, false, jumped_, event_};
+    event_.reset();
+    if (path_.frames.empty()) frame.item = item;
+    if (segment.number > inner_) {
       frame.is_return = true;
       frame.item = segment.items.first;
     }
-    path.frames.push_back(frame);
-    jumped = segment.tail_called;
-    inner = *number;
-    number = segment.caller;
+    return frame;
   }
-  return path;
+
+  // False: there are enough.
+  bool push(PathFrame frame) {
+    path_.cut = path_.frames.size() == limit_;
+    if (!path_.cut) path_.frames.push_back(std::move(frame));
+    return !path_.cut;
+  }
+
+  // A signal or the like that led to the begin of a call. GDB's rules, which calls are connected
+  // by, take such a call for one more of what the interrupted function was called from.
+  std::optional<BranchRecord> interruption_before(const CallSegment& segment) {
+    if (segment.number == 1 || calls_.at(segment.number - 1).function == nullptr)
+      return std::nullopt;
+    cursor_.seek(segment.items.first);
+    const HistoryItem& item = cursor_.item();
+    if (!item.begins_run || item.record.value == 0) return std::nullopt;
+    std::optional<BranchRecord> before = history_.record({item.record.value - 1});
+    const bool interrupts = before && before->kind >= RecordKind::kInterrupt &&
+                            before->kind <= RecordKind::kSignal &&
+                            before->to == item.instruction.address;
+    return interrupts ? before : std::nullopt;
+  }
+
+  // The segment that called this one, or that was interrupted for it; 0: none is known.
+  std::uint64_t outward_from(const CallSegment& segment) {
+    const CallSegment begin = calls_.at(calls_.first_part(segment.number));
+    const auto event = interruption_before(begin);
+    jumped_ = !event && segment.tail_called;
+    if (!event) return segment.caller;
+    const CallSegment before = calls_.at(begin.number - 1);
+    const Function& interrupted = symbols_.function_at(event->from);
+    if (!function_switched(*before.function, interrupted))
+      event_ = event;
+    else if (!push({&interrupted, before.items.last, false, false, event}))
+      return 0;
+    return before.number;
+  }
+
+  const History& history_;
+  Symbolizer& symbols_;
+  const CallHistory& calls_;
+  std::size_t limit_;
+  HistoryCursor cursor_;
+  CallPath path_;
+  bool jumped_ = false;                // the frame before was jumped into
+  std::uint64_t inner_ = ~0ull;        // its segment
+  std::optional<BranchRecord> event_;  // that interrupts the next one
+};
+
+}  // namespace
+
+CallPath call_path(const History& history, Symbolizer& symbols, const CallHistory& calls,
+                   std::uint64_t item, std::size_t limit_frames) {
+  std::optional<std::uint64_t> number = calls.holding(item);
+  assert(number);
+  return PathFinder(history, symbols, calls, limit_frames).find(*number, item);
 }
 
 }  // namespace tailtrace

@@ -3,6 +3,7 @@
 // Threading: as CallHistory.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "decoder/history/calls/calls.h"
@@ -17,6 +18,9 @@ struct PathFrame {
   std::uint64_t item = 0;
   bool is_return = false;    // it is the latter
   bool tail_called = false;  // it jumped into the next inner one: nothing returns to it
+  // A signal or the like that interrupted it, at `from`, and led to the next inner one. What was
+  // interrupted before its first instruction has the item before that.
+  std::optional<BranchRecord> event = {};
 };
 
 // The calls of the items up to `item`, so many of the newest as a CallHistory can surely hold.
@@ -35,7 +39,8 @@ struct CallPath {
   bool cut = false;                // there are more frames than were asked for
 };
 
-// REQUIRES: calls that hold the item.
-CallPath call_path(const CallHistory& calls, std::uint64_t item, std::size_t limit_frames);
+// REQUIRES: calls of the history that hold the item.
+CallPath call_path(const History& history, Symbolizer& symbols, const CallHistory& calls,
+                   std::uint64_t item, std::size_t limit_frames);
 
 }  // namespace tailtrace

@@ -14,14 +14,16 @@ std::string position_text(const History& history, std::uint64_t item, const Path
   return fmt::format("[{}]", history.from_newest(item));
 }
 
-const char* how(const PathFrame& frame, bool is_innermost) {
+std::string how(const PathFrame& frame, bool is_innermost) {
   if (is_innermost) return "";
+  if (frame.event) return event_text(*frame.event) + " at ";
   if (frame.is_return) return "returned to ";
   return frame.tail_called ? "jumped to from " : "called from ";
 }
 
 // Where a frame goes on when what it called returns.
 Address pc_of(const PathFrame& frame, const Instruction& insn, bool is_innermost) {
+  if (frame.event) return frame.event->from;
   return is_innermost || frame.is_return ? insn.address : insn.next();
 }
 
@@ -39,13 +41,13 @@ void list_path(const History& history, Symbolizer& symbols, const CallPath& path
   bool is_innermost = true;
   for (const PathFrame& frame : path.frames) {
     cursor.seek(frame.item);
+    const Address where = frame.event ? frame.event->from : cursor.item().instruction.address;
     std::string time;
     if (is_innermost && cursor.item().time != 0)
       time = fmt::format("  time {}", cursor.item().time);
-    if (!sink(fmt::format(
-            "{}{}  {}{}{}", is_innermost ? "  " : "    ",
-            position_text(history, frame.item, listing), how(frame, is_innermost),
-            where_text(symbols, cursor.item().instruction.address, cursor.item().epoch), time)))
+    if (!sink(fmt::format("{}{}  {}{}{}", is_innermost ? "  " : "    ",
+                          position_text(history, frame.item, listing), how(frame, is_innermost),
+                          where_text(symbols, where, cursor.item().epoch), time)))
       return;
     is_innermost = false;
   }

@@ -116,14 +116,17 @@ std::vector<PageLine> Browser::path_lines(int rows) {
   const CallHistory* calls = calls_here();
   if (calls == nullptr) return {{"the calls cannot be followed here", PageStyle::kFaint}};
   const auto limit = static_cast<std::size_t>(rows);
-  CallPath path = call_path(*calls, at_, limit);
+  CallPath path = call_path(history_, symbols_, *calls, at_, limit);
   add_older_callers(history_, symbols_, *calls, stack_, limit, path);
   std::vector<PageLine> shown;
   for (const PathFrame& frame : path.frames) {
     cursor_.seek(frame.item);
     std::string where = frame.function->name;
     if (cursor_.valid() && !cursor_.item().is_gap)
-      where = where_text(symbols_, cursor_.item().instruction.address, cursor_.item().epoch);
+      where =
+          where_text(symbols_, frame.event ? frame.event->from : cursor_.item().instruction.address,
+                     cursor_.item().epoch);
+    if (frame.event) where += fmt::format("  ({})", event_text(*frame.event));
     shown.push_back({printable(fmt::format("#{} {}{}", shown.size(), where,
                                            frame.tail_called ? "  (jumped on)" : "")),
                      shown.empty() ? PageStyle::kHeader : PageStyle::kPlain});
@@ -150,7 +153,7 @@ void Browser::step_out() {
   message_.clear();
   const CallHistory* calls = at_ == 0 ? nullptr : calls_here();
   if (calls == nullptr) return;
-  CallPath path = call_path(*calls, at_, 2);
+  CallPath path = call_path(history_, symbols_, *calls, at_, 2);
   if (path.frames.size() < 2 || path.frames[1].is_return)
     message_ = "the call is older than what is known";
   else

@@ -52,7 +52,7 @@ class PathPrinter {
       : view_(view), options_(options), printer_(printer), cursor_(*view.history) {}
 
   void print(const CallHistory& calls, std::uint64_t item) {
-    CallPath path = call_path(calls, item, options_.frames);
+    CallPath path = call_path(*view_.history, *view_.symbols, calls, item, options_.frames);
     add_older_callers(*view_.history, *view_.symbols, calls, view_.stack, options_.frames, path);
     if (printer_.is_json())
       print_json(path, item);
@@ -90,7 +90,10 @@ class PathPrinter {
   OrderedJson frame_json(const PathFrame& frame) {
     cursor_.seek(frame.item);
     OrderedJson json = {{"number", frame.item}};
-    json.update(place_json(frame.function, cursor_.item().instruction.address));
+    const Address here = cursor_.item().instruction.address;
+    json.update(place_json(frame.function, frame.event ? frame.event->from : here));
+    if (frame.event) json["event"] = kind_name(frame.event->kind);
+    if (frame.event && frame.event->extra != 0) json["code"] = frame.event->extra;
     if (frame.is_return) json["returned_to"] = true;
     if (frame.tail_called) json["tail_called"] = true;
     return json;

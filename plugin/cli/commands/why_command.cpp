@@ -49,13 +49,6 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
               "it is not in what is held");
 }
 
-std::string event_text(const BranchRecord& event) {
-  std::string text(kind_name(event.kind));
-  if (event.kind == RecordKind::kSignal && event.extra != 0)
-    text += fmt::format(" {}", event.extra);
-  return text;
-}
-
 std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
   if (decision.kind == InstructionClass::kConditional)
     return decision.taken ? "taken" : "not taken";

@@ -128,7 +128,8 @@ Result<const CallHistory*> HistoryAnswers::calls_to_anchor(std::uint64_t item) {
 
 CallPath HistoryAnswers::path_among(const CallHistory& calls, const Asked& asked) {
   CallPath path;
-  if (calls.holding(asked.number)) path = call_path(calls, asked.number, asked.limit);
+  if (calls.holding(asked.number))
+    path = call_path(*history_, *symbols_, calls, asked.number, asked.limit);
   add_older_callers(*history_, *symbols_, calls, *stack_, asked.limit, path);
   return path;
 }

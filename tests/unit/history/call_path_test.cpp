@@ -47,7 +47,7 @@ std::vector<ShownStep> path_at(const History& history, std::uint64_t item,
   Result<CallHistory> calls = calls_up_to(history, symbols, history.size());
   EXPECT_TRUE(calls);
   std::vector<ShownStep> shown;
-  for (const PathFrame& frame : call_path(*calls, item, limit).frames)
+  for (const PathFrame& frame : call_path(history, symbols, *calls, item, limit).frames)
     shown.push_back({frame.function->name, frame.item, frame.is_return});
   return shown;
 }
@@ -134,6 +134,36 @@ TEST(Stats, OfAnEmptyHistoryAreZero) {
   HistoryStats stats = make_stats(History(snapshot), symbols, {});
   EXPECT_EQ(stats.instructions, 0u);
   EXPECT_TRUE(stats.functions.empty());
+}
+
+// A signal in the middle of a function, and one before its first instruction.
+TEST(CallPath, WhatASignalInterruptedIsOutsideOfItsHandler) {
+  for (std::uint64_t executed : {1, 0}) {
+    auto snapshot = three_functions();
+    const Address at{0x1010 + executed * 6};
+    snapshot->records = {{{}, {0x1000}, 0, 0, RecordKind::kEnable, 0, 0},
+                         {{0x1000}, {0x1010}, 0, 1, RecordKind::kCall, 0, 0}};
+    if (executed != 0) {
+      snapshot->records.push_back({{0x1010}, {0x1020}, 0, 1, RecordKind::kCall, 0, 0});
+      snapshot->records.push_back({{0x1021}, {0x1015}, 0, 2, RecordKind::kReturn, 0, 0});
+    }
+    const auto insns = static_cast<std::uint32_t>(executed);
+    snapshot->records.push_back({at, {0x1020}, 0, insns, RecordKind::kSignal, kFlagAsync, 11});
+    snapshot->records.push_back({{0x1021}, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0});
+    History history(snapshot);
+    Sixteen symbols;
+    Result<CallHistory> calls = calls_up_to(history, symbols, history.size());
+    ASSERT_TRUE(calls);
+    CallPath path = call_path(history, symbols, *calls, history.size(), 10);
+    ASSERT_EQ(path.frames.size(), 3u);
+    EXPECT_EQ(path.frames[0].function->name, "inner");
+    EXPECT_EQ(path.frames[1].function->name, "middle");
+    ASSERT_TRUE(path.frames[1].event);
+    EXPECT_EQ(path.frames[1].event->from, at);
+    EXPECT_EQ(path.frames[1].item, history.size() - 1);
+    EXPECT_EQ(path.frames[2].function->name, "outer");
+    EXPECT_FALSE(path.frames[2].event);
+  }
 }
 
 }  // namespace

@@ -80,11 +80,11 @@ TEST_F(DeepRecursion, IsFollowedToItsEndAndBack) {
 
 TEST_F(DeepRecursion, HasAPathAsLongAsIsAskedFor) {
   const std::uint64_t deepest = calls_->at(kDepth + 1).items.first;
-  CallPath path = call_path(*calls_, deepest, 2 * kDepth);
+  CallPath path = call_path(*history_, *names_, *calls_, deepest, 2 * kDepth);
   EXPECT_EQ(path.frames.size(), kDepth + 2);
   EXPECT_FALSE(path.cut);
   EXPECT_EQ(path.frames.back().function->name, "main");
-  EXPECT_TRUE(call_path(*calls_, deepest, 10).cut);
+  EXPECT_TRUE(call_path(*history_, *names_, *calls_, deepest, 10).cut);
 }
 
 TEST_F(DeepRecursion, IsListedInLinesOfAScreen) {

@@ -48,7 +48,7 @@ class StopStack : public testing::Test {
                                  std::size_t limit = 100) {
     auto calls = calls_up_to(*history_, symbols_, anchor_of(*history_, item, stack));
     EXPECT_TRUE(calls);
-    path_ = call_path(*calls, item, limit);
+    path_ = call_path(*history_, symbols_, *calls, item, limit);
     add_older_callers(*history_, symbols_, *calls, stack, limit, path_);
     std::vector<std::string> names;
     for (const OlderCaller& caller : path_.older) names.push_back(caller.function->name);
