@@ -98,7 +98,7 @@ difference is left out. Those made again and again, as by a loop, are one, with 
             position = place.standing(history)
         frames.show(history, position, False)
         limit = gdb.parameter("tailtrace history-size") or PIECE
-        groups, end = history.reasons(min(position, 0), limit)
+        groups, end = history.reasons(position, limit)
         gdb.write("What decided it, newest first:\n" if groups else
                   "No branch that was recorded decided it.\n")
         words = Words(history)

@@ -235,6 +235,9 @@ HistoryAnswers::Text HistoryAnswers::hits(CommandWords words) {
 }
 
 HistoryAnswers::Text HistoryAnswers::why(CommandWords words) {
+  if (!history_->holds(history_->newest()))
+    return Error{ErrorCode::kNegative, "no instruction was recorded yet", {}, {}, {}}.to_string() +
+           "\n";
   std::int64_t position = 0;
   if (CommandWords(words).number(position) && position != 0 && !has(position)) return std::nullopt;
   const auto asked = item_asked_for(words, true);
