@@ -10,6 +10,7 @@
 #include "decoder/base/json_text.h"
 #include "decoder/base/text.h"
 #include "decoder/history/counts.h"
+#include "decoder/history/interruption.h"
 
 namespace tailtrace {
 namespace {
@@ -27,8 +28,7 @@ std::vector<BranchRecord> events_before(const History& history, const HistoryIte
   for (std::uint64_t at = item.record.value; at != 0; --at) {
     std::optional<BranchRecord> record = history.record({at - 1});
     if (!record || !record->is_async() || events.size() == kMaxEvents) break;
-    if (record->kind >= RecordKind::kInterrupt && record->kind <= RecordKind::kDiscontinuity)
-      events.push_back(*record);
+    if (is_interruption(record->kind)) events.push_back(*record);
     if (record->insns != 0) break;
   }
   std::reverse(events.begin(), events.end());

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "decoder/history/calls/call_builder.h"
+#include "decoder/history/interruption.h"
 
 namespace tailtrace {
 
@@ -54,23 +55,17 @@ class PathFinder {
 
   // A signal or the like that led to the begin of a call. GDB's rules, which calls are connected
   // by, take such a call for one more of what the interrupted function was called from.
-  std::optional<BranchRecord> interruption_before(const CallSegment& segment) {
+  std::optional<BranchRecord> event_before(const CallSegment& segment) {
     if (segment.number == 1 || calls_.at(segment.number - 1).function == nullptr)
       return std::nullopt;
     cursor_.seek(segment.items.first);
-    const HistoryItem& item = cursor_.item();
-    if (!item.begins_run || item.record.value == 0) return std::nullopt;
-    std::optional<BranchRecord> before = history_.record({item.record.value - 1});
-    const bool interrupts = before && before->kind >= RecordKind::kInterrupt &&
-                            before->kind <= RecordKind::kSignal &&
-                            before->to == item.instruction.address;
-    return interrupts ? before : std::nullopt;
+    return interruption_before(history_, cursor_.item());
   }
 
   // The segment that called this one, or that was interrupted for it; 0: none is known.
   std::uint64_t outward_from(const CallSegment& segment) {
     const CallSegment begin = calls_.at(calls_.first_part(segment.number));
-    const auto event = interruption_before(begin);
+    const auto event = event_before(begin);
     jumped_ = !event && segment.tail_called;
     if (!event) return segment.caller;
     const CallSegment before = calls_.at(begin.number - 1);

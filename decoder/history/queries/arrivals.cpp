@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "decoder/history/queries/find.h"
+#include "decoder/history/interruption.h"
 #include "decoder/history/queries/function_graphs.h"
 
 namespace tailtrace {
@@ -42,7 +42,7 @@ std::optional<Arrival> Arrivals::of_stop(const CallSegment& newest, Address stop
 std::optional<BranchRecord> Arrivals::event_at_end(Position newest, Address stop) const {
   for (;; ++newest.value) {
     std::optional<BranchRecord> record = history_.record(newest);
-    if (!record || (is_event(*record) && record->to == stop)) return record;
+    if (!record || (is_interruption(record->kind) && record->to == stop)) return record;
   }
 }
 
@@ -81,12 +81,9 @@ const Instruction& Arrivals::last_instruction(const CallSegment& segment) {
 }
 
 std::optional<BranchRecord> Arrivals::event_before(const CallSegment& segment) {
+  if (segment.earlier != 0) return std::nullopt;
   cursor_.seek(segment.items.first);
-  const HistoryItem& item = cursor_.item();
-  if (!item.begins_run || item.record.value == 0 || segment.earlier != 0) return std::nullopt;
-  std::optional<BranchRecord> before = history_.record({item.record.value - 1});
-  bool led_here = before && is_event(*before) && before->to == item.instruction.address;
-  return led_here ? before : std::nullopt;
+  return interruption_before(history_, cursor_.item());
 }
 
 bool Arrivals::ends_with_call_before(std::uint64_t number, Address at) {

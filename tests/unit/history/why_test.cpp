@@ -360,6 +360,16 @@ TEST(Why, ItStandsBehindItsLastBranchForThatBranch) {
   EXPECT_EQ(signalled.decisions[1].address, base + 5);
 }
 
+TEST(Why, CodeThatChangedWhereItStandsLedNowhere) {
+  const Address base = ToyProgram::kBase, stop = base + 64;
+  Reasons called = reasons_of_stop({{base + 1, base + 4, 0, 2, RecordKind::kConditional, 0, 0},
+                                    {base + 5, stop, 0, 2, RecordKind::kCall, 0, 0},
+                                    {stop, stop, 0, 0, RecordKind::kCodeChange, kFlagAsync, 1}},
+                                   stop);
+  ASSERT_EQ(called.decisions.size(), 1u);
+  EXPECT_FALSE(called.decisions[0].event);
+}
+
 TEST(Why, ABranchNotTakenDecidesWhereItStands) {
   // 1000 jz 1003 | 1002 hlt | 1003 ret
   auto image = std::make_shared<CodeImage>();
