@@ -41,12 +41,19 @@ class CallStory : public Symbolizer {
     return move(RecordKind::kReturn, "c3", bases_.at(name) + offset);
   }
   CallStory& signal(const std::string& name) {
-    Address to = bases_.at(name);
     put("90");
-    stack_.push_back(here_);
-    push({here_, to, 0, 1, RecordKind::kSignal, kFlagAsync, 0});
-    here_ = to;
-    return *this;
+    return interrupt(name, 1);
+  }
+  // Before the next instruction.
+  CallStory& signal_at_once(const std::string& name) { return interrupt(name, 0); }
+  // To what the newest signal interrupted that nothing has come back to, or elsewhere.
+  CallStory& sigreturn() {
+    Address to = interrupted_.back();
+    interrupted_.pop_back();
+    return move(RecordKind::kSystemReturn, "0f05", to);
+  }
+  CallStory& sigreturn_to(const std::string& name) {
+    return move(RecordKind::kSystemReturn, "0f05", bases_.at(name));
   }
   // Nobody knows what happened until it is there again.
   CallStory& gap(const std::string& name, std::uint64_t offset) {
@@ -102,6 +109,13 @@ class CallStory : public Symbolizer {
     stack_.push_back(here_ + 3);
     return move(RecordKind::kIndirectCall, "ffd0", to);
   }
+  CallStory& interrupt(const std::string& name, std::uint32_t insns) {
+    Address to = bases_.at(name);
+    interrupted_.push_back(here_);
+    push({here_, to, 0, insns, RecordKind::kSignal, kFlagAsync, 0});
+    here_ = to;
+    return *this;
+  }
   CallStory& move(RecordKind kind, const char* code, Address to) {
     put("90");
     Address from = here_;
@@ -124,6 +138,7 @@ class CallStory : public Symbolizer {
   Function none_;
   Address here_;
   std::vector<Address> stack_;
+  std::vector<Address> interrupted_;
   std::map<Address, std::uint8_t> code_;
   std::vector<BranchRecord> records_;
   std::unique_ptr<History> history_;

@@ -4,8 +4,21 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
+
+#include "decoder/history/interruption.h"
 
 namespace tailtrace {
+namespace {
+
+// To what was interrupted: sigreturn and the returns of a kernel.
+bool comes_back(InstructionClass kind) {
+  return kind == InstructionClass::kSystemCall || kind == InstructionClass::kSystemReturn ||
+         kind == InstructionClass::kFarReturn;
+}
+
+}  // namespace
+
 CallBuilder::CallBuilder(const History& history, Symbolizer& symbols, Range range)
     : history_(history),
       symbols_(symbols),
@@ -17,7 +30,7 @@ CallBuilder::CallBuilder(const History& history, Symbolizer& symbols, Range rang
 Result<CallHistory> CallBuilder::build() {
   HistoryRuns runs(history_, range_.first);
   HistoryRun run;
-  while (range_.size() != 0 && runs.next(run) && run.first <= range_.last) {
+  while (range_.size() != 0 && runs.next_record(run) && run.first <= range_.last) {
     add_run(run, runs.code());
     if (full())
       return fail(ErrorCode::kUsage, "cannot list the calls of so long a history",
@@ -40,6 +53,7 @@ void CallBuilder::add_run(const HistoryRun& run, CodeReader& code) {
   if (run.step.shown != 0) add_instructions(run, code);
   std::uint64_t gap = run.first + run.step.shown;
   if (run.step.has_gap && gap >= range_.first && gap <= range_.last) add_gap(gap);
+  if (is_interruption(run.record->kind)) add_event(*run.record, run.step.epoch);
 }
 
 void CallBuilder::add_instructions(const HistoryRun& run, CodeReader& code) {
@@ -71,38 +85,90 @@ void CallBuilder::add_instructions(const HistoryRun& run, CodeReader& code) {
 }
 
 void CallBuilder::add_gap(std::uint64_t item) {
+  from_ = stacks_.newest();
   begin_segment(0, item);
   gaps_.push_back(stacks_.newest());
+  interruptions_.clear();
+}
+
+void CallBuilder::add_event(const BranchRecord& record, Epoch when) {
+  // A transaction that is aborted goes on where it began.
+  if (record.kind == RecordKind::kTransactionAbort) return;
+  const std::uint32_t newest = stacks_.newest();
+  if (newest == 0 || stacks_.at(newest).is_gap()) return;
+  if (interruptions_.size() == kMostInterruptions) interruptions_.erase(interruptions_.begin());
+  const std::uint32_t function = index_of(symbols_.function_in(record.from, when));
+  interruptions_.push_back({record.from, function, newest, last_, std::move(event_)});
+  event_ = record;
 }
 
 // An instruction follows the last one: does it begin a segment, and of what kind?
 void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
-  std::uint32_t function = index_of(symbols_.function_in(address, when));
-  std::uint32_t newest = stacks_.newest();
-  if (newest == 0 || stacks_.at(newest).is_gap()) {
+  const std::uint32_t function = index_of(symbols_.function_in(address, when));
+  from_ = stacks_.newest();
+  if (event_ && event_->to != address) event_.reset();
+  if (from_ == 0 || stacks_.at(from_).is_gap()) {
     begin_unseen(function, address, item);
     return;
   }
+  const std::uint32_t newest = from_;
+  const bool goes_back = go_back(address, function);
+  if (!event_ || !arrive_by_event(function, item)) arrive_by_instruction(function, address, item);
+  if (goes_back && stacks_.newest() == newest) begin_part(function, item, from_);
+}
+
+// Where a handler comes back to what it had interrupted, that goes on as if nothing had been.
+// A segment begins only where GDB begins one: where the name changes.
+bool CallBuilder::go_back(Address address, std::uint32_t function) {
+  const bool may = event_ ? event_->kind == RecordKind::kDiscontinuity : comes_back(last_.kind);
+  if (!may || !stacks_.switched(from_, function)) return false;
+  auto newest = std::find_if(interruptions_.rbegin(), interruptions_.rend(),
+                             [&](const Interruption& one) { return one.at == address; });
+  if (newest == interruptions_.rend()) return false;
+  from_ = newest->from;
+  last_ = newest->last;
+  event_ = std::move(newest->led_to);
+  interruptions_.erase(std::prev(newest.base()), interruptions_.end());
+  return true;
+}
+
+// What a signal or the like leads to is called by what it interrupts. False: it stays inside.
+bool CallBuilder::arrive_by_event(std::uint32_t function, std::uint64_t item) {
+  event_.reset();
+  Interruption& interrupted = interruptions_.back();
+  const bool leaves =
+      stacks_.switched(from_, function) &&
+      function_switched(*calls_.functions_[interrupted.function], *calls_.functions_[function]);
+  if (!leaves) return false;
+  std::uint32_t caller = 0;
+  if (last_.kind == InstructionClass::kReturn)
+    caller = stacks_.find_function(stacks_.at(from_).caller, interrupted.function);
+  begin_call(function, item, caller != 0 ? caller : from_);
+  interrupted.handler = stacks_.newest();
+  return true;
+}
+
+void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
+                                        std::uint64_t item) {
   if (last_.kind == InstructionClass::kReturn) {
-    const Function& from = *calls_.functions_[stacks_.at(newest).function];
-    if (from.plain_name() == "_dl_runtime_resolve") return begin_call(function, item, true);
+    const Function& from = *calls_.functions_[stacks_.at(from_).function];
+    if (from.plain_name() == "_dl_runtime_resolve") return begin_call(function, item, from_, true);
     return begin_return(function, address, item);
   }
-  if (is_near_call(last_.kind) && last_.next() != address) return begin_call(function, item, false);
+  if (is_near_call(last_.kind) && last_.next() != address) return begin_call(function, item, from_);
   if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
-  if (stacks_.switched(newest, function)) begin_switch(function, item);
+  if (stacks_.switched(from_, function)) begin_switch(function, item);
 }
 
 void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item) {
-  std::uint32_t newest = stacks_.newest();
   Address entry = calls_.functions_[function]->entry;
-  if (entry == address) return begin_call(function, item, true);
-  const Function& from = *calls_.functions_[stacks_.at(newest).function];
+  if (entry == address) return begin_call(function, item, from_, true);
+  const Function& from = *calls_.functions_[stacks_.at(from_).function];
   if (from.plain_name().starts_with("_Unwind_") &&
-      stacks_.find_function(stacks_.at(newest).caller, function) != 0)
+      stacks_.find_function(stacks_.at(from_).caller, function) != 0)
     return begin_return(function, address, item);
-  bool switched = stacks_.switched(newest, function);
-  if (switched && entry.is_null()) return begin_call(function, item, true);
+  bool switched = stacks_.switched(from_, function);
+  if (switched && entry.is_null()) return begin_call(function, item, from_, true);
   if (switched) begin_switch(function, item);
 }
 
@@ -110,7 +176,7 @@ std::uint32_t CallBuilder::begin_segment(std::uint32_t function, std::uint64_t i
   KeptSegment segment;
   segment.first = item;
   segment.function = function;
-  if (stacks_.newest() != 0) segment.level = stacks_.at(stacks_.newest()).level;
+  if (from_ != 0) segment.level = stacks_.at(from_).level;
   calls_.segments_.push_back(segment);
   return stacks_.newest();
 }
@@ -123,41 +189,61 @@ std::uint32_t CallBuilder::begin_unseen(std::uint32_t function, Address address,
   return number;
 }
 
-void CallBuilder::begin_call(std::uint32_t function, std::uint64_t item, bool tail_called) {
-  std::uint32_t caller = stacks_.newest();
+void CallBuilder::begin_call(std::uint32_t function, std::uint64_t item, std::uint32_t caller,
+                             bool tail_called) {
   KeptSegment& segment = stacks_.at(begin_segment(function, item));
   segment.caller = caller;
   segment.tail_called = tail_called;
-  ++segment.level;
+  segment.level = stacks_.at(caller).level + 1;
 }
 
 // Nobody knows why it is another function now; the stack stays as it was.
 void CallBuilder::begin_switch(std::uint32_t function, std::uint64_t item) {
-  KeptSegment before = stacks_.at(stacks_.newest());
+  KeptSegment before = stacks_.at(from_);
   KeptSegment& segment = stacks_.at(begin_segment(function, item));
   segment.caller = before.caller;
   segment.tail_called = before.tail_called;
 }
 
-void CallBuilder::begin_return(std::uint32_t function, Address address, std::uint64_t item) {
-  // From its caller on: a recursive function does not return to itself.
-  std::uint32_t from = stacks_.newest();
-  std::uint32_t caller = stacks_.find_function(stacks_.at(from).caller, function);
-  if (caller == 0) return begin_return_to_nobody(function, address, item);
+void CallBuilder::begin_part(std::uint32_t function, std::uint64_t item, std::uint32_t before) {
   std::uint32_t number = begin_segment(function, item);
   KeptSegment& segment = stacks_.at(number);
-  KeptSegment& earlier = stacks_.at(caller);
+  KeptSegment& earlier = stacks_.at(before);
   earlier.later = number;
-  segment.earlier = caller;
+  segment.earlier = before;
   segment.level = earlier.level;
   segment.caller = earlier.caller;
   segment.tail_called = earlier.tail_called;
 }
 
+void CallBuilder::begin_return(std::uint32_t function, Address address, std::uint64_t item) {
+  // From its caller on: a recursive function does not return to itself.
+  std::uint32_t caller = stacks_.find_function(stacks_.at(from_).caller, function);
+  if (caller != 0) return begin_part(function, item, caller);
+  if (std::uint32_t handler = handler_that_returns()) {
+    from_ = handler;
+    return begin_switch(function, item);
+  }
+  begin_return_to_nobody(function, address, item);
+}
+
+// To the code behind it, which nobody called. 0: it is no handler that returns.
+std::uint32_t CallBuilder::handler_that_returns() {
+  if (interruptions_.empty()) return 0;
+  const std::uint32_t handler = interruptions_.back().handler;
+  std::uint32_t part = from_;
+  while (part != handler && part != 0 && stacks_.budget().take()) {
+    const KeptSegment& of = stacks_.at(part);
+    if (of.earlier == 0 && !of.tail_called) return 0;
+    part = of.earlier != 0 ? of.earlier : of.caller;
+  }
+  return part == handler ? handler : 0;
+}
+
 // No caller of that name was recorded.
 void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address,
                                          std::uint64_t item) {
-  std::uint32_t from = stacks_.newest();
+  const std::uint32_t from = from_;
   if (stacks_.find_call(stacks_.at(from).caller) == 0) {
     // The call is older than the record: what lay outermost was called from here.
     std::uint32_t top = stacks_.find_top(from);

@@ -3,7 +3,9 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "decoder/history/calls/calls.h"
 #include "decoder/history/runs.h"
@@ -69,16 +71,35 @@ class CallBuilder {
   void add_run(const HistoryRun& run, CodeReader& code);
   void add_instructions(const HistoryRun& run, CodeReader& code);
   void add_gap(std::uint64_t item);
+  void add_event(const BranchRecord& record, Epoch when);
+
+  // What `from_` was interrupted by may come back to where that was.
+  struct Interruption {
+    Address at;                          // the first instruction that was not executed
+    std::uint32_t function = 0;          // its own
+    std::uint32_t from = 0;              // the segment before it
+    Instruction last;                    // and that one's last instruction
+    std::optional<BranchRecord> led_to;  // `at`, in place of that
+    std::uint32_t handler = 0;           // the segment that interrupted; 0: none began
+  };
+  static constexpr std::size_t kMostInterruptions = 64;  // within each other
+
   void arrive(Address address, std::uint64_t item, Epoch when);
+  bool go_back(Address address, std::uint32_t function);
+  bool arrive_by_event(std::uint32_t function, std::uint64_t item);
+  void arrive_by_instruction(std::uint32_t function, Address address, std::uint64_t item);
   void arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t begin_segment(std::uint32_t function, std::uint64_t item);
   std::uint32_t begin_unseen(std::uint32_t function, Address address, std::uint64_t item);
-  void begin_call(std::uint32_t function, std::uint64_t item, bool tail_called);
+  void begin_call(std::uint32_t function, std::uint64_t item, std::uint32_t caller,
+                  bool tail_called = false);
+  void begin_part(std::uint32_t function, std::uint64_t item, std::uint32_t before);
   void begin_switch(std::uint32_t function, std::uint64_t item);
   void begin_return(std::uint32_t function, Address address, std::uint64_t item);
   void begin_return_to_nobody(std::uint32_t function, Address address, std::uint64_t item);
 
+  std::uint32_t handler_that_returns();
   std::uint32_t index_of(const Function& function);
   void shift_levels();
   bool full() const { return calls_.segments_.size() >= CallHistory::kMaxSegments; }
@@ -90,7 +111,11 @@ class CallBuilder {
   CallStacks stacks_;
   std::vector<std::uint32_t> gaps_;
   std::unordered_map<const Function*, std::uint32_t> indices_;
-  Instruction last_;  // the one before the one that arrives
+  // Of the instruction that arrives: what it was led to by, and from where.
+  std::uint32_t from_ = 0;  // a segment
+  Instruction last_;        // and that one's last
+  std::optional<BranchRecord> event_;
+  std::vector<Interruption> interruptions_;  // the newest last
 };
 
 }  // namespace tailtrace

@@ -37,6 +37,7 @@ class PathFinder {
  private:
   PathFrame frame_of(const CallSegment& segment, std::uint64_t item) {
     PathFrame frame{segment.function, segment.items.last, false, jumped_, event_};
+    if (event_) frame.item = interrupted_;
     event_.reset();
     if (path_.frames.empty()) frame.item = item;
     if (segment.number > inner_) {
@@ -53,8 +54,7 @@ class PathFinder {
     return !path_.cut;
   }
 
-  // A signal or the like that led to the begin of a call. GDB's rules, which calls are connected
-  // by, take such a call for one more of what the interrupted function was called from.
+  // A signal or the like that led to the begin of a call.
   std::optional<BranchRecord> event_before(const CallSegment& segment) {
     if (segment.number == 1 || calls_.at(segment.number - 1).function == nullptr)
       return std::nullopt;
@@ -65,16 +65,16 @@ class PathFinder {
   // The segment that called this one, or that was interrupted for it; 0: none is known.
   std::uint64_t outward_from(const CallSegment& segment) {
     const CallSegment begin = calls_.at(calls_.first_part(segment.number));
-    const auto event = event_before(begin);
+    const auto event = begin.caller == 0 ? std::nullopt : event_before(begin);
     jumped_ = !event && segment.tail_called;
     if (!event) return segment.caller;
-    const CallSegment before = calls_.at(begin.number - 1);
+    interrupted_ = begin.items.first - 1;
     const Function& interrupted = symbols_.function_at(event->from);
-    if (!function_switched(*before.function, interrupted))
+    if (!function_switched(*calls_.at(begin.caller).function, interrupted))
       event_ = event;
-    else if (!push({&interrupted, before.items.last, false, false, event}))
+    else if (!push({&interrupted, interrupted_, false, false, event}))
       return 0;
-    return before.number;
+    return begin.caller;
   }
 
   const History& history_;
@@ -86,6 +86,7 @@ class PathFinder {
   bool jumped_ = false;                // the frame before was jumped into
   std::uint64_t inner_ = ~0ull;        // its segment
   std::optional<BranchRecord> event_;  // that interrupts the next one
+  std::uint64_t interrupted_ = 0;      // its last item before that
 };
 
 }  // namespace

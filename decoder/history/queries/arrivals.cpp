@@ -54,14 +54,14 @@ Arrival Arrivals::arrive(const CallSegment& segment, Address at,
   if (calls_.at(before).function == nullptr) return {How::kGap, at, before};
   if (event) return {How::kEvent, at, before, 0, event};
   if (std::uint64_t call = call_returned_from(segment, at)) return {How::kWentOn, at, call};
-  if (std::uint64_t unwinder = unwinder_of(segment)) return {How::kUnwound, at, before, unwinder};
   const InstructionClass kind = last_instruction(calls_.at(before)).kind;
-  if (kind == InstructionClass::kReturn)
-    if (std::uint64_t callee = outermost_callee(segment.number))
-      return {How::kCallee, at, before, callee};
   if (is_system_call(kind))
     if (std::uint64_t interrupted = resumed_by_handler(segment, at))
       return {How::kWentOn, at, interrupted};
+  if (std::uint64_t unwinder = unwinder_of(segment)) return {How::kUnwound, at, before, unwinder};
+  if (kind == InstructionClass::kReturn)
+    if (std::uint64_t callee = outermost_callee(segment.number))
+      return {How::kCallee, at, before, callee};
   return {is_inside(segment, calls_.at(before)) ? How::kWentOn : How::kBranch, at, before};
 }
 
@@ -151,10 +151,13 @@ bool Arrivals::was_jumped_to(const CallSegment& segment) {
 // The begin of what returned to a segment, or of what had jumped there; 0: it is not held.
 std::uint64_t Arrivals::outermost_callee(std::uint64_t number) {
   bool returns_there = number > calls_.size();  // where the thread stands
+  // What a handler returns to is as if what the signal interrupted had called it as well.
+  const std::uint64_t caller = returns_there ? 0 : calls_.at(number).caller;
   for (std::uint64_t part = number - 1; part != 0;) {
     returns_there = returns_there || calls_.at(part).caller == number;
     const CallSegment callee = calls_.at(first_part(part));
-    if (event_before(callee) || !was_jumped_to(callee)) return returns_there ? callee.number : 0;
+    if (event_before(callee)) return returns_there || callee.caller == caller ? callee.number : 0;
+    if (!was_jumped_to(callee)) return returns_there ? callee.number : 0;
     part = callee.number - 1;
   }
   return 0;

@@ -98,9 +98,53 @@ TEST(Calls, ThatTheUnwinderLeavesByAJumpReturnToWhoCatches) {
             "main:0:1-2 f:1:3-4 longjmp:2:5-6 main:2:7-7");
 }
 
-TEST(Calls, OfASignalHandlerAreASwitchAsGdbShowsIt) {
-  EXPECT_EQ(CallStory({"main", "handler"}).signal("handler").ret().told(),
-            "main:1:1-1 handler:1:2-3 main:0:4-4");
+// GDB takes a handler for a switch, and has lost the stack behind it.
+TEST(Calls, OfASignalHandlerAreOfWhatItInterruptsWhichGoesOnBehindIt) {
+  CallStory story({"main", "f", "handler", "restorer", "g"});
+  story.call("f").signal("handler").call("g").ret().ret_to("restorer", 0).sigreturn();
+  EXPECT_EQ(story.call("g").ret().ret().told(),
+            "main:0:1-2 f:1:3-3 handler:2:4-5 g:3:6-7 handler:2:8-9 restorer:2:10-11 f:1:12-13 "
+            "g:2:14-15 f:1:16-17 main:0:18-18");
+  const CallHistory& calls = story.calls();
+  EXPECT_EQ(calls.at(3).caller, 2u);
+  EXPECT_EQ(calls.at(6).caller, 2u);
+  EXPECT_EQ(calls.at(7).earlier, 2u);
+  EXPECT_EQ(calls.at(2).later, 7u);
+  EXPECT_EQ(calls.at(9).earlier, 7u);
+  EXPECT_EQ(calls.at(7).caller, 1u);
+}
+
+TEST(Calls, OfSignalHandlersWithinEachOtherComeBackInTurn) {
+  CallStory story({"main", "one", "two", "restorer"});
+  story.signal("one").signal("two").ret_to("restorer", 0).sigreturn();
+  EXPECT_EQ(story.ret_to("restorer", 0).sigreturn().told(),
+            "main:0:1-1 one:1:2-2 two:2:3-4 restorer:2:5-6 one:1:7-8 restorer:1:9-10 main:0:11-11");
+}
+
+// The second comes before the first instruction of the first one's handler.
+TEST(Calls, OfTwoSignalHandlersAtOnceComeBackInTurn) {
+  CallStory story({"main", "one", "two", "restorer"});
+  story.signal("one").signal_at_once("two").ret_to("restorer", 0).sigreturn();
+  EXPECT_EQ(story.ret_to("restorer", 0).sigreturn().told(),
+            "main:0:1-1 two:1:2-3 restorer:1:4-5 one:1:6-7 restorer:1:8-9 main:0:10-10");
+}
+
+// What was called or returned to is reached behind the handler only.
+TEST(Calls, OfASignalHandlerBeforeAFunctionsFirstInstruction) {
+  CallStory called({"main", "f", "handler", "restorer"});
+  called.call("f").signal_at_once("handler").ret_to("restorer", 0).sigreturn();
+  EXPECT_EQ(called.ret().told(), "main:0:1-2 handler:1:3-4 restorer:1:5-6 f:1:7-8 main:0:9-9");
+  CallStory returned({"main", "f", "handler", "restorer"});
+  returned.call("f").ret().signal_at_once("handler").ret_to("restorer", 0).sigreturn();
+  EXPECT_EQ(returned.told(), "main:0:1-2 f:1:3-4 handler:1:5-6 restorer:1:7-8 main:0:9-9");
+  EXPECT_EQ(returned.calls().at(5).earlier, 1u);
+}
+
+TEST(Calls, OfASignalHandlerThatGoesOnElsewhereLeaveWhatItInterrupted) {
+  CallStory story({"main", "f", "handler", "restorer", "panic"});
+  story.call("f").signal("handler").ret_to("restorer", 0).sigreturn_to("panic");
+  EXPECT_EQ(story.told(), "main:0:1-2 f:1:3-3 handler:2:4-5 restorer:2:6-7 panic:2:8-8");
+  EXPECT_EQ(story.calls().at(5).caller, 2u);
 }
 
 TEST(Calls, AreConnectedAcrossAGapWhereTheyMatch) {
