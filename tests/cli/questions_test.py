@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 import cases
-from recorded import DETOURS, PROGRAM, ROUNDS, SOURCE, InFolder
+from recorded import DETOURS, PROGRAM, ROUNDS, SIGNALS, SOURCE, InFolder
 
 try:
     import perfetto
@@ -83,6 +83,30 @@ class Questions(InFolder):
                 interrupted, = (frame for frame in path if "event" in frame)
                 self.assertEqual((interrupted["event"], interrupted["code"]),
                                  ("signal", 10 if way == "3" else 11))
+
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_callers_behind_handlers_that_came_back_are_those_that_gdb_saw(self):
+        cases.needs_engine(self, "step")
+        text = self.gdb("handle all nostop noprint", "rbreak signals.c:.", "run",
+                        *["backtrace", "continue"] * 30, program=SIGNALS)
+        seen = {}
+        for stop in re.split(r"(?m)^(?=#0 )", text)[1:]:
+            path = re.findall(r"(?m)^#\d+ .*?(\w+) \(.*\) at \S*/signals.c:\d+$", stop)
+            if path not in seen.setdefault(path[0], []):
+                seen[path[0]].append(path)
+        session = self.record(SIGNALS)
+        self.assertGreater(len(seen), 6)
+        for function, paths in seen.items():
+            with self.subTest(function):
+                thread, = self.ask("last", session, "--limit=100", function)["threads"]
+                ours = []
+                for hit in thread["hits"]:
+                    path = [frame["function"] for frame in hit["path"]
+                            if frame.get("file", "").endswith("/signals.c")]
+                    # GDB takes the program's own breakpoint for one of its own.
+                    if path not in ours and path != ["count", "jump_away", "main"]:
+                        ours.append(path)
+                self.assertEqual(ours, paths)
 
     def test_the_callers_of_the_newest_item_need_no_place(self):
         session = self.record()

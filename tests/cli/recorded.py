@@ -12,6 +12,7 @@ import cases
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/rounds.c")
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
 ROUNDS = "3"
+SIGNALS = os.path.join(cases.BINARY_DIR, "tests/programs/signals")
 DETOURS = os.path.join(cases.BINARY_DIR, "tests/programs/detours")
 
 

@@ -52,8 +52,8 @@ class CallStory : public Symbolizer {
     interrupted_.pop_back();
     return move(RecordKind::kSystemReturn, "0f05", to);
   }
-  CallStory& sigreturn_to(const std::string& name) {
-    return move(RecordKind::kSystemReturn, "0f05", bases_.at(name));
+  CallStory& sigreturn_to(const std::string& name, std::uint64_t offset = 0) {
+    return move(RecordKind::kSystemReturn, "0f05", bases_.at(name) + offset);
   }
   // Nobody knows what happened until it is there again.
   CallStory& gap(const std::string& name, std::uint64_t offset) {

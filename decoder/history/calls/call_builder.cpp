@@ -98,7 +98,9 @@ void CallBuilder::add_event(const BranchRecord& record, Epoch when) {
   if (newest == 0 || stacks_.at(newest).is_gap()) return;
   if (interruptions_.size() == kMostInterruptions) interruptions_.erase(interruptions_.begin());
   const std::uint32_t function = index_of(symbols_.function_in(record.from, when));
-  interruptions_.push_back({record.from, function, newest, last_, std::move(event_)});
+  from_ = newest;
+  go_back(record.from, function);
+  interruptions_.push_back({record.from, function, from_, last_, std::move(event_)});
   event_ = record;
 }
 
@@ -112,18 +114,22 @@ void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
     return;
   }
   const std::uint32_t newest = from_;
-  const bool goes_back = go_back(address, function);
-  if (!event_ || !arrive_by_event(function, item)) arrive_by_instruction(function, address, item);
+  const bool goes_back = stacks_.switched(newest, function) && go_back(address, function);
+  if (!event_ || !arrive_by_event(function, address, item))
+    arrive_by_instruction(function, address, item);
   if (goes_back && stacks_.newest() == newest) begin_part(function, item, from_);
 }
 
 // Where a handler comes back to what it had interrupted, that goes on as if nothing had been.
-// A segment begins only where GDB begins one: where the name changes.
+// A handler may have it go on elsewhere in its function. A segment begins only where GDB begins
+// one: where the name changes.
 bool CallBuilder::go_back(Address address, std::uint32_t function) {
   const bool may = event_ ? event_->kind == RecordKind::kDiscontinuity : comes_back(last_.kind);
-  if (!may || !stacks_.switched(from_, function)) return false;
-  auto newest = std::find_if(interruptions_.rbegin(), interruptions_.rend(),
-                             [&](const Interruption& one) { return one.at == address; });
+  if (!may) return false;
+  auto newest =
+      std::find_if(interruptions_.rbegin(), interruptions_.rend(), [&](const Interruption& one) {
+        return one.at == address || (one.restorer == from_ && !switched(one.function, function));
+      });
   if (newest == interruptions_.rend()) return false;
   from_ = newest->from;
   last_ = newest->last;
@@ -133,13 +139,14 @@ bool CallBuilder::go_back(Address address, std::uint32_t function) {
 }
 
 // What a signal or the like leads to is called by what it interrupts. False: it stays inside.
-bool CallBuilder::arrive_by_event(std::uint32_t function, std::uint64_t item) {
+bool CallBuilder::arrive_by_event(std::uint32_t function, Address address, std::uint64_t item) {
   event_.reset();
   Interruption& interrupted = interruptions_.back();
   const bool leaves =
-      stacks_.switched(from_, function) &&
-      function_switched(*calls_.functions_[interrupted.function], *calls_.functions_[function]);
-  if (!leaves) return false;
+      calls_.functions_[function]->entry == address || switched(interrupted.function, function);
+  if (!leaves || !stacks_.switched(stacks_.newest(), function)) return false;
+  from_ = interrupted.from;
+  last_ = interrupted.last;
   std::uint32_t caller = 0;
   if (last_.kind == InstructionClass::kReturn)
     caller = stacks_.find_function(stacks_.at(from_).caller, interrupted.function);
@@ -167,9 +174,11 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   if (from.plain_name().starts_with("_Unwind_") &&
       stacks_.find_function(stacks_.at(from_).caller, function) != 0)
     return begin_return(function, address, item);
-  bool switched = stacks_.switched(from_, function);
-  if (switched && entry.is_null()) return begin_call(function, item, from_, true);
-  if (switched) begin_switch(function, item);
+  if (!stacks_.switched(from_, function)) return;
+  if (entry.is_null()) return begin_call(function, item, from_, true);
+  if (std::uint32_t part = stacks_.find_function(stacks_.at(from_).caller, function))
+    return begin_part(function, item, part);
+  begin_switch(function, item);
 }
 
 std::uint32_t CallBuilder::begin_segment(std::uint32_t function, std::uint64_t item) {
@@ -222,7 +231,9 @@ void CallBuilder::begin_return(std::uint32_t function, Address address, std::uin
   if (caller != 0) return begin_part(function, item, caller);
   if (std::uint32_t handler = handler_that_returns()) {
     from_ = handler;
-    return begin_switch(function, item);
+    begin_switch(function, item);
+    interruptions_.back().restorer = stacks_.newest();
+    return;
   }
   begin_return_to_nobody(function, address, item);
 }
@@ -257,6 +268,10 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
   stacks_.at(number).level = stacks_.at(from).level - 1;
   stacks_.at(from).caller = number;
   stacks_.at(from).tail_called = false;
+}
+
+bool CallBuilder::switched(std::uint32_t from, std::uint32_t to) const {
+  return from != to && function_switched(*calls_.functions_[from], *calls_.functions_[to]);
 }
 
 std::uint32_t CallBuilder::index_of(const Function& function) {

@@ -81,12 +81,13 @@ class CallBuilder {
     Instruction last;                    // and that one's last instruction
     std::optional<BranchRecord> led_to;  // `at`, in place of that
     std::uint32_t handler = 0;           // the segment that interrupted; 0: none began
+    std::uint32_t restorer = 0;          // the one that the handler returned to
   };
   static constexpr std::size_t kMostInterruptions = 64;  // within each other
 
   void arrive(Address address, std::uint64_t item, Epoch when);
   bool go_back(Address address, std::uint32_t function);
-  bool arrive_by_event(std::uint32_t function, std::uint64_t item);
+  bool arrive_by_event(std::uint32_t function, Address address, std::uint64_t item);
   void arrive_by_instruction(std::uint32_t function, Address address, std::uint64_t item);
   void arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item);
 
@@ -100,6 +101,7 @@ class CallBuilder {
   void begin_return_to_nobody(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t handler_that_returns();
+  bool switched(std::uint32_t from, std::uint32_t to) const;  // functions
   std::uint32_t index_of(const Function& function);
   void shift_levels();
   bool full() const { return calls_.segments_.size() >= CallHistory::kMaxSegments; }

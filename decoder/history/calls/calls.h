@@ -2,18 +2,24 @@
 //
 // A segment is a stretch of instructions inside one function; calling, returning and jumping into
 // another function begin a new one, and a gap is one by itself. Segments count from 1, the oldest.
-// The rules are those of GDB's `record function-call-history` (manual, "Process Record and
-// Replay"), so that its numbers can be used here and ours there:
+// The rules of where one begins are those of GDB's `record function-call-history` (manual, "Process
+// Record and Replay"), so that its numbers can be used here and ours there:
 //
 //   * A return, a call but to the next instruction, a jump to a function's entry or to another
 //     function whose entry is not known (a tail call), and any other change of the function's name
 //     begin a segment.
 //   * `_dl_runtime_resolve` that returns into the function it found makes a tail call; a jump out
-//   of
-//     `_Unwind_...` into a function that is being called returns to it.
+//     of `_Unwind_...` into a function that is being called returns to it.
 //   * A return goes back to the innermost caller of that name; where none was recorded, it makes
 //     one a level further out. Levels are shifted so that the lowest is 0.
 //   * Across a gap, stacks are connected where the functions on them match, longest match first.
+//
+// Callers and levels are GDB's as well but for two things, at which it loses the stack:
+//
+//   * A signal's handler, or whatever else led elsewhere between two instructions, is called by
+//     what it interrupted. What it returns to, the code that makes the system call, is as if that
+//     had been called so too. Behind the system call the interrupted function goes on.
+//   * Any jump into the middle of another function that is being called returns to it: `longjmp`.
 //
 // Threading: immutable once made. The symbolizer must outlive it.
 #pragma once

@@ -1,7 +1,7 @@
 // Arrivals: what led to the first instruction of a segment of calls.
 //
-// CallHistory connects segments as GDB does, which loses the stack at signal handlers, and knows
-// nothing of who unwound it. Here the instruction before tells, and what else is held.
+// CallHistory connects segments by functions, and knows nothing of who unwound a stack. Here the
+// instruction before tells, and what else is held.
 //
 // Threading: one thread at a time. The history and the calls must outlive it.
 #pragma once

@@ -93,9 +93,14 @@ TEST(Calls, ThatTheUnwinderLeavesByAJumpReturnToWhoCatches) {
                 .jump("main", 0x40)
                 .told(),
             "main:0:1-2 f:1:3-4 _Unwind_RaiseException:2:5-6 main:0:7-7");
-  // Any other function's jump does not.
-  EXPECT_EQ(CallStory({"main", "f", "longjmp"}).call("f").call("longjmp").jump("main", 0x40).told(),
-            "main:0:1-2 f:1:3-4 longjmp:2:5-6 main:2:7-7");
+}
+
+// GDB knows that of the unwinder only.
+TEST(Calls, ThatALongjmpLeavesReturnToWhoHadCalled) {
+  CallStory story({"main", "f", "longjmp", "g"});
+  story.call("f").call("longjmp").jump("main", 0x40).call("g");
+  EXPECT_EQ(story.told(), "main:0:1-2 f:1:3-4 longjmp:2:5-6 main:0:7-8 g:1:9-9");
+  EXPECT_EQ(story.calls().at(4).earlier, 1u);
 }
 
 // GDB takes a handler for a switch, and has lost the stack behind it.
@@ -127,6 +132,23 @@ TEST(Calls, OfTwoSignalHandlersAtOnceComeBackInTurn) {
   story.signal("one").signal_at_once("two").ret_to("restorer", 0).sigreturn();
   EXPECT_EQ(story.ret_to("restorer", 0).sigreturn().told(),
             "main:0:1-1 two:1:2-3 restorer:1:4-5 one:1:6-7 restorer:1:8-9 main:0:10-10");
+}
+
+// As the kernel gives a program what came while the handler ran.
+TEST(Calls, OfASignalHandlerBehindAnotherAreOfWhatBothInterrupt) {
+  CallStory story({"main", "one", "two", "restorer"});
+  story.signal("one").ret_to("restorer", 0).sigreturn().signal_at_once("two");
+  EXPECT_EQ(story.ret_to("restorer", 0).sigreturn().told(),
+            "main:0:1-1 one:1:2-3 restorer:1:4-5 two:1:6-7 restorer:1:8-9 main:0:10-10");
+  EXPECT_EQ(story.calls().at(4).caller, 1u);
+}
+
+// As one does that steps over the instruction which was at fault.
+TEST(Calls, OfASignalHandlerThatGoesOnElsewhereInTheFunctionAreOfItAsWell) {
+  CallStory story({"main", "handler", "restorer"});
+  story.signal("handler").ret_to("restorer", 0).sigreturn_to("main", 0x40);
+  EXPECT_EQ(story.told(), "main:0:1-1 handler:1:2-3 restorer:1:4-5 main:0:6-6");
+  EXPECT_EQ(story.calls().at(4).earlier, 1u);
 }
 
 // What was called or returned to is reached behind the handler only.
