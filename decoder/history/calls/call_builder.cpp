@@ -88,6 +88,7 @@ void CallBuilder::add_gap(std::uint64_t item) {
   from_ = stacks_.newest();
   begin_segment(0, item);
   gaps_.push_back(stacks_.newest());
+  event_.reset();
   interruptions_.clear();
 }
 
@@ -113,6 +114,7 @@ void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
     begin_unseen(function, address, item);
     return;
   }
+  assert(!event_ || !interruptions_.empty());
   const std::uint32_t newest = from_;
   const bool goes_back = stacks_.switched(newest, function) && go_back(address, function);
   if (!event_ || !arrive_by_event(function, address, item))
@@ -135,6 +137,7 @@ bool CallBuilder::go_back(Address address, std::uint32_t function) {
   last_ = newest->last;
   event_ = std::move(newest->led_to);
   interruptions_.erase(std::prev(newest.base()), interruptions_.end());
+  if (interruptions_.empty()) event_.reset();  // it is too long ago
   return true;
 }
 

@@ -151,6 +151,13 @@ TEST(Calls, OfASignalHandlerThatGoesOnElsewhereInTheFunctionAreOfItAsWell) {
   EXPECT_EQ(story.calls().at(4).earlier, 1u);
 }
 
+TEST(Calls, OfASignalHandlerWhoseBeginIsLostAreNotTakenForLaterOnes) {
+  CallStory story({"main", "f", "handler"});
+  story.signal("handler").gap("f", 0).jump("handler");
+  EXPECT_EQ(story.told(), "main:0:1-1 [gap]:0:2-2 f:0:3-4 handler:1:5-5");
+  EXPECT_TRUE(story.calls().at(4).tail_called);
+}
+
 // What was called or returned to is reached behind the handler only.
 TEST(Calls, OfASignalHandlerBeforeAFunctionsFirstInstruction) {
   CallStory called({"main", "f", "handler", "restorer"});
