@@ -8,50 +8,94 @@
 namespace tailtrace {
 namespace {
 
-// The number of the segment that a call began with, by segment.
-std::vector<std::uint64_t> beginnings(const CallHistory& calls) {
-  std::vector<std::uint64_t> first(calls.size() + 1);
-  for (std::uint64_t n = 1; n <= calls.size(); ++n) {
-    std::uint64_t earlier = calls.at(n).earlier;
-    first[n] = earlier == 0 || earlier >= n ? n : first[earlier];
+// Goes through the segments, and keeps which calls are open.
+class Timeline {
+ public:
+  explicit Timeline(const CallHistory& calls)
+      : calls_(calls), first_(calls.size() + 1), depth_(calls.size() + 1) {
+    for (std::uint64_t n = 1; n <= calls.size(); ++n) {
+      const std::uint64_t earlier = calls.at(n).earlier;
+      first_[n] = earlier == 0 || earlier >= n ? n : first_[earlier];
+    }
   }
-  return first;
-}
 
-// Of segments that a call begins with; the others are left empty. What a call called lasts no
-// longer than itself: it ends where the last of that ends, and, where its own beginning is older
-// than the history, begins where the first of that begins.
-std::vector<CallSpan> spans_by_segment(const CallHistory& calls) {
-  const std::vector<std::uint64_t> first = beginnings(calls);
-  std::vector<CallSpan> spans(calls.size() + 1);
-  for (std::uint64_t n = 1; n <= calls.size(); ++n) {
-    CallSegment segment = calls.at(n);
-    CallSpan& span = spans[first[n]];
-    if (span.segment == 0) span = {segment.items.first, 0, n};
-    span.last = segment.items.last;
+  std::vector<CallSpan> spans() && {
+    for (std::uint64_t n = 1; n <= calls_.size(); ++n) {
+      const CallSegment segment = calls_.at(n);
+      if (segment.function == nullptr)
+        add_gap(segment);
+      else
+        go_to(n, segment.items.first);
+      last_ = segment.items.last;
+    }
+    close_to(0);
+    return std::move(spans_);
   }
-  for (std::uint64_t n = 1; n <= calls.size(); ++n)
-    if (std::uint64_t caller = calls.at(n).caller; first[n] == n && caller > n)
-      spans[first[caller]].first = std::min(spans[first[caller]].first, spans[n].first);
-  for (std::uint64_t n = calls.size(); n != 0; --n)
-    if (std::uint64_t caller = calls.at(n).caller; first[n] == n && caller != 0)
-      spans[first[caller]].last = std::max(spans[first[caller]].last, spans[n].last);
-  return spans;
-}
+
+ private:
+  static constexpr std::uint64_t kMaxReopened = std::uint64_t{1} << 24;
+  static constexpr std::size_t kNoSpan = ~std::size_t{0};
+
+  struct Open {
+    std::uint64_t call = 0;  // the first of its segments
+    std::size_t span = kNoSpan;
+  };
+
+  // The calls from that of a segment outwards that are not open, innermost first; and how many are.
+  std::size_t look_outwards(std::uint64_t number) {
+    opening_.clear();
+    while (number != 0) {
+      const std::uint64_t call = first_[number];
+      if (depth_[call] != 0) return depth_[call];
+      // Stacks that take turns are deep or few; corrupt records may describe callers in a circle.
+      if (!opening_.empty() && ++reopened_ >= kMaxReopened) break;
+      opening_.push_back(call);
+      number = calls_.at(call).caller;
+    }
+    return 0;
+  }
+
+  void go_to(std::uint64_t number, std::uint64_t item) {
+    close_to(look_outwards(number));
+    for (; !opening_.empty(); opening_.pop_back()) open(opening_.back(), item);
+  }
+
+  // Within what is open on both sides of it.
+  void add_gap(const CallSegment& gap) {
+    std::uint64_t behind = gap.number;
+    while (behind <= calls_.size() && calls_.at(behind).function == nullptr) ++behind;
+    close_to(behind <= calls_.size() ? look_outwards(behind) : 0);
+    open(gap.number, gap.items.first);
+  }
+
+  void open(std::uint64_t call, std::uint64_t item) {
+    open_.push_back({call, kNoSpan});
+    depth_[call] = static_cast<std::uint32_t>(open_.size());
+    if (calls_.at(call).level >= kMaxTimelineLevel) return;
+    open_.back().span = spans_.size();
+    spans_.push_back({item, item, call});
+  }
+
+  void close_to(std::size_t depth) {
+    for (; open_.size() > depth; open_.pop_back()) {
+      depth_[open_.back().call] = 0;
+      if (open_.back().span != kNoSpan) spans_[open_.back().span].last = last_;
+    }
+  }
+
+  const CallHistory& calls_;
+  std::vector<std::uint64_t> first_;    // by segment, the first one of its call
+  std::vector<std::uint32_t> depth_;    // by call, how many are open up to it; 0: it is not
+  std::vector<Open> open_;              // outermost first
+  std::vector<std::uint64_t> opening_;  // innermost first
+  std::vector<CallSpan> spans_;
+  std::uint64_t last_ = 0;  // item
+  std::uint64_t reopened_ = 0;
+};
 
 }  // namespace
 
-std::vector<CallSpan> call_spans(const CallHistory& calls) {
-  std::vector<CallSpan> spans = spans_by_segment(calls);
-  std::erase_if(spans, [&](const CallSpan& span) {
-    return span.segment == 0 || calls.at(span.segment).level >= kMaxTimelineLevel;
-  });
-  std::stable_sort(spans.begin(), spans.end(), [&](const CallSpan& a, const CallSpan& b) {
-    if (a.first != b.first) return a.first < b.first;
-    return calls.at(a.segment).level < calls.at(b.segment).level;
-  });
-  return spans;
-}
+std::vector<CallSpan> call_spans(const CallHistory& calls) { return Timeline(calls).spans(); }
 
 std::string span_name(const CallSegment& segment) {
   if (segment.function == nullptr) return "(gap)";

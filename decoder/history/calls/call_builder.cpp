@@ -23,7 +23,8 @@ CallBuilder::CallBuilder(const History& history, Symbolizer& symbols, Range rang
     : history_(history),
       symbols_(symbols),
       range_(range),
-      stacks_(calls_.segments_, calls_.functions_) {
+      stacks_(calls_.segments_, calls_.functions_),
+      suspended_(stacks_) {
   calls_.functions_.push_back(nullptr);
 }
 
@@ -90,6 +91,7 @@ void CallBuilder::add_gap(std::uint64_t item) {
   gaps_.push_back(stacks_.newest());
   event_.reset();
   interruptions_.clear();
+  suspended_.clear();
 }
 
 void CallBuilder::add_event(const BranchRecord& record, Epoch when) {
@@ -165,7 +167,10 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
     if (from.plain_name() == "_dl_runtime_resolve") return begin_call(function, item, from_, true);
     return begin_return(function, address, item);
   }
-  if (is_near_call(last_.kind) && last_.next() != address) return begin_call(function, item, from_);
+  if (is_near_call(last_.kind) && last_.next() != address) {
+    suspended_.open(from_, last_.next());
+    return begin_call(function, item, from_);
+  }
   if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
   if (stacks_.switched(from_, function)) begin_switch(function, item);
 }
@@ -179,8 +184,10 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
     return begin_return(function, address, item);
   if (!stacks_.switched(from_, function)) return;
   if (entry.is_null()) return begin_call(function, item, from_, true);
-  if (std::uint32_t part = stacks_.find_function(stacks_.at(from_).caller, function))
-    return begin_part(function, item, part);
+  std::uint32_t part = stacks_.find_function(stacks_.at(from_).caller, function);
+  if (last_.kind == InstructionClass::kIndirectJump)
+    part = call_that_goes_on(part, function, address);
+  if (part != 0) return begin_part(function, item, part);
   begin_switch(function, item);
 }
 
@@ -222,6 +229,7 @@ void CallBuilder::begin_part(std::uint32_t function, std::uint64_t item, std::ui
   KeptSegment& segment = stacks_.at(number);
   KeptSegment& earlier = stacks_.at(before);
   earlier.later = number;
+  suspended_.close(before);
   segment.earlier = before;
   segment.level = earlier.level;
   segment.caller = earlier.caller;
@@ -230,8 +238,9 @@ void CallBuilder::begin_part(std::uint32_t function, std::uint64_t item, std::ui
 
 void CallBuilder::begin_return(std::uint32_t function, Address address, std::uint64_t item) {
   // From its caller on: a recursive function does not return to itself.
-  std::uint32_t caller = stacks_.find_function(stacks_.at(from_).caller, function);
-  if (caller != 0) return begin_part(function, item, caller);
+  const std::uint32_t own = stacks_.find_function(stacks_.at(from_).caller, function);
+  if (std::uint32_t caller = call_that_goes_on(own, function, address))
+    return begin_part(function, item, caller);
   if (std::uint32_t handler = handler_that_returns()) {
     from_ = handler;
     begin_switch(function, item);
@@ -239,6 +248,17 @@ void CallBuilder::begin_return(std::uint32_t function, Address address, std::uin
     return;
   }
   begin_return_to_nobody(function, address, item);
+}
+
+// `own` is the call of the function that this stack has. One of another stack, or further out, goes
+// on where it fits and that does not. 0: none is known.
+std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t function,
+                                             Address address) {
+  if (own != 0 && suspended_.goes_on_at(own, address)) return own;
+  const std::uint32_t other = suspended_.newest_at(address, function);
+  if (other == 0 || stacks_.find_call(stacks_.at(from_).caller) == 0) return own;
+  suspended_.move(from_, other);
+  return other;
 }
 
 // To the code behind it, which nobody called. 0: it is no handler that returns.
@@ -269,8 +289,6 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
   // There was a call that should have been returned to: another stack altogether.
   std::uint32_t number = begin_unseen(function, address, item);
   stacks_.at(number).level = stacks_.at(from).level - 1;
-  stacks_.at(from).caller = number;
-  stacks_.at(from).tail_called = false;
 }
 
 bool CallBuilder::switched(std::uint32_t from, std::uint32_t to) const {

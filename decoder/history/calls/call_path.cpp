@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "decoder/history/calls/call_builder.h"
+#include "decoder/history/calls/call_stacks.h"
 #include "decoder/history/interruption.h"
 
 namespace tailtrace {

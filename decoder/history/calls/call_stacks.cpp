@@ -1,4 +1,4 @@
-#include "decoder/history/calls/call_builder.h"
+#include "decoder/history/calls/call_stacks.h"
 
 namespace tailtrace {
 

@@ -14,8 +14,11 @@
 //     one a level further out. Levels are shifted so that the lowest is 0.
 //   * Across a gap, stacks are connected where the functions on them match, longest match first.
 //
-// Callers and levels are GDB's as well but for two things, at which it loses the stack:
+// Callers and levels are GDB's as well but where it loses the stack:
 //
+//   * A return, or a jump through a register or memory to another function, goes back to the call
+//     that goes on right there, if nothing has come back to it and there is one. It may be of
+//     another stack, as coroutines have, or of another call of that function than the innermost.
 //   * A signal's handler, or whatever else led elsewhere between two instructions, is called by
 //     what it interrupted. What it returns to, the code that makes the system call, is as if that
 //     had been called so too. Behind the system call the interrupted function goes on.

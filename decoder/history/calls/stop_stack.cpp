@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "decoder/history/calls/call_builder.h"
+#include "decoder/history/calls/call_stacks.h"
 
 namespace tailtrace {
 namespace {

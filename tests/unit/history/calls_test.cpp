@@ -76,6 +76,76 @@ TEST(Calls, ThatReturnElsewhereBeginAnotherStack) {
             "main:0:1-2 switcher:1:3-4 other:0:5-6 switcher:1:7-8 main:0:9-9");
 }
 
+// A return to behind a call that nothing has come back to shows which stack it is.
+TEST(Calls, OfStacksThatTakeTurnsGoOnWhereTheyWereLeft) {
+  CallStory story({"main", "switch", "fiber", "f"});
+  story.call("switch").ret_to("fiber", 0).call("f").call("switch").ret_to("main", 3).call("switch");
+  EXPECT_EQ(story.ret_to("f", 3).ret_to("fiber", 3).call("switch").ret_to("main", 6).told(),
+            "main:0:1-2 switch:1:3-4 fiber:0:5-6 f:1:7-8 switch:2:9-10 main:0:11-12 switch:1:13-14 "
+            "f:1:15-16 fiber:0:17-18 switch:1:19-20 main:0:21-21");
+  const CallHistory& calls = story.calls();
+  EXPECT_EQ(calls.at(2).caller, 1u);
+  EXPECT_EQ(calls.at(3).caller, 0u);
+  EXPECT_EQ(calls.at(8).earlier, 4u);
+  EXPECT_EQ(calls.at(8).caller, 3u);
+  EXPECT_EQ(calls.at(11).earlier, 6u);
+}
+
+TEST(Calls, OfStacksThatTakeTurnsByJumpsGoOnWhereTheyWereLeft) {
+  CallStory story({"main", "switch", "fiber"});
+  story.call("switch").jump("fiber").call("switch").jump("main", 3).call("switch");
+  EXPECT_EQ(story.jump("fiber", 3).call("switch").jump("main", 6).told(),
+            "main:0:1-2 switch:1:3-4 fiber:2:5-6 switch:3:7-8 main:0:9-10 switch:1:11-12 "
+            "fiber:2:13-14 switch:3:15-16 main:0:17-17");
+  EXPECT_EQ(story.calls().at(7).earlier, 3u);
+}
+
+// Both are left by the same function: whose it was shows where it returns.
+TEST(Calls, OfStacksThatAreLeftInOneFunctionAreToldApartByItsCaller) {
+  CallStory story({"main", "leave", "switch", "fiber", "f"});
+  story.call("leave").call("switch").ret_to("fiber", 0).call("leave").call("switch");
+  story.ret_to("leave", 3).call("f").ret().ret_to("main", 3).call("leave").call("switch");
+  story.ret_to("leave", 3).call("f").ret().ret_to("fiber", 3).call("f");
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 leave:1:3-4 switch:2:5-6 fiber:1:7-8 leave:2:9-10 switch:3:11-12 "
+            "leave:1:13-14 f:2:15-16 leave:1:17-18 main:0:19-20 leave:1:21-22 switch:2:23-24 "
+            "leave:2:25-26 f:3:27-28 leave:2:29-30 fiber:1:31-32 f:2:33-33");
+  const CallHistory& calls = story.calls();
+  EXPECT_EQ(calls.at(7).earlier, 2u);
+  EXPECT_EQ(calls.at(7).caller, 1u);
+  EXPECT_EQ(calls.at(9).caller, 1u);
+  EXPECT_EQ(calls.at(10).earlier, 1u);
+  EXPECT_EQ(calls.at(11).later, 0u);
+  EXPECT_EQ(calls.at(13).earlier, 5u);
+  EXPECT_EQ(calls.at(15).caller, 4u);
+  EXPECT_EQ(calls.at(16).earlier, 4u);
+}
+
+TEST(Calls, OfStacksThatAreLeftInOneFunctionByAnotherAreToldApartByTheOutermost) {
+  CallStory story({"main", "wait", "leave", "switch", "fiber"});
+  story.call("wait").call("leave").call("switch").ret_to("fiber", 0);
+  story.call("wait").call("leave").call("switch");
+  story.ret_to("leave", 3).ret_to("wait", 3).ret_to("main", 3);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 wait:1:3-4 leave:2:5-6 switch:3:7-8 fiber:2:9-10 wait:3:11-12 "
+            "leave:4:13-14 switch:5:15-16 leave:2:17-18 wait:1:19-20 main:0:21-21");
+  const CallHistory& calls = story.calls();
+  EXPECT_EQ(calls.at(9).earlier, 3u);
+  EXPECT_EQ(calls.at(9).caller, 2u);
+  EXPECT_EQ(calls.at(10).earlier, 2u);
+  EXPECT_EQ(calls.at(10).caller, 1u);
+  EXPECT_EQ(calls.at(11).earlier, 1u);
+  EXPECT_EQ(calls.at(7).later, 0u);
+}
+
+TEST(Calls, OfStacksThatTakeTurnsAcrossAGapAreNotGuessed) {
+  CallStory story({"main", "switch", "fiber", "f"});
+  story.call("switch").ret_to("fiber", 0).call("f").gap("f", 0).call("switch").ret_to("main", 3);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 switch:1:3-4 fiber:0:5-6 [gap]:0:7-7 f:0:8-9 switch:1:10-11 main:0:12-12");
+  EXPECT_EQ(story.calls().at(7).earlier, 0u);
+}
+
 TEST(Calls, ThroughTheLazyBinderAreTailCalls) {
   EXPECT_EQ(CallStory({"main", "plt", "_dl_runtime_resolve", "f"})
                 .call("plt")
