@@ -112,6 +112,9 @@ class CallsAsGdbHasThem(unittest.TestCase):
     def test_exceptions(self):
         self.assert_same("exceptions", "pt", names=False, end="__cxa_begin_catch")
 
+    def test_stacks_that_take_turns(self):
+        self.assert_same("fibers", "pt", levels=False)
+
     def test_coroutines_other_stacks_longjmp_and_signals(self):
         ours = self.assert_same("coroutines", "pt", names=False, levels=False)
         names = [call[2] for call in ours]

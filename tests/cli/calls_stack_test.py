@@ -1,8 +1,8 @@
 """Calls against the stack itself: a debugger steps a program through each of its instructions, and
-what calls have put on its stacks says how deep it is in them.
+what calls have put on its stacks says in which it is.
 
 Return addresses are on a stack as long as its pointer is not above them. A list of calls must have
-as many callers at each segment, those aside that jumped on and so are on no stack any more.
+the callers that they lead to at each segment, those aside that jumped on and so are on no stack.
 """
 
 import json
@@ -15,6 +15,7 @@ import unittest
 import cases
 
 MOST_STEPS = 9000
+CALL_SIZES = range(2, 8)  # of the instructions
 
 SCRIPT = """\
 set pagination off
@@ -59,7 +60,7 @@ class Stacks:
         self.stacks = []
 
     def at(self, pointer):
-        """Where return addresses are on the stack of a pointer, the outermost first."""
+        """The stack of a pointer: places and the return addresses in them, the outermost first."""
         for stack in self.stacks:
             if abs(stack[0] - pointer) < self.APART:
                 return stack[1]
@@ -69,12 +70,16 @@ class Stacks:
     def step(self, before, now):
         """Goes on by an instruction: (pc, stack pointer, what that points to) before and now."""
         (pc, pointer, _), (target, pushed, pointed) = before, now
-        places = self.at(pushed)
-        while places and places[-1] < pushed:
-            places.pop()
-        # No call instruction is longer, and one to the next is none.
-        if pushed == pointer - 8 and pc + 2 <= pointed <= pc + 7 and target != pointed:
-            places.append(pushed)
+        stack = self.at(pushed)
+        while stack and stack[-1][0] < pushed:
+            stack.pop()
+        # A call to the next instruction is none.
+        if pushed == pointer - 8 and pointed - pc in CALL_SIZES and target != pointed:
+            stack.append((pushed, pointed))
+
+    def returns(self, pointer):
+        """The return addresses on a stack, the innermost first."""
+        return [address for _, address in reversed(self.at(pointer))]
 
 
 @unittest.skipUnless(shutil.which("gdb") and shutil.which("gdbserver"), "no gdb or no gdbserver")
@@ -108,38 +113,47 @@ class CallsAsTheStackHasThem(unittest.TestCase):
         return steps, items, calls
 
     def callers_on_the_stack(self, calls, number):
-        count = 0
+        """The segments that called, the innermost first."""
         while "caller" in calls[number]:
-            count += not calls[number].get("tail_called", False)
+            jumped = calls[number].get("tail_called", False)
             number = calls[number]["caller"]
-        return count
+            if not jumped:
+                yield calls[number]
 
-    def assert_as_deep(self, program, end="_exit"):
+    def assert_same_callers(self, program, end="_exit"):
         steps, items, calls = self.record(program, end)
-        stacks, depths = Stacks(), []
+        stacks, returns = Stacks(), []
         for before, now in zip([steps[0], *steps], steps):
             stacks.step(before, now)
             # A string instruction that repeats itself is one item. One step makes a system call
             # together with the instruction behind it, and with the handler of a signal.
-            ahead = items[len(depths):len(depths) + (1 if now[0] == before[0] else 50)]
+            ahead = items[len(returns):len(returns) + (1 if now[0] == before[0] else 50)]
             if now[0] in ahead:
-                depths += [None] * ahead.index(now[0]) + [len(stacks.at(now[1]))]
-        self.assertEqual(len(depths), len(items))
-        self.assertLess(depths.count(None), 60)
+                returns += [None] * ahead.index(now[0]) + [stacks.returns(now[1])]
+        self.assertEqual(len(returns), len(items))
+        self.assertLess(returns.count(None), 60)
         for number, call in calls.items():
-            depth = depths[call["first"] - 1]
-            if depth is not None:
-                with self.subTest(number=number, function=call.get("function")):
-                    self.assertEqual(self.callers_on_the_stack(calls, number), depth)
+            expected = returns[call["first"] - 1]
+            if expected is None:
+                continue
+            with self.subTest(number=number, function=call.get("function")):
+                callers = [items[caller["last"] - 1]
+                           for caller in self.callers_on_the_stack(calls, number)]
+                self.assertEqual(len(callers), len(expected))
+                for at, behind in zip(callers, expected):
+                    self.assertIn(behind - at, CALL_SIZES)
 
     def test_recursion_that_ends_with_a_tail_call(self):
-        self.assert_as_deep("lazy_binding")
+        self.assert_same_callers("lazy_binding")
 
     def test_coroutines_other_stacks_longjmp_and_signals(self):
-        self.assert_as_deep("coroutines")
+        self.assert_same_callers("coroutines")
+
+    def test_stacks_that_take_turns(self):
+        self.assert_same_callers("fibers")
 
     def test_exceptions(self):
-        self.assert_as_deep("exceptions", end="__cxa_begin_catch")
+        self.assert_same_callers("exceptions", end="__cxa_begin_catch")
 
 
 if __name__ == "__main__":

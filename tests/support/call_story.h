@@ -25,7 +25,7 @@ class CallStory : public Symbolizer {
     push({{}, here_, 0, 0, RecordKind::kEnable, 0, 0});
   }
 
-  // Every move executes one NOP and the branch itself.
+  // Every move executes one instruction, which does nothing most often, and the branch itself.
   CallStory& call(const std::string& name) { return call_to(bases_.at(name)); }
   CallStory& call_next() { return call_to(here_ + 3); }
   CallStory& jump(const std::string& name, std::uint64_t offset = 0) {
@@ -40,8 +40,15 @@ class CallStory : public Symbolizer {
   CallStory& ret_to(const std::string& name, std::uint64_t offset) {
     return move(RecordKind::kReturn, "c3", bases_.at(name) + offset);
   }
+  // Onto another stack.
+  CallStory& switch_to(const std::string& name, std::uint64_t offset) {
+    return move(RecordKind::kReturn, "c3", bases_.at(name) + offset, kLoadStackPointer);
+  }
+  CallStory& switch_by_jump(const std::string& name, std::uint64_t offset) {
+    return move(RecordKind::kIndirectJump, "ffe0", bases_.at(name) + offset, kLoadStackPointer);
+  }
   CallStory& signal(const std::string& name) {
-    put("90");
+    put(kNop);
     return interrupt(name, 1);
   }
   // Before the next instruction.
@@ -69,7 +76,7 @@ class CallStory : public Symbolizer {
 
   // "main:0:1-2 f:1:3-4": name, level and items of every segment.
   std::string told() {
-    put("90");
+    put(kNop);
     push({here_, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0});
     auto snapshot = std::make_shared<ThreadSnapshot>();
     auto image = std::make_shared<CodeImage>();
@@ -105,6 +112,9 @@ class CallStory : public Symbolizer {
   std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
 
  private:
+  static constexpr const char* kNop = "90";
+  static constexpr const char* kLoadStackPointer = "488b26";  // mov (%rsi),%rsp
+
   CallStory& call_to(Address to) {
     stack_.push_back(here_ + 3);
     return move(RecordKind::kIndirectCall, "ffd0", to);
@@ -116,8 +126,8 @@ class CallStory : public Symbolizer {
     here_ = to;
     return *this;
   }
-  CallStory& move(RecordKind kind, const char* code, Address to) {
-    put("90");
+  CallStory& move(RecordKind kind, const char* code, Address to, const char* first = kNop) {
+    put(first);
     Address from = here_;
     put(code);
     push({from, to, 0, 2, kind, 0, 0});

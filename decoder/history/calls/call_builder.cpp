@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "decoder/code/stack_pointer.h"
 #include "decoder/history/interruption.h"
 
 namespace tailtrace {
@@ -51,6 +52,7 @@ Result<CallHistory> CallBuilder::build() {
 }
 
 void CallBuilder::add_run(const HistoryRun& run, CodeReader& code) {
+  code_ = &code;
   if (run.step.shown != 0) add_instructions(run, code);
   std::uint64_t gap = run.first + run.step.shown;
   if (run.step.has_gap && gap >= range_.first && gap <= range_.last) add_gap(gap);
@@ -67,6 +69,7 @@ void CallBuilder::add_instructions(const HistoryRun& run, CodeReader& code) {
     arrive(run.step.start, run.first, run.step.epoch);
     last_ = *code.at(run.record->from);
     stacks_.at(stacks_.newest()).last = last_.kind;
+    run_ = run.step.start;
     return;
   }
   Address at = run.step.start;
@@ -83,6 +86,7 @@ void CallBuilder::add_instructions(const HistoryRun& run, CodeReader& code) {
     last_ = *insn;
     stacks_.at(stacks_.newest()).last = insn->kind;
   }
+  run_ = run.step.start;
 }
 
 void CallBuilder::add_gap(std::uint64_t item) {
@@ -103,7 +107,7 @@ void CallBuilder::add_event(const BranchRecord& record, Epoch when) {
   const std::uint32_t function = index_of(symbols_.function_in(record.from, when));
   from_ = newest;
   go_back(record.from, function);
-  interruptions_.push_back({record.from, function, from_, last_, std::move(event_)});
+  interruptions_.push_back({record.from, function, from_, last_, run_, std::move(event_)});
   event_ = record;
 }
 
@@ -137,6 +141,7 @@ bool CallBuilder::go_back(Address address, std::uint32_t function) {
   if (newest == interruptions_.rend()) return false;
   from_ = newest->from;
   last_ = newest->last;
+  run_ = newest->run;
   event_ = std::move(newest->led_to);
   interruptions_.erase(std::prev(newest.base()), interruptions_.end());
   if (interruptions_.empty()) event_.reset();  // it is too long ago
@@ -152,6 +157,7 @@ bool CallBuilder::arrive_by_event(std::uint32_t function, Address address, std::
   if (!leaves || !stacks_.switched(stacks_.newest(), function)) return false;
   from_ = interrupted.from;
   last_ = interrupted.last;
+  run_ = interrupted.run;
   std::uint32_t caller = 0;
   if (last_.kind == InstructionClass::kReturn)
     caller = stacks_.find_function(stacks_.at(from_).caller, interrupted.function);
@@ -176,18 +182,22 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
 }
 
 void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item) {
-  Address entry = calls_.functions_[function]->entry;
-  if (entry == address) return begin_call(function, item, from_, true);
+  const Address entry = calls_.functions_[function]->entry;
+  const bool may_leave = last_.kind == InstructionClass::kIndirectJump;
+  if (entry == address) {
+    if (may_leave && left_stack()) return begin_stack(function, address, item);
+    return begin_call(function, item, from_, true);
+  }
   const Function& from = *calls_.functions_[stacks_.at(from_).function];
-  if (from.plain_name().starts_with("_Unwind_") &&
-      stacks_.find_function(stacks_.at(from_).caller, function) != 0)
+  std::uint32_t part = stacks_.find_function(stacks_.at(from_).caller, function);
+  if (from.plain_name().starts_with("_Unwind_") && part != 0)
     return begin_return(function, address, item);
   if (!stacks_.switched(from_, function)) return;
-  if (entry.is_null()) return begin_call(function, item, from_, true);
-  std::uint32_t part = stacks_.find_function(stacks_.at(from_).caller, function);
-  if (last_.kind == InstructionClass::kIndirectJump)
-    part = call_that_goes_on(part, function, address);
+  if (entry.is_null()) part = 0;
+  if (may_leave) part = call_that_goes_on(part, function, address);
   if (part != 0) return begin_part(function, item, part);
+  if (may_leave && left_stack()) return begin_stack(function, address, item);
+  if (entry.is_null()) return begin_call(function, item, from_, true);
   begin_switch(function, item);
 }
 
@@ -256,9 +266,23 @@ std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t fu
                                              Address address) {
   if (own != 0 && suspended_.goes_on_at(own, address)) return own;
   const std::uint32_t other = suspended_.newest_at(address, function);
-  if (other == 0 || stacks_.find_call(stacks_.at(from_).caller) == 0) return own;
-  suspended_.move(from_, other);
-  return other;
+  if (other != 0 && (left_stack() || stacks_.find_call(stacks_.at(from_).caller) != 0)) {
+    suspended_.move(from_, other);
+    return other;
+  }
+  // Nothing returns to a function's begin, and those without a name are not the same.
+  const Function& to = *calls_.functions_[function];
+  return (to.known() && to.entry != address) || !suspended_.knows_of(own) ? own : 0;
+}
+
+// Whether the last instruction branched behind one that goes over to another stack.
+bool CallBuilder::left_stack() {
+  auto [left, is_new] = left_stack_.try_emplace(last_.address, false);
+  if (!is_new) return left->second;
+  std::optional<Instruction> insn = code_->at(run_);
+  for (; insn && insn->address < last_.address; insn = code_->at(insn->next()))
+    left->second = left->second || loads_stack_pointer(code_->bytes_of(*insn));
+  return left->second;
 }
 
 // To the code behind it, which nobody called. 0: it is no handler that returns.
@@ -278,17 +302,24 @@ std::uint32_t CallBuilder::handler_that_returns() {
 void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address,
                                          std::uint64_t item) {
   const std::uint32_t from = from_;
-  if (stacks_.find_call(stacks_.at(from).caller) == 0) {
-    // The call is older than the record: what lay outermost was called from here.
-    std::uint32_t top = stacks_.find_top(from);
-    std::uint32_t number = begin_unseen(function, address, item);
-    stacks_.at(number).level = stacks_.at(top).level - 1;
-    stacks_.set_caller(top, number, false);
-    return;
+  if (left_stack()) return begin_stack(function, address, item);
+  if (stacks_.find_call(stacks_.at(from).caller) != 0) {
+    // That should have been returned to. An address may be put on the stack to jump there.
+    if (calls_.functions_[function]->entry == address)
+      return begin_call(function, item, from, true);
+    return begin_stack(function, address, item);
   }
-  // There was a call that should have been returned to: another stack altogether.
+  // The call is older than the record: what lay outermost was called from here.
+  std::uint32_t top = stacks_.find_top(from);
   std::uint32_t number = begin_unseen(function, address, item);
-  stacks_.at(number).level = stacks_.at(from).level - 1;
+  stacks_.at(number).level = stacks_.at(top).level - 1;
+  stacks_.set_caller(top, number, false);
+}
+
+// Another one altogether.
+void CallBuilder::begin_stack(std::uint32_t function, Address address, std::uint64_t item) {
+  const std::int32_t level = stacks_.at(stacks_.find_top(from_)).level;
+  stacks_.at(begin_unseen(function, address, item)).level = level;
 }
 
 bool CallBuilder::switched(std::uint32_t from, std::uint32_t to) const {

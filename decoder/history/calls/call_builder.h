@@ -35,6 +35,7 @@ class CallBuilder {
     std::uint32_t function = 0;          // its own
     std::uint32_t from = 0;              // the segment before it
     Instruction last;                    // and that one's last instruction
+    Address run;                         // from where on no branch was taken up to that
     std::optional<BranchRecord> led_to;  // `at`, in place of that
     std::uint32_t handler = 0;           // the segment that interrupted; 0: none began
     std::uint32_t restorer = 0;          // the one that the handler returned to
@@ -55,8 +56,10 @@ class CallBuilder {
   void begin_switch(std::uint32_t function, std::uint64_t item);
   void begin_return(std::uint32_t function, Address address, std::uint64_t item);
   void begin_return_to_nobody(std::uint32_t function, Address address, std::uint64_t item);
+  void begin_stack(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
+  bool left_stack();
   std::uint32_t handler_that_returns();
   bool switched(std::uint32_t from, std::uint32_t to) const;  // functions
   std::uint32_t index_of(const Function& function);
@@ -74,6 +77,9 @@ class CallBuilder {
   // Of the instruction that arrives: what it was led to by, and from where.
   std::uint32_t from_ = 0;  // a segment
   Instruction last_;        // and that one's last
+  Address run_;             // from where on no branch was taken up to that
+  CodeReader* code_ = nullptr;
+  std::unordered_map<Address, bool> left_stack_;  // by branch
   std::optional<BranchRecord> event_;
   std::vector<Interruption> interruptions_;  // the newest last
 };

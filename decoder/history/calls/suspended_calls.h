@@ -27,6 +27,8 @@ class SuspendedCalls {
   // Nobody knows what became of all so far.
   void clear();
 
+  // Where a segment goes on is known if it ends with a call.
+  bool knows_of(std::uint32_t segment) const { return place_of(segment) != 0; }
   bool goes_on_at(std::uint32_t segment, Address behind) const;
   // The newest segment that goes on there, and is of the function; 0: none.
   std::uint32_t newest_at(Address behind, std::uint32_t function) const;

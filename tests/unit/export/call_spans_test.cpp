@@ -41,8 +41,8 @@ TEST(CallSpans, HoldAGapWhereTheyGoOnBehindIt) {
 // On one line only one stack is drawn at a time.
 TEST(CallSpans, OfStacksThatTakeTurnsEndAndBeginAnew) {
   CallStory story({"main", "switch", "fiber"});
-  story.call("switch").ret_to("fiber", 0).call("switch").ret_to("main", 3).call("switch");
-  EXPECT_EQ(spans_told(story.ret_to("fiber", 3)),
+  story.call("switch").switch_to("fiber", 0).call("switch").switch_to("main", 3).call("switch");
+  EXPECT_EQ(spans_told(story.switch_to("fiber", 3)),
             "main:1-4 switch:3-4 fiber:5-8 switch:7-8 main:9-12 switch:11-12 fiber:13-13");
 }
 

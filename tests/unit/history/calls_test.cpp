@@ -79,37 +79,41 @@ TEST(Calls, ThatReturnElsewhereBeginAnotherStack) {
 // A return to behind a call that nothing has come back to shows which stack it is.
 TEST(Calls, OfStacksThatTakeTurnsGoOnWhereTheyWereLeft) {
   CallStory story({"main", "switch", "fiber", "f"});
-  story.call("switch").ret_to("fiber", 0).call("f").call("switch").ret_to("main", 3).call("switch");
-  EXPECT_EQ(story.ret_to("f", 3).ret_to("fiber", 3).call("switch").ret_to("main", 6).told(),
+  story.call("switch").switch_to("fiber", 0).call("f").call("switch").switch_to("main", 3);
+  story.call("switch").switch_to("f", 3).ret_to("fiber", 3).call("switch").switch_to("main", 6);
+  EXPECT_EQ(story.told(),
             "main:0:1-2 switch:1:3-4 fiber:0:5-6 f:1:7-8 switch:2:9-10 main:0:11-12 switch:1:13-14 "
             "f:1:15-16 fiber:0:17-18 switch:1:19-20 main:0:21-21");
   const CallHistory& calls = story.calls();
   EXPECT_EQ(calls.at(2).caller, 1u);
   EXPECT_EQ(calls.at(3).caller, 0u);
+  EXPECT_FALSE(calls.at(3).begun_before);
   EXPECT_EQ(calls.at(8).earlier, 4u);
   EXPECT_EQ(calls.at(8).caller, 3u);
   EXPECT_EQ(calls.at(11).earlier, 6u);
 }
 
 TEST(Calls, OfStacksThatTakeTurnsByJumpsGoOnWhereTheyWereLeft) {
-  CallStory story({"main", "switch", "fiber"});
-  story.call("switch").jump("fiber").call("switch").jump("main", 3).call("switch");
-  EXPECT_EQ(story.jump("fiber", 3).call("switch").jump("main", 6).told(),
-            "main:0:1-2 switch:1:3-4 fiber:2:5-6 switch:3:7-8 main:0:9-10 switch:1:11-12 "
-            "fiber:2:13-14 switch:3:15-16 main:0:17-17");
-  EXPECT_EQ(story.calls().at(7).earlier, 3u);
+  CallStory story({"main", "f", "switch", "fiber"});
+  story.call("f").call("switch").switch_by_jump("fiber", 0).call("switch").switch_by_jump("f", 3);
+  story.call("switch").switch_by_jump("fiber", 3).call("switch").switch_by_jump("f", 6);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 f:1:3-4 switch:2:5-6 fiber:0:7-8 switch:1:9-10 f:1:11-12 switch:2:13-14 "
+            "fiber:0:15-16 switch:1:17-18 f:1:19-19");
+  EXPECT_EQ(story.calls().at(4).caller, 0u);
+  EXPECT_EQ(story.calls().at(8).earlier, 4u);
 }
 
 // Both are left by the same function: whose it was shows where it returns.
 TEST(Calls, OfStacksThatAreLeftInOneFunctionAreToldApartByItsCaller) {
   CallStory story({"main", "leave", "switch", "fiber", "f"});
-  story.call("leave").call("switch").ret_to("fiber", 0).call("leave").call("switch");
-  story.ret_to("leave", 3).call("f").ret().ret_to("main", 3).call("leave").call("switch");
-  story.ret_to("leave", 3).call("f").ret().ret_to("fiber", 3).call("f");
+  story.call("leave").call("switch").switch_to("fiber", 0).call("leave").call("switch");
+  story.switch_to("leave", 3).call("f").ret().ret_to("main", 3).call("leave").call("switch");
+  story.switch_to("leave", 3).call("f").ret().ret_to("fiber", 3).call("f");
   EXPECT_EQ(story.told(),
-            "main:0:1-2 leave:1:3-4 switch:2:5-6 fiber:1:7-8 leave:2:9-10 switch:3:11-12 "
+            "main:0:1-2 leave:1:3-4 switch:2:5-6 fiber:0:7-8 leave:1:9-10 switch:2:11-12 "
             "leave:1:13-14 f:2:15-16 leave:1:17-18 main:0:19-20 leave:1:21-22 switch:2:23-24 "
-            "leave:2:25-26 f:3:27-28 leave:2:29-30 fiber:1:31-32 f:2:33-33");
+            "leave:1:25-26 f:2:27-28 leave:1:29-30 fiber:0:31-32 f:1:33-33");
   const CallHistory& calls = story.calls();
   EXPECT_EQ(calls.at(7).earlier, 2u);
   EXPECT_EQ(calls.at(7).caller, 1u);
@@ -122,28 +126,47 @@ TEST(Calls, OfStacksThatAreLeftInOneFunctionAreToldApartByItsCaller) {
 }
 
 TEST(Calls, OfStacksThatAreLeftInOneFunctionByAnotherAreToldApartByTheOutermost) {
-  CallStory story({"main", "wait", "leave", "switch", "fiber"});
-  story.call("wait").call("leave").call("switch").ret_to("fiber", 0);
+  CallStory story({"main", "wait", "leave", "switch", "fiber", "f"});
+  story.call("wait").call("leave").call("switch").switch_to("fiber", 0).call("f");
   story.call("wait").call("leave").call("switch");
-  story.ret_to("leave", 3).ret_to("wait", 3).ret_to("main", 3);
+  story.switch_to("leave", 3).ret_to("wait", 3).ret_to("main", 3);
   EXPECT_EQ(story.told(),
-            "main:0:1-2 wait:1:3-4 leave:2:5-6 switch:3:7-8 fiber:2:9-10 wait:3:11-12 "
-            "leave:4:13-14 switch:5:15-16 leave:2:17-18 wait:1:19-20 main:0:21-21");
+            "main:0:1-2 wait:1:3-4 leave:2:5-6 switch:3:7-8 fiber:0:9-10 f:1:11-12 wait:2:13-14 "
+            "leave:3:15-16 switch:4:17-18 leave:2:19-20 wait:1:21-22 main:0:23-23");
   const CallHistory& calls = story.calls();
-  EXPECT_EQ(calls.at(9).earlier, 3u);
-  EXPECT_EQ(calls.at(9).caller, 2u);
-  EXPECT_EQ(calls.at(10).earlier, 2u);
-  EXPECT_EQ(calls.at(10).caller, 1u);
-  EXPECT_EQ(calls.at(11).earlier, 1u);
-  EXPECT_EQ(calls.at(7).later, 0u);
+  EXPECT_EQ(calls.at(10).earlier, 3u);
+  EXPECT_EQ(calls.at(10).caller, 2u);
+  EXPECT_EQ(calls.at(11).earlier, 2u);
+  EXPECT_EQ(calls.at(11).caller, 1u);
+  EXPECT_EQ(calls.at(12).earlier, 1u);
+  EXPECT_EQ(calls.at(8).later, 0u);
+}
+
+// All of it has no name, as where a program was stripped.
+TEST(Calls, OfStacksWhoseFunctionsAreNotKnownGoOnWhereTheyWereLeft) {
+  CallStory story({"main", "switch", ""});
+  story.call("").call("switch").switch_to("", 0x100).call("switch").switch_to("", 3);
+  EXPECT_EQ(story.call("switch").switch_to("", 0x103).told(),
+            "main:0:1-2 :1:3-4 switch:2:5-6 :0:7-8 switch:1:9-10 :1:11-12 switch:2:13-14 :0:15-15");
+  EXPECT_EQ(story.calls().at(4).earlier, 0u);
+  EXPECT_EQ(story.calls().at(6).earlier, 2u);
+  EXPECT_EQ(story.calls().at(8).earlier, 4u);
 }
 
 TEST(Calls, OfStacksThatTakeTurnsAcrossAGapAreNotGuessed) {
   CallStory story({"main", "switch", "fiber", "f"});
-  story.call("switch").ret_to("fiber", 0).call("f").gap("f", 0).call("switch").ret_to("main", 3);
-  EXPECT_EQ(story.told(),
+  story.call("switch").switch_to("fiber", 0).call("f").gap("f", 0).call("switch");
+  EXPECT_EQ(story.switch_to("main", 3).told(),
             "main:0:1-2 switch:1:3-4 fiber:0:5-6 [gap]:0:7-7 f:0:8-9 switch:1:10-11 main:0:12-12");
   EXPECT_EQ(story.calls().at(7).earlier, 0u);
+}
+
+// As where calls and jumps through a register are made so, against speculation.
+TEST(Calls, ThatReturnToAFunctionsBeginAreTailCalls) {
+  CallStory story({"main", "thunk", "f"});
+  EXPECT_EQ(story.call("thunk").ret_to("f", 0).ret().told(),
+            "main:0:1-2 thunk:1:3-4 f:2:5-6 main:0:7-7");
+  EXPECT_TRUE(story.calls().at(3).tail_called);
 }
 
 TEST(Calls, ThroughTheLazyBinderAreTailCalls) {
