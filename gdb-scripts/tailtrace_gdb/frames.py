@@ -8,6 +8,8 @@ from . import place
 from .styles import styled
 from .words import function_blocks, source_line, text_of_line
 
+CALLS = ("call", "indirect-call")  # what `branch` of an item is
+
 _live = None  # of which history, and what was found
 
 
@@ -75,8 +77,9 @@ def anchored(history, root):
 
 
 class Shown:
-    """One line of a stack. `pc` is where it goes on, of callers behind the call. `block` is the
-    function's, where GDB knows it; `site` the line of the call of what is inlined in it."""
+    """One line of a stack. `pc` is where it goes on, of callers behind the call; None: a signal
+    came there. `block` is the function's, where GDB knows it; `site` the line of the call of what
+    is inlined in it."""
 
     def __init__(self, pc, function, is_call, block=None, site=None):
         self.pc = pc
@@ -94,6 +97,8 @@ class Shown:
 
     def with_inlined(self):
         """Itself as GDB shows it: a line for each function that is inlined there, too."""
+        if self.pc is None:
+            return [self]
         blocks = function_blocks(self.inside()) or [None]
         inlined = [block.function for block in blocks[:-1]]
         names = [function.print_name for function in inlined] + [self.function]
@@ -118,15 +123,32 @@ def frames_at(history, position, limit):
         return []
     shown = [Shown(int(item["address"], 16), call.get("function"), False)]
     chain = callers_of(history, call, limit)
-    for outer in chain[1:]:
-        at = history.item(outer["last"])
-        if "gap" in at:
-            break
-        behind = int(at["address"], 16) + len(at["bytes"]) // 2
-        shown.append(Shown(behind, outer.get("function"), True))
-    if not chain[-1].get("caller") and len(shown) == len(chain):
+    for inner, outer in zip(chain, chain[1:]):
+        callers = callers_shown(history, inner, outer)
+        if not callers:
+            return shown[:limit]
+        shown += callers
+    if not chain[-1].get("caller"):
         shown += [Shown(pc, name, True) for name, pc in anchored(history, chain[-1])]
     return shown[:limit]
+
+
+def callers_shown(history, inner, outer):
+    """Who called or was interrupted, and before it the signal if one did that; nothing at a gap."""
+    name = outer.get("function")
+    if outer["first"] > inner["first"]:  # it is known by the return to it
+        return [Shown(int(history.item(outer["first"])["address"], 16), name, True)]
+    at = history.item(outer["last"])
+    if "gap" in at:
+        return []
+    behind = int(at["address"], 16) + len(at["bytes"]) // 2
+    if inner.get("tail_called") or at.get("branch") in CALLS:
+        return [Shown(behind, name, True)]
+    interrupted = Shown(int(at["to"], 16) if "to" in at else behind, name, False)
+    events = history.item(inner["first"]).get("events", [])
+    if any(event["event"] == "signal" for event in events):
+        return [Shown(None, "<signal handler called>", False), interrupted]
+    return [interrupted]
 
 
 def arguments_of(block):
@@ -141,6 +163,8 @@ def begins_line(pc, symtab, line):
 
 def frame_line(level, frame):
     """As GDB's `backtrace` has it."""
+    if frame.pc is None:
+        return f"#{level:<3}{frame.function}\n"
     found = frame.line()
     begins = not frame.is_call and found is not None and begins_line(frame.pc, *found)
     address = "" if begins or frame.site else styled("address", f"{frame.pc:#018x}") + " in "

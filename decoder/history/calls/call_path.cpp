@@ -62,10 +62,21 @@ class PathFinder {
     return interruption_before(history_, cursor_.item());
   }
 
+  // The handler that returned to a call, which nothing else had called; else the call itself.
+  CallSegment handler_or_itself(const CallSegment& begin) {
+    if (begin.number == 1 || begin.tail_called) return begin;
+    const CallSegment before = calls_.at(calls_.first_part(begin.number - 1));
+    return before.number < begin.number && before.caller == begin.caller ? before : begin;
+  }
+
   // The segment that called this one, or that was interrupted for it; 0: none is known.
   std::uint64_t outward_from(const CallSegment& segment) {
-    const CallSegment begin = calls_.at(calls_.first_part(segment.number));
-    const auto event = begin.caller == 0 ? std::nullopt : event_before(begin);
+    CallSegment begin = calls_.at(calls_.first_part(segment.number));
+    auto event = begin.caller == 0 ? std::nullopt : event_before(begin);
+    if (begin.caller != 0 && !event) {
+      begin = handler_or_itself(begin);
+      event = event_before(begin);
+    }
     jumped_ = !event && segment.tail_called;
     if (!event) return segment.caller;
     interrupted_ = begin.items.first - 1;

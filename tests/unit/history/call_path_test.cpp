@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "decoder/history/queries/stats.h"
+#include "tests/support/call_story.h"
 #include "tests/support/toy_program.h"
 #include "tests/support/toy_symbols.h"
 
@@ -162,6 +163,22 @@ TEST(CallPath, WhatASignalInterruptedIsOutsideOfItsHandler) {
     EXPECT_EQ(path.frames[1].event->from, at);
     EXPECT_EQ(path.frames[1].item, history.size() - 1);
     EXPECT_EQ(path.frames[2].function->name, "outer");
+    EXPECT_FALSE(path.frames[2].event);
+  }
+}
+
+// Of both, and of a second handler that comes behind the first.
+TEST(CallPath, WhatASignalInterruptedIsOutsideOfWhatItsHandlerReturnsTo) {
+  CallStory story({"main", "f", "one", "two", "restorer"});
+  story.call("f").signal("one").ret_to("restorer", 0).sigreturn().signal_at_once("two");
+  story.ret_to("restorer", 0).told();
+  for (std::uint64_t number : {3, 4, 5, 6}) {
+    const std::uint64_t item = story.calls().at(number).items.first;
+    const CallPath path = call_path(story.history(), story, story.calls(), item, 9);
+    ASSERT_EQ(path.frames.size(), 3u) << number;
+    EXPECT_EQ(path.frames[1].function->name, "f");
+    ASSERT_TRUE(path.frames[1].event) << number;
+    EXPECT_EQ(path.frames[2].function->name, "main");
     EXPECT_FALSE(path.frames[2].event);
   }
 }
