@@ -189,11 +189,12 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
     return begin_call(function, item, from_, true);
   }
   const Function& from = *calls_.functions_[stacks_.at(from_).function];
-  std::uint32_t part = stacks_.find_function(stacks_.at(from_).caller, function);
-  if (from.plain_name().starts_with("_Unwind_") && part != 0)
+  if (from.plain_name().starts_with("_Unwind_") &&
+      stacks_.find_function(stacks_.at(from_).caller, function) != 0)
     return begin_return(function, address, item);
   if (!stacks_.switched(from_, function)) return;
-  if (entry.is_null()) part = 0;
+  std::uint32_t part = 0;
+  if (!entry.is_null()) part = stacks_.find_function(stacks_.at(from_).caller, function);
   if (may_leave) part = call_that_goes_on(part, function, address);
   if (part != 0) return begin_part(function, item, part);
   if (may_leave && left_stack()) return begin_stack(function, address, item);

@@ -42,7 +42,7 @@ void SuspendedCalls::move(std::uint32_t from, std::uint32_t call) {
   while (stacks_.budget().take()) {
     const std::uint32_t left = callee_left_in(call, stacks_.at(from).function);
     const std::uint32_t part = left == 0 ? 0 : part_behind(from, place_of(left));
-    if (part == 0 || stacks_.at(part).earlier == left) break;
+    if (part <= left || stacks_.at(part).earlier == left) break;
     shift = stacks_.at(left).level - stacks_.at(part).level;
     splice(part, left);
     moved = part;

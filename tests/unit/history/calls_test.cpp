@@ -304,5 +304,16 @@ TEST(Calls, ThatAreVeryDeepAreFollowed) {
       << told.substr(told.size() - 80);
 }
 
+// Nothing is looked for on the stack while control stays in a function.
+TEST(Calls, OfAVeryDeepStackAreFollowedThroughLoops) {
+  CallStory story({"main", "f", "g"});
+  for (int i = 0; i < 20000; ++i) story.call("f").jump("f", i == 19999 ? 0x40 : 0x10);
+  story.call("g");
+  for (int i = 0; i < 20000; ++i) story.jump("g", 0x40);
+  const std::string told = story.jump("g", 0x80).ret().told();
+  EXPECT_TRUE(told.ends_with(" g:20001:80003-120006 f:20000:120007-120007"))
+      << told.substr(told.size() - 80);
+}
+
 }  // namespace
 }  // namespace tailtrace
