@@ -67,6 +67,20 @@ class Threads(cases.CommandCase):
         said = cases.tailtrace("history", self.session).stderr
         self.assertIn(f"thread {self.tids[0]}.{self.tids[0]} of 3", said)
 
+    def test_what_decided_is_of_the_thread_that_was_there_last(self):
+        """The main thread ends the process when the others have ended."""
+        times = {}
+        for tid in self.tids:
+            hits = self.ask("last", f"--thread={tid}", "collatz")["threads"][0]["hits"]
+            times[tid] = hits[0]["time"]
+        last = max(self.tids, key=times.get)
+        self.assertEqual(self.ask("why", "collatz")["tid"], last)
+        self.assertEqual(self.ask("why", "main")["tid"], self.tids[0])
+        for tid in self.tids:
+            self.assertEqual(self.ask("why", f"--thread={tid}", "collatz")["tid"], tid)
+        outcome = cases.tailtrace("why", self.session, "no_such_function")
+        self.assert_error(outcome, 1, "no_such_function was not reached", why="of 3 threads")
+
     def test_merged_they_are_each_threads_items_in_the_order_of_time(self):
         document = self.ask("history", "--merged", "-2000,-1")
         self.assertEqual(document["schema"], "tailtrace.merged/1")

@@ -7,7 +7,7 @@
 #include "decoder/history/queries/why_listing.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
-#include "plugin/cli/history_view.h"
+#include "plugin/cli/question.h"
 
 namespace tailtrace {
 namespace {
@@ -47,6 +47,37 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
   if (found != 0) return found;
   return fail(ErrorCode::kNegative, location_text(*wanted.location) + " was not reached",
               "it is not in what is held");
+}
+
+// The thread that came to the place last, if there are several and none is named.
+Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE* err) {
+  const std::string& named = options.shared.thread;
+  if (options.location.empty() || !named.empty()) return named;
+  Result<std::vector<ThreadSource>> threads = recorded_threads(options.shared.path);
+  if (!threads) return fail(std::move(threads.error()));
+  if (threads->size() == 1) return named;
+  QuestionOptions all;
+  all.shared = options.shared;
+  std::string newest;
+  std::uint64_t time = 0;
+  Result<std::uint64_t> gaps = each_thread(all, err, [&](HistoryView& view, bool) -> Result<void> {
+    Result<std::uint64_t> item = item_asked_for(options, view);
+    if (!item && item.error().code == ErrorCode::kNegative) return {};
+    if (!item) return fail(std::move(item.error()));
+    HistoryCursor cursor(*view.history);
+    cursor.seek(*item);
+    if (!newest.empty() && cursor.item().time <= time) return {};
+    newest = thread_text(view.thread.thread);
+    time = cursor.item().time;
+    return {};
+  });
+  if (!gaps) return fail(std::move(gaps.error()));
+  if (newest.empty())
+    return fail(ErrorCode::kNegative, options.location + " was not reached",
+                fmt::format("it is not in what is held of {} threads", threads->size()));
+  fmt::print(err, "thread {} of {} was there last; --thread=TID picks another\n", newest,
+             threads->size());
+  return newest;
 }
 
 std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
@@ -129,7 +160,10 @@ class WhyPrinter {
   HistoryCursor cursor_;
 };
 
-Result<int> show_why(const WhyCommandOptions& options, const Invocation& invocation) {
+Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
+  Result<std::string> thread = thread_asked_for(options, invocation.err);
+  if (!thread) return fail(std::move(thread.error()));
+  options.shared.thread = std::move(*thread);
   Result<HistoryView> view = open_view(options.shared, invocation.err);
   if (!view) return fail(std::move(view.error()));
   Result<std::uint64_t> item = item_asked_for(options, *view);
@@ -177,7 +211,7 @@ Command why_command() {
             ->type_name("N");
         add_count(app, "--limit", options->limit, "show the newest N decisions");
         app.add_option("--thread", options->shared.thread,
-                       "which one; the first if nothing is said")
+                       "which one; that which was at LOCATION last, or the first")
             ->type_name("[PID.]TID");
         add_thread_options(app, options->shared);
         return [options](const Invocation& invocation) { return show_why(*options, invocation); };
