@@ -78,8 +78,20 @@ class Threads(cases.CommandCase):
         self.assertEqual(self.ask("why", "main")["tid"], self.tids[0])
         for tid in self.tids:
             self.assertEqual(self.ask("why", f"--thread={tid}", "collatz")["tid"], tid)
+        first = cases.tailtrace("why", "--json", "--at=-5", self.session)
+        self.assertEqual(json.loads(first.stdout)["tid"], self.tids[0])
         outcome = cases.tailtrace("why", self.session, "no_such_function")
         self.assert_error(outcome, 1, "no_such_function was not reached", why="of 3 threads")
+
+    def test_what_decided_a_crash_is_of_the_thread_that_crashed(self):
+        crashed = os.path.join(self.folder, "crashed")
+        program = os.path.join(cases.BINARY_DIR, "tests", "programs", "crashes_in_thread")
+        cases.tailtrace("run", "--no-debugger", "--keep=" + crashed, "--", program)
+        outcome = cases.tailtrace("why", crashed)
+        self.assertRegex(outcome.stderr, r"thread \S+ of 4 was there last; --thread=TID picks")
+        newest = outcome.stdout.splitlines()[:2]
+        self.assertRegex(newest[0], r"next  crashes_in_thread\.c:\d+  store$")
+        self.assertIn("not taken", newest[1])
 
     def test_merged_they_are_each_threads_items_in_the_order_of_time(self):
         document = self.ask("history", "--merged", "-2000,-1")

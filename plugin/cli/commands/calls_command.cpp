@@ -159,7 +159,9 @@ Command calls_command() {
       },
       .take_program = take_range,
       .details =
-          "Stretches and their numbers are those of GDB's `record function-call-history`. "
+          "Stretches and their numbers are those of GDB's `record function-call-history`; who "
+          "called whom is right also where that loses the stack, as behind signals and in "
+          "coroutines. "
           "The last column is the range of instructions, for `tailtrace history`. For the newest "
           "stretches only as much of the history is read as they take, and indented from the "
           "outermost function in it; with --forward, --json or --newest=N that is all, or N. "

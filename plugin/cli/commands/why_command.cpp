@@ -49,10 +49,10 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
               "it is not in what is held");
 }
 
-// The thread that came to the place last, if there are several and none is named.
+// The thread that was at the place last, or executed last, if there are several and none is named.
 Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE* err) {
   const std::string& named = options.shared.thread;
-  if (options.location.empty() || !named.empty()) return named;
+  if (!named.empty() || options.at) return named;
   Result<std::vector<ThreadSource>> threads = recorded_threads(options.shared.path);
   if (!threads) return fail(std::move(threads.error()));
   if (threads->size() == 1) return named;
@@ -65,13 +65,14 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
     if (!item && item.error().code == ErrorCode::kNegative) return {};
     if (!item) return fail(std::move(item.error()));
     HistoryCursor cursor(*view.history);
-    cursor.seek(*item);
+    cursor.seek(std::min(*item, view.history->newest()));
     if (!newest.empty() && cursor.item().time <= time) return {};
     newest = thread_text(view.thread.thread);
     time = cursor.item().time;
     return {};
   });
   if (!gaps) return fail(std::move(gaps.error()));
+  if (newest.empty() && options.location.empty()) return named;
   if (newest.empty())
     return fail(ErrorCode::kNegative, options.location + " was not reached",
                 fmt::format("it is not in what is held of {} threads", threads->size()));
@@ -211,7 +212,7 @@ Command why_command() {
             ->type_name("N");
         add_count(app, "--limit", options->limit, "show the newest N decisions");
         app.add_option("--thread", options->shared.thread,
-                       "which one; that which was at LOCATION last, or the first")
+                       "which one; that which was there last, with --at the first")
             ->type_name("[PID.]TID");
         add_thread_options(app, options->shared);
         return [options](const Invocation& invocation) { return show_why(*options, invocation); };
