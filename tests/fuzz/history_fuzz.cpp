@@ -3,6 +3,7 @@
 // listing ends.
 #include <cassert>
 
+#include "decoder/export/call_spans.h"
 #include "decoder/history/calls/call_listing.h"
 #include "decoder/history/calls/call_path.h"
 #include "decoder/history/listing.h"
@@ -84,6 +85,16 @@ void check_walks(const History& history) {
   }
 }
 
+// Each inside of another one or apart from it.
+void check_spans(const CallHistory& calls) {
+  std::vector<CallSpan> open;
+  for (const CallSpan& span : call_spans(calls)) {
+    while (!open.empty() && open.back().last < span.first) open.pop_back();
+    assert(span.first <= span.last && (open.empty() || span.last <= open.back().last));
+    open.push_back(span);
+  }
+}
+
 void check_calls(const History& history) {
   Grid symbols;
   auto calls = CallHistory::make(history, symbols, {1, history.size()});
@@ -92,9 +103,11 @@ void check_calls(const History& history) {
   for (std::uint64_t n = 1; n <= calls->size(); ++n) {
     CallSegment segment = calls->at(n);
     assert(segment.items.first == next && segment.items.size() != 0 && segment.level >= 0);
+    assert(segment.earlier < n && (segment.later == 0 || segment.later > n));
     next = segment.items.last + 1;
   }
   assert(next == history.size() + 1);
+  check_spans(*calls);
   if (history.size() != 0) {
     const CallPath path = call_path(history, symbols, *calls, history.size(), 50);
     assert(path.frames.size() <= 50);
@@ -122,18 +135,51 @@ void check_reasons(const History& history) {
   }
 }
 
+Bytes input_of(Bytes code, std::span<const BranchRecord> records) {
+  code.resize(kCode_bytes);
+  const auto* raw = reinterpret_cast<const std::uint8_t*>(records.data());
+  code.insert(code.end(), raw, raw + records.size_bytes());
+  return code;
+}
+
+// Two stacks that are left in one function, which is known by where that returns.
+Bytes stacks_that_take_turns() {
+  constexpr std::uint64_t kMain = 0, kLeave = 64, kSwitch = 160, kFiber = 256;  // functions
+  Bytes code(kCode_bytes);
+  auto put = [&](std::uint64_t at, const char* hex) {
+    std::ranges::copy(*from_hex(hex), &code[at]);
+  };
+  put(kMain, "90ffd090ffd0");
+  put(kLeave, "90ffd090c3");
+  put(kSwitch, "488b26c3");  // mov (%rsi),%rsp; ret
+  put(kFiber, "90ffd090ffd0");
+  std::vector<BranchRecord> records = {{{}, ToyProgram::kBase, 0, 0, RecordKind::kEnable, 0, 0}};
+  auto go = [&](std::uint64_t from, std::uint64_t to, RecordKind kind) {
+    records.push_back({ToyProgram::kBase + from, ToyProgram::kBase + to, 0, 2, kind, 0, 0});
+  };
+  auto leave_from = [&](std::uint64_t call, std::uint64_t to) {
+    go(call, kLeave, RecordKind::kIndirectCall);
+    go(kLeave + 1, kSwitch, RecordKind::kIndirectCall);
+    go(kSwitch + 3, to, RecordKind::kReturn);
+  };
+  leave_from(kMain + 1, kFiber);
+  leave_from(kFiber + 1, kLeave + 3);
+  go(kLeave + 4, kMain + 3, RecordKind::kReturn);
+  leave_from(kMain + 4, kLeave + 3);
+  go(kLeave + 4, kFiber + 3, RecordKind::kReturn);
+  return input_of(std::move(code), records);
+}
+
 }  // namespace
 
 std::vector<Bytes> fuzz_seeds() {
-  std::vector<Bytes> seeds;
+  std::vector<Bytes> seeds = {stacks_that_take_turns()};
   for (std::uint64_t seed = 1; seed < 9; ++seed) {
     ToyProgram program(seed, 3, 4);
     ToyRun run = program.run(seed, 300, true);
-    Bytes input(kCode_bytes);
-    program.image()->read(ToyProgram::kBase, input);
-    const auto* raw = reinterpret_cast<const std::uint8_t*>(run.snapshot->records.data());
-    input.insert(input.end(), raw, raw + run.snapshot->records.size() * sizeof(BranchRecord));
-    seeds.push_back(std::move(input));
+    Bytes code(kCode_bytes);
+    program.image()->read(ToyProgram::kBase, code);
+    seeds.push_back(input_of(std::move(code), run.snapshot->records));
   }
   return seeds;
 }
