@@ -62,9 +62,9 @@ class Timeline {
 
   // Within what is open on both sides of it.
   void add_gap(const CallSegment& gap) {
-    std::uint64_t behind = gap.number;
-    while (behind <= calls_.size() && calls_.at(behind).function == nullptr) ++behind;
-    close_to(behind <= calls_.size() ? look_outwards(behind) : 0);
+    behind_ = std::max(behind_, gap.number);
+    while (behind_ <= calls_.size() && calls_.at(behind_).function == nullptr) ++behind_;
+    close_to(behind_ <= calls_.size() ? look_outwards(behind_) : 0);
     open(gap.number, gap.items.first);
   }
 
@@ -89,7 +89,8 @@ class Timeline {
   std::vector<Open> open_;              // outermost first
   std::vector<std::uint64_t> opening_;  // innermost first
   std::vector<CallSpan> spans_;
-  std::uint64_t last_ = 0;  // item
+  std::uint64_t last_ = 0;    // item
+  std::uint64_t behind_ = 0;  // the segment behind the newest gap
   std::uint64_t reopened_ = 0;
 };
 

@@ -21,7 +21,8 @@ struct CallSpan {
 };
 
 // Each call once, those that begin first before others, callers before what they call. Of two, one
-// lies inside the other or they are apart. What is at kMaxTimelineLevel or deeper is not there.
+// lies inside the other or they are apart: where stacks take turns, a call is there once for each
+// stretch in which its stack was the one. What is at kMaxTimelineLevel or deeper is not there.
 std::vector<CallSpan> call_spans(const CallHistory& calls);
 
 // "main"; "??", "(gap)".
