@@ -273,7 +273,10 @@ std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t fu
   }
   // Nothing returns to a function's begin, and those without a name are not the same.
   const Function& to = *calls_.functions_[function];
-  return (to.known() && to.entry != address) || !suspended_.knows_of(own) ? own : 0;
+  const bool is_named = to.known() && to.entry != address;
+  if (own == 0 || (!is_named && suspended_.knows_of(own))) return 0;
+  suspended_.unwind(stacks_.at(from_).caller, own);
+  return own;
 }
 
 // Whether the last instruction branched behind one that goes over to another stack.

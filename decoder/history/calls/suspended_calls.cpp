@@ -19,6 +19,11 @@ void SuspendedCalls::close(std::uint32_t segment) {
   if (newest != open.rend()) open.erase(std::prev(newest.base()));
 }
 
+void SuspendedCalls::unwind(std::uint32_t from, std::uint32_t to) {
+  for (; from != to && from != 0 && stacks_.budget().take(); from = stacks_.at(from).caller)
+    close(from);
+}
+
 void SuspendedCalls::clear() {
   for (std::vector<std::uint32_t>& open : open_) open.clear();
 }

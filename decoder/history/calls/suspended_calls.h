@@ -24,6 +24,8 @@ class SuspendedCalls {
   void open(std::uint32_t segment, Address behind);
   // It has gone on.
   void close(std::uint32_t segment);
+  // Those from a segment outwards, up to another one, are not come back to: they were unwound.
+  void unwind(std::uint32_t from, std::uint32_t to);
   // Nobody knows what became of all so far.
   void clear();
 

@@ -188,6 +188,17 @@ TEST(Calls, ThatTheUnwinderLeavesByAJumpReturnToWhoCatches) {
             "main:0:1-2 f:1:3-4 _Unwind_RaiseException:2:5-6 main:0:7-7");
 }
 
+// It lands behind a call that did not return either, but in an earlier call of that function.
+TEST(Calls, ThatWereUnwoundAreNotComeBackTo) {
+  CallStory story({"main", "f", "g", "_Unwind_RaiseException"});
+  story.call("f").jump("f", 0x20).call("_Unwind_RaiseException").jump("main", 0x40);
+  story.call("f").jump("f", 0x60).call("g").call("_Unwind_RaiseException").jump("f", 0x23);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 f:1:3-6 _Unwind_RaiseException:2:7-8 main:0:9-10 f:1:11-14 g:2:15-16 "
+            "_Unwind_RaiseException:3:17-18 f:1:19-19");
+  EXPECT_EQ(story.calls().at(8).earlier, 5u);
+}
+
 // GDB knows that of the unwinder only.
 TEST(Calls, ThatALongjmpLeavesReturnToWhoHadCalled) {
   CallStory story({"main", "f", "longjmp", "g"});
