@@ -188,11 +188,13 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
     if (may_leave && left_stack()) return begin_stack(function, address, item);
     return begin_call(function, item, from_, true);
   }
+  const bool switches = stacks_.switched(from_, function);
   const Function& from = *calls_.functions_[stacks_.at(from_).function];
-  if (from.plain_name().starts_with("_Unwind_") &&
+  // Its linkage table only jumps on.
+  if (from.plain_name().starts_with("_Unwind_") && (!switches || (may_leave && !entry.is_null())) &&
       stacks_.find_function(stacks_.at(from_).caller, function) != 0)
     return begin_return(function, address, item);
-  if (!stacks_.switched(from_, function)) return;
+  if (!switches) return;
   std::uint32_t part = 0;
   if (!entry.is_null()) part = stacks_.find_function(stacks_.at(from_).caller, function);
   if (may_leave) part = call_that_goes_on(part, function, address);

@@ -188,6 +188,14 @@ TEST(Calls, ThatTheUnwinderLeavesByAJumpReturnToWhoCatches) {
             "main:0:1-2 f:1:3-4 _Unwind_RaiseException:2:5-6 main:0:7-7");
 }
 
+TEST(Calls, OfTheUnwinderThroughALinkageTableWithoutANameAreTailCalls) {
+  CallStory story({"main", "_Unwind_Find_FDE@plt", "", "_dl_runtime_resolve", "g"});
+  story.without_entry("").call("").call("_Unwind_Find_FDE@plt").jump("", 0x100);
+  EXPECT_EQ(story.call("_dl_runtime_resolve").ret().call("g").told(),
+            "main:0:1-2 :1:3-4 _Unwind_Find_FDE@plt:2:5-6 :3:7-8 _dl_runtime_resolve:4:9-10 "
+            ":5:11-12 g:6:13-13");
+}
+
 // It lands behind a call that did not return either, but in an earlier call of that function.
 TEST(Calls, ThatWereUnwoundAreNotComeBackTo) {
   CallStory story({"main", "f", "g", "_Unwind_RaiseException"});
