@@ -152,7 +152,8 @@ class CallsAsTheStackHasThem(unittest.TestCase):
     def test_stacks_that_take_turns(self):
         self.assert_same_callers("fibers")
 
-    def test_exceptions(self):
+    def test_the_begin_of_a_throw(self):
+        """All of it takes too many steps."""
         self.assert_same_callers("exceptions", end="__cxa_begin_catch")
 
 
