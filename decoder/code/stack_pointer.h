@@ -9,8 +9,8 @@ namespace tailtrace {
 
 // Whether a 64-bit instruction takes a stack pointer from elsewhere: from memory that is not of the
 // present frame, or from a register that functions need not keep for their callers. So do
-// coroutines when they take turns, and nothing that a compiler makes: frames are left by what they
-// kept themselves (System V ABI, AMD64 supplement, section 3.2.1). SDM volume 2: MOV, XCHG, POP.
+// coroutines when they take turns, longjmp and unwinders; who leaves its own frame takes what it
+// kept itself (System V ABI, AMD64 supplement, section 3.2.1). SDM volume 2: MOV, XCHG, POP.
 bool loads_stack_pointer(ByteSpan instruction);
 
 }  // namespace tailtrace

@@ -24,8 +24,11 @@ void SuspendedCalls::unwind(std::uint32_t from, std::uint32_t to) {
     close(from);
 }
 
+// As much work as there was to open them: there may be many gaps.
 void SuspendedCalls::clear() {
-  for (std::vector<std::uint32_t>& open : open_) open.clear();
+  numbers_ = {};
+  open_.assign(1, {});
+  known_from_ = places_.size();
 }
 
 bool SuspendedCalls::goes_on_at(std::uint32_t segment, Address behind) const {

@@ -42,7 +42,7 @@ class SuspendedCalls {
 
  private:
   std::uint32_t place_of(std::uint32_t segment) const {
-    return segment < places_.size() ? places_[segment] : 0;
+    return segment >= known_from_ && segment < places_.size() ? places_[segment] : 0;
   }
   std::uint32_t callee_left_in(std::uint32_t call, std::uint32_t function);
   std::uint32_t part_behind(std::uint32_t part, std::uint32_t place);
@@ -52,6 +52,7 @@ class SuspendedCalls {
   std::unordered_map<Address, std::uint32_t> numbers_;  // of places, from 1
   std::vector<std::vector<std::uint32_t>> open_{{}};    // by place, the newest last
   std::vector<std::uint32_t> places_;                   // by segment; 0: none
+  std::size_t known_from_ = 0;                          // this segment on
 };
 
 }  // namespace tailtrace
