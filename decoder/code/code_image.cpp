@@ -143,6 +143,15 @@ ByteSpan CodeImage::at(Address address, std::size_t limit, Epoch when) const {
   return rest.first(std::min(limit, rest.size()));
 }
 
+bool CodeImage::ever_knew(Address begin, Address end) const {
+  auto piece = pieces_.upper_bound(begin);
+  if (piece != pieces_.begin() && std::prev(piece)->second.end > begin) --piece;
+  for (; piece != pieces_.end() && piece->first < end; ++piece)
+    for (const Version& version : piece->second.versions)
+      if (version.data != nullptr) return true;
+  return false;
+}
+
 std::size_t CodeImage::read(Address address, std::span<std::uint8_t> out, Epoch when) const {
   std::size_t done = 0;
   while (done < out.size()) {

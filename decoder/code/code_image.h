@@ -58,6 +58,9 @@ class CodeImage {
   };
   Known around(Address address, Epoch when = {}) const;
 
+  // Whether any byte of [begin, end) was known at any time.
+  bool ever_knew(Address begin, Address end) const;
+
   // Copies up to out.size() bytes, across seams. Returns how many were known without a break.
   std::size_t read(Address address, std::span<std::uint8_t> out, Epoch when = {}) const;
 

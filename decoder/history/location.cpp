@@ -113,20 +113,31 @@ std::string location_text(const Location& location) {
   return location.name;
 }
 
-bool has_name(const Function& function, std::string_view name) {
-  if (name.empty()) return false;
-  std::string_view shown = function.name;
-  if (shown == name || function.symbol_name == name || function.debug_name == name) return true;
+std::string_view without_parameters(std::string_view name) {
+  constexpr std::string_view kOwn = "operator()", kUnnamed = "(anonymous namespace)";
   // "operator()(int)": its own parentheses are part of the name.
-  std::size_t from = shown.find("operator()");
-  from = from == std::string_view::npos ? 0 : from + std::string_view("operator()").size();
+  std::size_t at = name.find(kOwn);
+  at = at == std::string_view::npos ? 0 : at + kOwn.size();
   // "(anonymous namespace)::f(int)": so are those that do not open the parameters.
-  while (shown.substr(from).starts_with("(anonymous namespace)")) from += 21;
-  for (std::size_t at = from; (at = shown.find('(', at)) != std::string_view::npos;) {
-    if (!shown.substr(at).starts_with("(anonymous namespace)")) return shown.substr(0, at) == name;
-    at += 21;
-  }
-  return false;
+  while ((at = name.find('(', at)) != std::string_view::npos &&
+         name.substr(at).starts_with(kUnnamed))
+    at += kUnnamed.size();
+  return name.substr(0, at);
+}
+
+bool has_name(const Function& function, std::string_view name) {
+  return !name.empty() &&
+         (function.name == name || function.symbol_name == name || function.debug_name == name ||
+          without_parameters(function.name) == name);
+}
+
+bool means(const Location& location, const Function& function) {
+  // Only the debug information has a name of the resolver's own.
+  const bool is_of_chosen = function.is_resolver &&
+                            (function.debug_name.empty() || function.symbol_name == location.name);
+  return !is_of_chosen && has_name(function, location.name) &&
+         (location.module.empty() || ends_path(function.module, location.module)) &&
+         (location.file.empty() || ends_path(function.source_file, location.file));
 }
 
 bool ends_path(std::string_view path, std::string_view end) {

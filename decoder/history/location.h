@@ -44,9 +44,15 @@ Result<Location> parse_location(std::string_view text);
 // The text that parse_location reads as this.
 std::string location_text(const Location& location);
 
+// A function's name for people without what it takes, and what it returns behind that.
+std::string_view without_parameters(std::string_view name);
+
 // Whether a function is known by that name: for people with or without what it takes, or to the
 // linker.
 bool has_name(const Function& function, std::string_view name);
+
+// Whether a location of functions, or behind the begin of one, is of this one.
+bool means(const Location& location, const Function& function);
 
 // Whether a path is `end` or ends with that, by whole components.
 bool ends_path(std::string_view path, std::string_view end);

@@ -30,6 +30,7 @@ bool LocationMatcher::is_entry(Address address, Epoch when) {
   if (is_of_functions()) {
     const Function& function = symbols_.function_in(address, when);
     return (function.entry == address && is_function(function)) ||
+           begins_nameless(function, address) ||
            std::ranges::any_of(places_in(function, address), [address](const InlinedPlace& place) {
              return place.function.entry == address;
            });
@@ -43,14 +44,22 @@ bool LocationMatcher::is_entry(Address address, Epoch when) {
 
 bool LocationMatcher::is_function(const Function& function) {
   auto [known, added] = functions_.try_emplace(&function, false);
-  if (added) known->second = is_named(function);
+  if (added) known->second = means(location_, function) || is_also_named(function.entry);
   return known->second;
 }
 
-bool LocationMatcher::is_named(const Function& function) const {
-  return has_name(function, location_.name) &&
-         (location_.module.empty() || ends_path(function.module, location_.module)) &&
-         (location_.file.empty() || ends_path(function.source_file, location_.file));
+bool LocationMatcher::is_also_named(Address entry) const {
+  return !entry.is_null() &&
+         std::ranges::any_of(symbols_.also_named(entry),
+                             [this](const Function& other) { return means(location_, other); });
+}
+
+// Symbol tables need not name what a program chooses as it starts, and stripped ones do not.
+bool LocationMatcher::begins_nameless(const Function& function, Address address) {
+  if (function.known()) return false;
+  auto [known, added] = entries_.try_emplace(address, false);
+  if (added) known->second = is_also_named(address);
+  return known->second;
 }
 
 // Where the named function was inlined into the one that the address is of.
@@ -60,7 +69,7 @@ const std::vector<InlinedPlace>& LocationMatcher::places_in(const Function& func
   if (!added) return known->second;
   known->second = symbols_.inlined_into(address);
   std::erase_if(known->second,
-                [this](const InlinedPlace& place) { return !is_named(place.function); });
+                [this](const InlinedPlace& place) { return !means(location_, place.function); });
   return known->second;
 }
 
@@ -73,8 +82,8 @@ bool LocationMatcher::is_at_offset(Address address) {
   const Function& function = symbols_.function_at(address);
   if (ends_path(function.module, location_.name))
     return symbols_.address_in_file(address) == location_.offset;
-  return has_name(function, location_.name) && !function.entry.is_null() &&
-         address == function.entry + *location_.offset;
+  return !function.entry.is_null() && address == function.entry + *location_.offset &&
+         is_function(function);
 }
 
 bool LocationMatcher::begins_line(Address address) {

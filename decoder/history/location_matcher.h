@@ -33,7 +33,8 @@ class LocationMatcher {
   bool is_function(const Function& function);
 
  private:
-  bool is_named(const Function& function) const;
+  bool is_also_named(Address entry) const;
+  bool begins_nameless(const Function& function, Address address);
   bool is_line(Address address) const;
   bool is_at_offset(Address address);
   bool begins_line(Address address);

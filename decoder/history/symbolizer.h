@@ -26,6 +26,8 @@ struct Function {
   std::string debug_name;   // in the debug information, as the linker knows it; empty: not there
   std::string source_file;  // in the debug information; empty: not there
   std::string module;       // path of the file it was loaded from; empty: not known
+  // It chooses which code is called by its symbol's name (STT_GNU_IFUNC), and is not that itself.
+  bool is_resolver = false;
 
   bool known() const { return !symbol_name.empty() || !debug_name.empty(); }
   // The one that GDB goes by.
@@ -69,6 +71,11 @@ class Symbolizer {
   // The same for code as it was in an epoch of the history (decoder/code/code_image.h): a program
   // that generates code makes one function in the place of another.
   virtual const Function& function_in(Address address, Epoch) { return function_at(address); }
+
+  // What else the function is that begins at an address: the other names that symbol tables have
+  // for it, and those of functions that may be this one in this run, as memcpy is one of several
+  // (STT_GNU_IFUNC). Of their addresses only `entry` is of use.
+  virtual std::vector<Function> also_named(Address) { return {}; }
 
   // The inlined functions that an address is in, innermost first; function_at() is what they are
   // in.

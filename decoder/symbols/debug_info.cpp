@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxFunctionsOfUnit = 1 << 22;
 constexpr std::size_t kMaxRangesOfDie = 1 << 16;
+constexpr int kMaxDebugDepth = 200;
 // Where variables are, how frames are unwound, and macros: nothing that is asked here. They may be
 // large.
 constexpr std::string_view kUnusedSections[] = {
@@ -117,6 +118,18 @@ InlinedPlace place_of(Dwarf_Die& die) {
   return place;
 }
 
+// Its first instruction; 0: it has no code of its own.
+std::uint64_t entry_of_code(Dwarf_Die& die) {
+  std::uint64_t entry = 0;
+  each_range(die, 1, [&](Dwarf_Addr begin, Dwarf_Addr) { entry = begin; });
+  return entry;
+}
+
+DebugFunction function_of(Dwarf_Die& die, std::uint64_t entry) {
+  const char* file = file_in(die, DW_AT_decl_file);
+  return {entry, die, linkage_name(die), file == nullptr ? "" : file};
+}
+
 // What may hold functions; anything else is skipped with all it holds.
 bool may_hold_functions(int tag) {
   switch (tag) {
@@ -132,6 +145,20 @@ bool may_hold_functions(int tag) {
     default:
       return false;
   }
+}
+
+// Calls visit(die) for all functions below, as long as any are left.
+template <class Visit>
+void each_subprogram(Dwarf_Die parent, std::size_t& dies_left, int depth, const Visit& visit) {
+  Dwarf_Die die;
+  if (depth == kMaxDebugDepth || dwarf_child(&parent, &die) != 0) return;
+  do {
+    if (dies_left == 0) return;
+    --dies_left;
+    const int tag = dwarf_tag(&die);
+    if (tag == DW_TAG_subprogram) visit(die);
+    if (may_hold_functions(tag)) each_subprogram(die, dies_left, depth + 1, visit);
+  } while (dwarf_siblingof(&die, &die) == 0);
 }
 
 }  // namespace
@@ -251,7 +278,7 @@ std::vector<InlinedFunction> DebugInfo::inlined_at(std::uint64_t address) {
   Dwarf_Die die = function->die, unit;
   if (dwarf_diecu(&die, &unit, nullptr, nullptr) == nullptr) return found;
   std::size_t dies_left = kMaxDiesOfUnit;
-  for (int depth = 0; depth < kMaxDepth && go_inside(die, address, dies_left); ++depth)
+  for (int depth = 0; depth < kMaxDebugDepth && go_inside(die, address, dies_left); ++depth)
     if (dwarf_tag(&die) == DW_TAG_inlined_subroutine) found.push_back(inlined_by(die, unit));
   std::reverse(found.begin(), found.end());
   return found;
@@ -278,7 +305,7 @@ std::vector<InlinedPlace> DebugInfo::inlined_into(std::uint64_t address) {
 void DebugInfo::add_inlined(Dwarf_Die parent, std::vector<InlinedPlace>& places,
                             std::size_t& dies_left, int depth) {
   Dwarf_Die die;
-  if (depth == kMaxDepth || dwarf_child(&parent, &die) != 0) return;
+  if (depth == kMaxDebugDepth || dwarf_child(&parent, &die) != 0) return;
   do {
     if (dies_left == 0) return;
     --dies_left;
@@ -309,18 +336,30 @@ const std::vector<SourceLine>* DebugInfo::lines_of_unit(std::uint64_t address) {
   look_up(stretches_, address, &found);
   if (found == nullptr) return nullptr;
   Unit& unit = units_[found->index];
-  if (unit.lines == nullptr) read_lines(unit);
+  if (unit.lines == nullptr)
+    unit.lines = std::make_unique<std::vector<SourceLine>>(read_lines(unit));
   return unit.lines.get();
 }
 
-void DebugInfo::read_lines(Unit& unit) {
-  unit.lines = std::make_unique<std::vector<SourceLine>>();
+bool DebugInfo::each_line(const std::function<void(const SourceLine&)>& show) {
+  std::size_t left = kMaxLines;
+  for (const Unit& unit : units_) {
+    const std::vector<SourceLine> lines = read_lines(unit);
+    if (lines.size() > left) return false;
+    left -= lines.size();
+    std::ranges::for_each(lines, show);
+  }
+  return true;
+}
+
+std::vector<SourceLine> DebugInfo::read_lines(const Unit& unit) {
+  std::vector<SourceLine> all;
   Dwarf_Die die;
   Dwarf_Lines* lines = nullptr;
   std::size_t count = 0;
   if (dwarf_offdie(dwarf_.get(), unit.die, &die) == nullptr ||
       dwarf_getsrclines(&die, &lines, &count) != 0)
-    return;
+    return all;
   for (std::size_t i = 0; i < std::min(count, kMaxLinesOfUnit); ++i) {
     Dwarf_Line* line = dwarf_onesrcline(lines, i);
     int number = 0;
@@ -331,7 +370,7 @@ void DebugInfo::read_lines(Unit& unit) {
     if (dwarf_lineendsequence(line, &ends) != 0 || ends) continue;
     // Code that the linker left out ends up at 0.
     if (dwarf_lineaddr(line, &address) != 0 || address == 0) continue;
-    unit.lines->push_back({whole_path(die, file), static_cast<unsigned>(number)});
+    all.push_back({whole_path(die, file), static_cast<unsigned>(number)});
   }
   auto order = [](const SourceLine& a, const SourceLine& b) {
     return a.file != b.file ? a.file < b.file : a.line < b.line;
@@ -339,8 +378,9 @@ void DebugInfo::read_lines(Unit& unit) {
   auto same = [](const SourceLine& a, const SourceLine& b) {
     return a.file == b.file && a.line == b.line;
   };
-  std::sort(unit.lines->begin(), unit.lines->end(), order);
-  unit.lines->erase(std::unique(unit.lines->begin(), unit.lines->end(), same), unit.lines->end());
+  std::sort(all.begin(), all.end(), order);
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  return all;
 }
 
 // Compilers note paths as they were given them, relative to the folder they ran in.
@@ -351,37 +391,46 @@ const std::string& DebugInfo::whole_path(Dwarf_Die& unit, const char* file) {
   return known->second;
 }
 
+// What functions are below: of a split unit the one in its own file.
+std::optional<Dwarf_Die> DebugInfo::functions_of(const Unit& unit) {
+  Dwarf_Die die;
+  if (dwarf_offdie(dwarf_.get(), unit.die, &die) == nullptr) return std::nullopt;
+  return is_skeleton(die) ? split_unit(die, folder_).value_or(die) : die;
+}
+
 void DebugInfo::read_unit(Unit& unit) {
   unit.read = true;
-  Dwarf_Die die;
-  std::size_t dies = 0;
-  if (dwarf_offdie(dwarf_.get(), unit.die, &die) == nullptr) return;
-  if (is_skeleton(die)) die = split_unit(die, folder_).value_or(die);
-  read_functions(die, unit, dies, 0);
+  std::optional<Dwarf_Die> die = functions_of(unit);
+  std::size_t dies_left = kMaxDiesOfUnit;
+  if (!die) return;
+  each_subprogram(*die, dies_left, 0, [&unit](Dwarf_Die& function) {
+    if (unit.functions.size() < kMaxFunctionsOfUnit) add_function(function, unit);
+  });
   order(unit.stretches);
 }
 
-void DebugInfo::read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth) {
-  Dwarf_Die die;
-  if (depth == kMaxDepth || dwarf_child(&parent, &die) != 0) return;
-  do {
-    int tag = dwarf_tag(&die);
-    if (++dies > kMaxDiesOfUnit || unit.functions.size() >= kMaxFunctionsOfUnit) return;
-    if (tag == DW_TAG_subprogram) add_function(die, unit);
-    if (may_hold_functions(tag)) read_functions(die, unit, dies, depth + 1);
-  } while (dwarf_siblingof(&die, &die) == 0);
+bool DebugInfo::each_function(const std::function<void(const DebugFunction&)>& show) {
+  std::size_t dies_left = kMaxDies;
+  for (const Unit& unit : units_) {
+    const std::optional<Dwarf_Die> die = functions_of(unit);
+    if (!die) continue;
+    each_subprogram(*die, dies_left, 0, [&](Dwarf_Die& function) {
+      Dwarf_Attribute attribute;
+      if (dwarf_attr(&function, DW_AT_declaration, &attribute) == nullptr)
+        show(function_of(function, entry_of_code(function)));
+    });
+  }
+  return dies_left != 0;
 }
 
 void DebugInfo::add_function(Dwarf_Die& die, Unit& unit) {
-  auto index = static_cast<std::uint32_t>(unit.functions.size());
+  const auto index = static_cast<std::uint32_t>(unit.functions.size());
   std::optional<std::uint64_t> entry;
   each_range(die, kMaxRangesOfDie, [&](Dwarf_Addr begin, Dwarf_Addr end) {
     if (!entry) entry = begin;
     unit.stretches.push_back({begin, end, index});
   });
-  if (!entry) return;
-  const char* file = file_in(die, DW_AT_decl_file);
-  unit.functions.push_back({*entry, die, linkage_name(die), file == nullptr ? "" : file});
+  if (entry) unit.functions.push_back(function_of(die, *entry));
 }
 
 }  // namespace tailtrace

@@ -9,6 +9,7 @@
 
 #include <elfutils/libdw.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,11 @@ class DebugInfo {
   // Lives as long as this.
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
 
+  // Shows all functions, and all lines with code. One that is only inlined, or was left out by the
+  // linker, has no entry. Returns false when there are too many to look at.
+  bool each_function(const std::function<void(const DebugFunction&)>& show);
+  bool each_line(const std::function<void(const SourceLine&)>& show);
+
   // The inlined functions that an address is in, innermost first; names as the linker has them.
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
 
@@ -63,7 +69,8 @@ class DebugInfo {
   static constexpr std::size_t kMaxRangesOfUnit = 1 << 20;
   static constexpr std::size_t kMaxLinesOfUnit = 1 << 22;
   static constexpr std::size_t kMaxDiesOfUnit = 1 << 24;
-  static constexpr int kMaxDepth = 200;
+  // Of all units, where all are looked at.
+  static constexpr std::size_t kMaxDies = 1 << 25, kMaxLines = 1 << 25;
 
   struct EndDwarf {
     void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
@@ -87,9 +94,9 @@ class DebugInfo {
   static Cover look_up(const std::vector<Stretch>& stretches, std::uint64_t address,
                        const Stretch** found);
   void note_missing_file(Dwarf_Die& skeleton);
+  std::optional<Dwarf_Die> functions_of(const Unit& unit);
   void read_unit(Unit& unit);
-  void read_lines(Unit& unit);
-  void read_functions(Dwarf_Die parent, Unit& unit, std::size_t& dies, int depth);
+  std::vector<SourceLine> read_lines(const Unit& unit);
   static void add_function(Dwarf_Die& die, Unit& unit);
   InlinedFunction inlined_by(Dwarf_Die& die, Dwarf_Die& unit);
   static void add_inlined(Dwarf_Die parent, std::vector<InlinedPlace>& places,

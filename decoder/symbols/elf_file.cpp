@@ -71,7 +71,8 @@ void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
     std::string name = name_at(elf, header.sh_link, symbol.st_name);
     if (name.empty() || name.starts_with(".L") || name.front() == '$') continue;
     cut_default_version(name);
-    symbols.push_back({symbol.st_value, symbol.st_size, std::move(name), *end});
+    symbols.push_back({symbol.st_value, symbol.st_size, std::move(name), *end,
+                       GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC});
   }
 }
 

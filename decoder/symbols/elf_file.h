@@ -25,6 +25,7 @@ struct ElfSymbol {
   std::uint64_t size_bytes = 0;  // 0: not known
   std::string name;              // as the linker knows it; "NAME@plt" for stubs of the linker's
   std::uint64_t section_end = ~0ull;  // a symbol without a size reaches no further
+  bool is_resolver = false;           // STT_GNU_IFUNC (indirect_functions.h)
 };
 
 struct ElfSegment {

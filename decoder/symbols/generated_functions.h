@@ -67,6 +67,8 @@ class GeneratedFunctions {
   std::optional<Cover> only_earlier(Address address) const;
 
   bool empty() const { return stretches_.empty(); }
+  // Of all that were added.
+  const std::vector<std::string>& names() const { return names_; }
 
  private:
   struct Made {

@@ -31,6 +31,7 @@ Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& pa
     symbols.insert(symbols.end(), std::make_move_iterator(more.begin()),
                    std::make_move_iterator(more.end()));
   }
+  module->indirect_ = indirect_functions(module->file_, symbols);
   module->table_ = SymbolTable(std::move(symbols));
   return module;
 }
@@ -101,6 +102,7 @@ Function ModuleSymbols::function_at(std::uint64_t address) {
   function.end = {std::min(symbol.end, debug.end)};
   if (symbol.symbol != nullptr) {
     function.symbol_name = symbol.symbol->name;
+    function.is_resolver = symbol.symbol->is_resolver;
     function.entry = {symbol.symbol->value};
   }
   if (debug.function != nullptr) {
@@ -113,6 +115,26 @@ Function ModuleSymbols::function_at(std::uint64_t address) {
   function.name =
       demangle(function.debug_name.empty() || plain ? function.symbol_name : function.debug_name);
   return function;
+}
+
+std::vector<Function> ModuleSymbols::also_named(std::uint64_t entry) {
+  const Function shown = function_at(entry);
+  std::vector<Function> others;
+  auto add = [&](const std::string& name) {
+    if (name == shown.symbol_name || name == shown.debug_name) return;
+    Function& other = others.emplace_back(shown);
+    other.entry = {entry};
+    other.symbol_name = name;
+    other.debug_name.clear();
+    other.name = demangle(name);
+    other.is_resolver = false;
+  };
+  for (const ElfSymbol& symbol : table_.at(entry))
+    if (!symbol.is_resolver) add(symbol.name);
+  for (const IndirectFunction& function :
+       std::ranges::equal_range(indirect_, entry, {}, &IndirectFunction::implementation))
+    add(function.name);
+  return others;
 }
 
 std::optional<SourceLine> ModuleSymbols::line_at(std::uint64_t address) {
@@ -131,6 +153,32 @@ std::vector<InlinedPlace> ModuleSymbols::inlined_into(std::uint64_t address) {
   std::vector<InlinedPlace> places = info_->inlined_into(address);
   for (InlinedPlace& place : places) place.function.name = demangle(place.function.debug_name);
   return places;
+}
+
+bool ModuleSymbols::has_names() const {
+  auto is_own = [](const ElfSymbol& symbol) { return !symbol.name.ends_with("@plt"); };
+  return info_ || std::ranges::any_of(table_.symbols(), is_own);
+}
+
+bool ModuleSymbols::each_function(const std::function<void(const Function&)>& show) {
+  for (const ElfSymbol& symbol : table_.symbols()) {
+    show(function_at(symbol.value));
+    std::ranges::for_each(also_named(symbol.value), show);
+  }
+  for (const IndirectFunction& function : indirect_)
+    std::ranges::for_each(also_named(function.implementation), show);
+  return !info_ || info_->each_function([&](const DebugFunction& found) {
+    if (found.entry != 0) return show(function_at(found.entry));
+    Function function;
+    function.name = demangle(found.linkage_name);
+    function.debug_name = found.linkage_name;
+    function.source_file = found.source_file;
+    show(function);
+  });
+}
+
+bool ModuleSymbols::each_line(const std::function<void(const SourceLine&)>& show) {
+  return !info_ || info_->each_line(show);
 }
 
 const std::vector<SourceLine>* ModuleSymbols::lines_of_unit(std::uint64_t address) {

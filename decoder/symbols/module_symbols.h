@@ -10,6 +10,7 @@
 
 #include "decoder/symbols/debug_info.h"
 #include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/indirect_functions.h"
 #include "decoder/symbols/symbol_table.h"
 
 namespace tailtrace {
@@ -30,14 +31,22 @@ class ModuleSymbols {
 
   // Everything but `module`, in the file's own addresses.
   Function function_at(std::uint64_t address);
+  std::vector<Function> also_named(std::uint64_t entry);
   std::optional<SourceLine> line_at(std::uint64_t address);
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
   std::vector<InlinedPlace> inlined_into(std::uint64_t address);
 
+  // Shows all functions that it names, some more than once, and all lines with code. What is only
+  // inlined has nothing but names. Returns false when there are too many to look at.
+  bool each_function(const std::function<void(const Function&)>& show);
+  bool each_line(const std::function<void(const SourceLine&)>& show);
+
   // Why its debug file could not be read or fetched, if so.
   const std::optional<Error>& debug_problem() const { return debug_problem_; }
   bool has_debug_info() const { return info_.has_value(); }
+  // Of functions of its own, not only of stubs for those of others.
+  bool has_names() const;
   // The file that the debug information is from; empty when there is none.
   std::string debug_path() const;
 
@@ -53,6 +62,7 @@ class ModuleSymbols {
   std::optional<ElfFile> debug_file_;
   std::optional<DebugInfo> info_;  // refers to one of the files
   SymbolTable table_;
+  std::vector<IndirectFunction> indirect_;
   std::optional<Error> debug_problem_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "decoder/symbols/demangle.h"
 #include "decoder/symbols/generated_files.h"
@@ -194,6 +195,62 @@ ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
   auto& kept = modules_[mapping.path];
   if (module) kept = std::move(*module);
   return kept.get();
+}
+
+std::vector<Function> ProcessSymbols::also_named(Address entry) {
+  const Place at = place_of(entry);
+  if (at.module == nullptr) return {};
+  std::vector<Function> others = at.module->also_named(entry.value - at.bias);
+  for (Function& other : others) {
+    other.module = at.mapping->path;
+    other.entry = entry;
+  }
+  return others;
+}
+
+std::vector<ProcessSymbols::Module> ProcessSymbols::modules() {
+  std::vector<Module> found;
+  std::set<std::string_view> seen;
+  for (const Mapping& mapping : mappings_) {
+    const bool has_code = code_ ? code_->ever_knew(mapping.begin, mapping.end) : mapping.executable;
+    if (has_code && mapping.has_file() && seen.insert(mapping.path).second)
+      found.push_back({mapping.path, module_of(mapping)});
+  }
+  return found;
+}
+
+bool ProcessSymbols::has_anything(Address address) const {
+  return std::ranges::any_of(mappings_,
+                             [address](const Mapping& mapping) {
+                               return mapping.begin <= address && address < mapping.end;
+                             }) ||
+         (code_ && code_->ever_knew(address, address + 1));
+}
+
+bool ProcessSymbols::each_function(const std::function<void(const Function&)>& show) {
+  bool all = true;
+  for (const Module& module : modules()) {
+    if (module.symbols == nullptr) continue;
+    all = module.symbols->each_function([&](Function function) {
+      function.module = module.path;
+      show(function);
+    }) && all;
+  }
+  for (const std::string& name : generated().names()) {
+    Function function;
+    function.name = demangle(name);
+    function.symbol_name = name;
+    function.module = kGeneratedModule;
+    show(function);
+  }
+  return all;
+}
+
+bool ProcessSymbols::each_line(const std::function<void(const SourceLine&)>& show) {
+  bool all = true;
+  for (const Module& module : modules())
+    if (module.symbols != nullptr) all = module.symbols->each_line(show) && all;
+  return all;
 }
 
 std::optional<SourceLine> ProcessSymbols::line_at(Address address) {

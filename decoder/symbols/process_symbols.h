@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decoder/code/code_image.h"
@@ -40,6 +41,7 @@ class ProcessSymbols : public Symbolizer {
 
   const Function& function_at(Address address) override;
   const Function& function_in(Address address, Epoch when) override;
+  std::vector<Function> also_named(Address entry) override;
   std::vector<InlinedFunction> inlined_at(Address address) override;
   std::vector<InlinedPlace> inlined_into(Address address) override;
   std::optional<SourceLine> line_at(Address address) override;
@@ -47,6 +49,20 @@ class ProcessSymbols : public Symbolizer {
   const std::vector<SourceLine>* lines_of_unit(Address address) override;
 
   const std::vector<Mapping>& mappings() const { return mappings_; }
+
+  // All that is named in the files of which code is known, whatever of it was executed: functions,
+  // some more than once, and lines with code. What is only inlined has nothing but names. Returns
+  // false when there are too many to look at.
+  bool each_function(const std::function<void(const Function&)>& show);
+  bool each_line(const std::function<void(const SourceLine&)>& show);
+  struct Module {
+    std::string_view path;
+    ModuleSymbols* symbols = nullptr;  // null: it cannot be read
+  };
+  // Those files. (Under qemu others are mapped, too: its own.)
+  std::vector<Module> modules();
+  // Whether a file is mapped there, or code is known.
+  bool has_anything(Address address) const;
 
   // Why files gave no names, so far.
   const std::vector<Error>& problems() const { return problems_; }

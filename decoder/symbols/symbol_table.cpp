@@ -35,6 +35,10 @@ SymbolTable::Cover SymbolTable::cover(std::uint64_t address) const {
   return cover;
 }
 
+std::span<const ElfSymbol> SymbolTable::at(std::uint64_t address) const {
+  return std::ranges::equal_range(symbols_, address, {}, &ElfSymbol::value);
+}
+
 // The nearest symbol with a size that covers the address, or the one before it if that reaches
 // further; failing these the nearest without a size in the same section. Of several at one address
 // the last by name.

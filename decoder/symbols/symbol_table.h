@@ -3,6 +3,7 @@
 // Threading: immutable once made.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "decoder/symbols/elf_file.h"
@@ -23,7 +24,9 @@ class SymbolTable {
   };
   Cover cover(std::uint64_t address) const;
 
-  std::size_t size() const { return symbols_.size(); }
+  // The symbols of an address, in the order in which they came.
+  std::span<const ElfSymbol> at(std::uint64_t address) const;
+  std::span<const ElfSymbol> symbols() const { return symbols_; }
 
  private:
   const ElfSymbol* find(std::uint64_t address) const;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "decoder/symbols/missing_place.h"
 #include "plugin/cli/count_option.h"
 
 namespace tailtrace {
@@ -119,6 +120,19 @@ Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err
       return fail(std::move(asked.error()));
   }
   return gaps;
+}
+
+void AskedProcesses::add(const HistoryView& view) {
+  const bool is_known = !symbols_.empty() && symbols_.back() == view.symbols;
+  if (!is_known && symbols_.size() <= kMostLookedAt) symbols_.push_back(view.symbols);
+}
+
+std::optional<Error> AskedProcesses::missing(const Location& location) const {
+  if (symbols_.size() > kMostLookedAt) return std::nullopt;
+  std::optional<Error> missing;
+  for (const auto& symbols : symbols_)
+    if (missing = missing_place(location, *symbols); !missing) break;
+  return missing;
 }
 
 Result<Range> asked_range(const QuestionOptions& options, const History& history) {

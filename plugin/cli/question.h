@@ -78,6 +78,19 @@ class AnswerPrinter {
 Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err,
                                   const std::function<Result<void>(HistoryView&, bool)>& ask);
 
+// The processes whose threads were asked: when none was at a place, there may be no such place.
+class AskedProcesses {
+ public:
+  void add(const HistoryView& view);
+
+  // As missing_place(), of all of them; nothing when they are too many.
+  std::optional<Error> missing(const Location& location) const;
+
+ private:
+  static constexpr std::size_t kMostLookedAt = 16;
+  std::vector<std::shared_ptr<ProcessSymbols>> symbols_;
+};
+
 // The items that --range means; all of them when it is not given, none of an empty history.
 Result<Range> asked_range(const QuestionOptions& options, const History& history);
 

@@ -31,11 +31,14 @@ void look_at(ModuleSymbols& module, std::uint64_t address) {
   (void)module.lines_of_unit(address);
   (void)module.inlined_at(address);
   (void)module.inlined_into(address);
+  for (const Function& other : module.also_named(address)) assert(other.entry.value == address);
 }
 
 void look_through(const ElfFile& file, ModuleSymbols& module) {
   (void)file.build_id();
   (void)file.debug_link();
+  module.each_function([](const Function& function) { assert(function.begin <= function.end); });
+  module.each_line([](const SourceLine& line) { assert(line.line != 0); });
   int looks = 0;
   for (const ElfSymbol& symbol : file.symbols()) {
     if (++looks > kMaxLooks) break;
@@ -58,7 +61,7 @@ void look_through(const ElfFile& file, ModuleSymbols& module) {
 
 std::vector<Bytes> fuzz_seeds() {
   std::vector<Bytes> seeds;
-  for (const char* name : {"inlined", "inlined_often_split", "counter", "signals"})
+  for (const char* name : {"inlined", "inlined_often_split", "counter", "signals", "several_names"})
     seeds.push_back(*read_file(built_program(name), kMaxSeed_bytes));
   return seeds;
 }

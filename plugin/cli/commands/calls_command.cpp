@@ -6,6 +6,7 @@
 #include "decoder/history/calls/call_listing.h"
 #include "decoder/history/calls/newest_calls.h"
 #include "decoder/history/calls/whole_calls.h"
+#include "decoder/symbols/missing_place.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
@@ -93,7 +94,10 @@ Result<int> show_calls_of(const CallsCommandOptions& options, const std::string&
   if (!calls) return fail(std::move(calls.error()));
   const WholeCalls found = calls_of(*calls, *named, options.limit);
   const OutputOptions& output = *options.shared.output;
+  std::optional<Error> missing;
+  if (found.count == 0) missing = missing_place(named->location(), *view->symbols);
   if (output.json == JsonForm::kNone) {
+    if (missing) return fail(std::move(*missing));
     print_calls_of(*view, *calls, found, options, invocation.out);
   } else {
     nlohmann::ordered_json head = view_json(*view);
@@ -105,6 +109,7 @@ Result<int> show_calls_of(const CallsCommandOptions& options, const std::string&
         "tailtrace.calls/1", head, "calls", output, invocation.out);
     if (!printed) return fail(std::move(printed.error()));
   }
+  if (missing) return fail(std::move(*missing));
   Result<int> status = view_status(*view, options.shared);
   return status && found.count == 0 ? kExitNegative : status;
 }

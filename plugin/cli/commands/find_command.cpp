@@ -66,12 +66,14 @@ Result<int> show_found(const FindCommandOptions& options, const Invocation& invo
   if (!wanted) return fail(std::move(wanted.error()));
   AnswerPrinter printer("tailtrace.find/1", "items", options.question, invocation.out);
   bool any = false;
+  AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
         Result<Range> range = asked_range(options.question, *view.history);
         if (!range) return fail(std::move(range.error()));
         std::vector<std::uint64_t> found = found_in(view, *range, *wanted, options);
         any = any || !found.empty();
+        asked.add(view);
         if (found.empty() && !printer.is_json()) return {};
         printer.begin(view, several);
         print_found(view, found, options, printer);
@@ -80,6 +82,8 @@ Result<int> show_found(const FindCommandOptions& options, const Invocation& invo
       });
   if (!gaps) return fail(std::move(gaps.error()));
   printer.finish();
+  if (!any && wanted->location)
+    if (auto missing = asked.missing(*wanted->location)) return fail(std::move(*missing));
   return question_status(any, *gaps, options.question);
 }
 

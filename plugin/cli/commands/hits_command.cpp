@@ -55,19 +55,25 @@ Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invoc
   if (!wanted) return fail(std::move(wanted.error()));
   AnswerPrinter printer("tailtrace.hits/1", "hits", options.question, invocation.out);
   std::uint64_t all = 0;
+  AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
         Result<Range> range = asked_range(options.question, *view.history);
         if (!range) return fail(std::move(range.error()));
-        printer.begin(view, several);
+        asked.add(view);
         Hits hits = hits_of(view, *range, *wanted, options.question.limit);
         all += hits.count;
+        if (hits.count == 0 && !printer.is_json()) return {};
+        printer.begin(view, several);
         print_hits(view, hits, options, printer);
         printer.end();
         return {};
       });
   if (!gaps) return fail(std::move(gaps.error()));
   printer.finish();
+  if (all == 0)
+    if (auto missing = asked.missing(*wanted->location)) return fail(std::move(*missing));
+  if (all == 0 && !printer.is_json()) printer.line("  0 hits");
   return question_status(all != 0, *gaps, options.question);
 }
 

@@ -141,11 +141,13 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
   }
   AnswerPrinter printer("tailtrace.last/1", "hits", options.question, invocation.out);
   bool any = false;
+  AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
         auto items = asked_items(view, options, wanted);
         if (!items) return fail(std::move(items.error()));
         any = any || !items->empty();
+        asked.add(view);
         if (items->empty() && !printer.is_json()) return {};
         printer.begin(view, several);
         Result<void> printed = print_last(view, *items, options, printer);
@@ -156,6 +158,8 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
   if (!any && !wanted)
     return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at));
   printer.finish();
+  if (!any)
+    if (auto missing = asked.missing(*wanted->location)) return fail(std::move(*missing));
   if (!any && !printer.is_json())
     fmt::print(invocation.err, "{} was not reached in what is held\n",
                printable(location_text(*wanted->location)));

@@ -5,6 +5,7 @@
 
 #include "decoder/history/queries/find.h"
 #include "decoder/history/queries/why_listing.h"
+#include "decoder/symbols/missing_place.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/question.h"
@@ -17,6 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 struct WhyCommandOptions {
   HistoryOptions shared;
   std::string location;
+  std::optional<Location> place;  // that this names
   std::optional<std::int64_t> at;
   std::uint64_t limit = 50;
 };
@@ -25,16 +27,14 @@ struct WhyCommandOptions {
 Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const HistoryView& view) {
   const History& history = *view.history;
   const std::int64_t at = options.at.value_or(-1);
-  if (options.location.empty()) {
+  if (!options.place) {
     std::optional<std::uint64_t> item = history.resolve(at);
     if (item) return options.at ? *item : *item + 1;
     return fail(ErrorCode::kNegative, fmt::format("there is no item {}", at),
                 fmt::format("the history has {}", history.size()));
   }
   Wanted wanted;
-  Result<Location> location = parse_location(options.location);
-  if (!location) return fail(std::move(location.error()));
-  wanted.location = std::move(*location);
+  wanted.location = options.place;
   wanted.entries = true;
   std::uint64_t found = 0;
   std::optional<std::uint64_t> newest = history.resolve(at);
@@ -45,7 +45,7 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
                  return false;
                });
   if (found != 0) return found;
-  return fail(ErrorCode::kNegative, location_text(*wanted.location) + " was not reached",
+  return fail(ErrorCode::kNegative, location_text(*options.place) + " was not reached",
               "it is not in what is held");
 }
 
@@ -58,9 +58,11 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
   if (threads->size() == 1) return named;
   QuestionOptions all;
   all.shared = options.shared;
+  AskedProcesses asked;
   std::string newest;
   std::uint64_t time = 0;
   Result<std::uint64_t> gaps = each_thread(all, err, [&](HistoryView& view, bool) -> Result<void> {
+    asked.add(view);
     Result<std::uint64_t> item = item_asked_for(options, view);
     if (!item && item.error().code == ErrorCode::kNegative) return {};
     if (!item) return fail(std::move(item.error()));
@@ -72,7 +74,9 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
     return {};
   });
   if (!gaps) return fail(std::move(gaps.error()));
-  if (newest.empty() && options.location.empty()) return named;
+  if (newest.empty() && !options.place) return named;
+  if (newest.empty())
+    if (auto missing = asked.missing(*options.place)) return fail(std::move(*missing));
   if (newest.empty())
     return fail(ErrorCode::kNegative, options.location + " was not reached",
                 fmt::format("it is not in what is held of {} threads", threads->size()));
@@ -162,12 +166,20 @@ class WhyPrinter {
 };
 
 Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
+  if (!options.location.empty()) {
+    Result<Location> place = parse_location(options.location);
+    if (!place) return fail(std::move(place.error()));
+    options.place = std::move(*place);
+  }
   Result<std::string> thread = thread_asked_for(options, invocation.err);
   if (!thread) return fail(std::move(thread.error()));
   options.shared.thread = std::move(*thread);
   Result<HistoryView> view = open_view(options.shared, invocation.err);
   if (!view) return fail(std::move(view.error()));
   Result<std::uint64_t> item = item_asked_for(options, *view);
+  if (!item && options.place)
+    if (auto missing = missing_place(*options.place, *view->symbols))
+      return fail(std::move(*missing));
   if (!item) return fail(std::move(item.error()));
   Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
   if (!reasons) return fail(std::move(reasons.error()));

@@ -2,14 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <set>
 #include <sstream>
 
+#include "decoder/history/location.h"
 #include "tests/support/temp_folder.h"
 
 namespace tailtrace {
@@ -75,6 +78,27 @@ TEST(ModuleSymbols, NameEveryFunctionThatNmNames) {
       EXPECT_LE(found.begin.value, at);
       EXPECT_GT(found.end.value, at);
     }
+}
+
+TEST(ModuleSymbols, KnowEachNameOfAFunction) {
+  const std::string program = TAILTRACE_BINARY_DIR "/tests/programs/several_names";
+  auto module = open_module(program);
+  std::map<std::string, std::uint64_t> addresses;
+  for (const NamedAddress& f : functions_of(program)) addresses[f.name] = f.address;
+  ASSERT_EQ(addresses.at("twice"), addresses.at("doubled"));
+  auto is_called = [&](std::uint64_t address, const std::string& name) {
+    std::vector<Function> all = module->also_named(address);
+    all.push_back(module->function_at(address));
+    Location location;
+    location.name = name;
+    return std::ranges::any_of(all, [&](const Function& function) {
+      return means(location, function) && function.entry.value == address;
+    });
+  };
+  for (const auto& [name, address] : addresses) EXPECT_TRUE(is_called(address, name)) << name;
+  // What a resolver may choose is called as it, the resolver is not.
+  for (const auto& [name, address] : addresses)
+    EXPECT_EQ(is_called(address, "sum_up_to"), name == "plain_sum" || name == "quick_sum") << name;
 }
 
 TEST(ModuleSymbols, AreReadableInCxx) {

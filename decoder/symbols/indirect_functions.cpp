@@ -1,0 +1,77 @@
+#include "decoder/symbols/indirect_functions.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "decoder/base/bytes.h"
+#include "decoder/code/instruction.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr std::uint64_t kMaxResolver_bytes = 1 << 12;
+constexpr std::size_t kMaxImplementations = 1 << 16;
+
+// What follows an address in its segment of code; empty when it is in none.
+ByteSpan code_at(const ElfFile& file, std::uint64_t address) {
+  std::size_t size_bytes = 0;
+  const char* whole = elf_rawfile(file.elf(), &size_bytes);
+  if (whole == nullptr) return {};
+  const ByteSpan bytes(reinterpret_cast<const std::uint8_t*>(whole), size_bytes);
+  for (const ElfSegment& segment : file.segments()) {
+    if (!segment.executable || address < segment.address) continue;
+    const std::uint64_t within = address - segment.address;
+    if (within >= segment.size_bytes || segment.file_offset_bytes >= size_bytes) continue;
+    const ByteSpan rest = bytes.subspan(segment.file_offset_bytes);
+    const std::uint64_t size = std::min<std::uint64_t>(segment.size_bytes, rest.size());
+    return within < size ? rest.subspan(within, size - within) : ByteSpan();
+  }
+  return {};
+}
+
+// The address that an instruction puts into a register: LEA relative to RIP, or where code has
+// fixed addresses MOV of 32 bits (SDM volume 2).
+std::optional<std::uint64_t> address_taken(ByteSpan bytes, std::uint64_t next) {
+  const bool has_rex = (bytes[0] & 0xf0) == 0x40;
+  const ByteSpan plain = bytes.subspan(has_rex ? 1 : 0);
+  constexpr std::uint8_t kLea = 0x8d, kMovToRegister = 0xb8, kMovToRm = 0xc7;
+  if (plain.size() == 6 && plain[0] == kLea && (plain[1] & 0xc7) == 0x05)
+    return next + static_cast<std::uint64_t>(std::int64_t{load<std::int32_t>(plain, 2)});
+  if (plain.size() == 5 && (plain[0] & 0xf8) == kMovToRegister)
+    return load<std::uint32_t>(plain, 1);
+  if (plain.size() == 6 && plain[0] == kMovToRm && (plain[1] & 0xf8) == 0xc0)
+    return load<std::uint32_t>(plain, 2);
+  return std::nullopt;
+}
+
+void add_implementations(const ElfFile& file, const ElfSymbol& resolver,
+                         std::vector<IndirectFunction>& found) {
+  ByteSpan code = code_at(file, resolver.value);
+  code =
+      code.first(std::min<std::uint64_t>({code.size(), resolver.size_bytes, kMaxResolver_bytes}));
+  Address at{resolver.value};
+  while (auto instruction = decode_instruction(code, at)) {
+    const ByteSpan bytes = code.first(instruction->size_bytes);
+    const auto address = address_taken(bytes, instruction->next().value);
+    if (address && *address != resolver.value && !code_at(file, *address).empty() &&
+        found.size() < kMaxImplementations)
+      found.push_back({*address, resolver.name});
+    code = code.subspan(bytes.size());
+    at = instruction->next();
+  }
+}
+
+}  // namespace
+
+std::vector<IndirectFunction> indirect_functions(const ElfFile& file,
+                                                 std::span<const ElfSymbol> symbols) {
+  std::vector<IndirectFunction> found;
+  for (const ElfSymbol& symbol : symbols)
+    if (symbol.is_resolver) add_implementations(file, symbol, found);
+  std::ranges::sort(found);
+  const auto repeated = std::ranges::unique(found);
+  found.erase(repeated.begin(), repeated.end());
+  return found;
+}
+
+}  // namespace tailtrace

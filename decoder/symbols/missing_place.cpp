@@ -1,0 +1,194 @@
+#include "decoder/symbols/missing_place.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace tailtrace {
+namespace {
+
+// Of what is told by name.
+constexpr std::size_t kMostTold = 3;
+
+// "a, b, c and 4 more"
+std::string told(const std::vector<std::string>& names) {
+  const std::size_t count = std::min(names.size(), kMostTold);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + count, ", "));
+  return count == names.size() ? text : fmt::format("{} and {} more", text, names.size() - count);
+}
+
+// "`a`, `b` or `c`, if that is meant"; empty when there is none.
+std::string meant(const std::vector<std::string>& texts) {
+  std::string all;
+  for (std::size_t i = 0; i < std::min(texts.size(), kMostTold); ++i)
+    all += fmt::format("{}`{}`", i == 0 ? "" : ", ", texts[i]);
+  return all.empty() ? all : all + (texts.size() == 1 ? ", if that is meant" : ", if one is meant");
+}
+
+// What a name lacks in angle brackets, as people leave it out.
+std::string without_arguments(std::string_view name) {
+  std::string plain;
+  int depth = 0;
+  for (char c : name) {
+    if (c == '<') ++depth;
+    if (depth == 0) plain += c;
+    if (c == '>' && depth > 0) --depth;
+  }
+  return plain;
+}
+
+std::string_view last_part(std::string_view name) {
+  const std::size_t colons = name.rfind("::");
+  return colons == std::string_view::npos ? name : name.substr(colons + 2);
+}
+
+std::string lower(std::string_view text) {
+  std::string small(text);
+  for (char& c : small)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return small;
+}
+
+// How many letters have to be put in, taken out or changed to make one of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// Functions whose names are like one that nothing has, the most like it first.
+class SimilarNames {
+ public:
+  explicit SimilarNames(std::string_view wanted)
+      : wanted_(lower(without_arguments(wanted))),
+        has_scope_(wanted_.find("::") != std::string::npos),
+        limit_(wanted_.size() < 3 ? 0 : std::max<std::size_t>(1, wanted_.size() / 4)) {}
+
+  void see(const Function& function) {
+    constexpr std::size_t kMaxName_bytes = 256;
+    const std::string_view name = without_parameters(function.name);
+    if (name.empty() || name.size() > kMaxName_bytes || wanted_.size() > kMaxName_bytes) return;
+    const std::string plain = lower(without_arguments(name));
+    const std::string_view part = has_scope_ ? std::string_view(plain) : last_part(plain);
+    const std::size_t longer = std::max(part.size(), wanted_.size());
+    if (longer - std::min(part.size(), wanted_.size()) > limit_) return;
+    const std::size_t far = distance(part, wanted_);
+    if (far > limit_) return;
+    names_.emplace(far, name);
+    if (names_.size() > kMostTold) names_.erase(std::prev(names_.end()));
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& [far, name] : names_) names.push_back(name);
+    return names;
+  }
+
+ private:
+  std::string wanted_;
+  bool has_scope_;
+  std::size_t limit_;
+  std::set<std::pair<std::size_t, std::string>> names_;
+};
+
+// The files of which something is not known.
+template <class Lacks>
+std::vector<std::string> modules_that(ProcessSymbols& symbols, const Lacks& lack) {
+  std::vector<std::string> names;
+  for (const ProcessSymbols::Module& module : symbols.modules())
+    if (module.symbols == nullptr || lack(*module.symbols))
+      names.emplace_back(base_name(module.path));
+  return names;
+}
+
+bool is_loaded(std::string_view module, const ProcessSymbols& symbols) {
+  return std::ranges::any_of(symbols.mappings(), [module](const Mapping& mapping) {
+    return ends_path(mapping.path, module);
+  });
+}
+
+std::optional<Error> missing_function(const Location& location, ProcessSymbols& symbols) {
+  const std::string text = location_text(location);
+  if (location.offset && is_loaded(location.name, symbols)) return std::nullopt;
+  if (!location.module.empty() && !is_loaded(location.module, symbols))
+    return Error{ErrorCode::kNegative, fmt::format("there is no function `{}`", text),
+                 fmt::format("no file is called `{}`", location.module), "", ""};
+  bool found = false;
+  SimilarNames similar(location.name);
+  const bool all = symbols.each_function([&](const Function& function) {
+    found = found || means(location, function);
+    if (!found) similar.see(function);
+  });
+  if (found || !all) return std::nullopt;
+  Error error{ErrorCode::kNegative, fmt::format("there is no function `{}`", text),
+              "no file of which code was executed has it", meant(similar.names()), ""};
+  const auto nameless = modules_that(symbols, [](auto& module) { return !module.has_names(); });
+  if (!nameless.empty()) error.why += fmt::format("; there are no names in {}", told(nameless));
+  return error;
+}
+
+// Of a file that has code: the next line that has some.
+std::optional<Error> missing_line_of(const Location& location, const std::set<unsigned>& lines) {
+  const auto next = lines.lower_bound(location.line);
+  if (next != lines.end() && *next == location.line) return std::nullopt;
+  Error error{ErrorCode::kNegative,
+              fmt::format("there is no code of `{}`", location_text(location)), "", "", ""};
+  const unsigned nearest = next == lines.end() ? *lines.rbegin() : *next;
+  error.why =
+      fmt::format("the {} line with code is {}", next == lines.end() ? "last" : "next", nearest);
+  error.fix = meant({fmt::format("{}:{}", location.file, nearest)});
+  return error;
+}
+
+std::optional<Error> missing_line(const Location& location, ProcessSymbols& symbols) {
+  std::set<unsigned> lines;
+  std::set<std::string_view> elsewhere;  // files of that name in other folders
+  const std::string_view name = base_name(location.file);
+  const bool all = symbols.each_line([&](const SourceLine& line) {
+    if (ends_path(line.file, location.file))
+      lines.insert(line.line);
+    else if (ends_path(line.file, name))
+      elsewhere.insert(line.file);
+  });
+  if (!lines.empty()) return missing_line_of(location, lines);
+  if (!all) return std::nullopt;
+  Error error{ErrorCode::kNegative,
+              fmt::format("there is no code of `{}`", location_text(location)),
+              "no debug information has such a file", "", ""};
+  const auto lacking = modules_that(symbols, [](auto& module) { return !module.has_debug_info(); });
+  if (!lacking.empty()) {
+    error.why += fmt::format("; there is none of {}", told(lacking));
+    error.fix = "compile with -g, install debug files, or let --debuginfod fetch them";
+  }
+  std::vector<std::string> others;
+  for (std::string_view file : elsewhere)
+    others.push_back(fmt::format("{}:{}", file, location.line));
+  if (!others.empty()) error.fix = meant(others);
+  return error;
+}
+
+std::optional<Error> missing_address(Address address, const ProcessSymbols& symbols) {
+  if (symbols.has_anything(address)) return std::nullopt;
+  return Error{ErrorCode::kNegative, fmt::format("there is no code at {:#x}", address.value),
+               "no file is mapped there", "MODULE+OFFSET, if it is an address in a file", ""};
+}
+
+}  // namespace
+
+std::optional<Error> missing_place(const Location& location, ProcessSymbols& symbols) {
+  if (location.address) return missing_address(*location.address, symbols);
+  return location.line != 0 ? missing_line(location, symbols) : missing_function(location, symbols);
+}
+
+}  // namespace tailtrace

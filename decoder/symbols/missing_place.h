@@ -1,0 +1,18 @@
+// What to say of a place that was never reached: whether there is any such place at all.
+//
+// Threading: as ProcessSymbols.
+#pragma once
+
+#include <optional>
+
+#include "decoder/base/result.h"
+#include "decoder/history/location.h"
+#include "decoder/symbols/process_symbols.h"
+
+namespace tailtrace {
+
+// kNegative, with why and what is like it, when no file that code is known of has the place;
+// nothing when one has, or there is too much to look through.
+std::optional<Error> missing_place(const Location& location, ProcessSymbols& symbols);
+
+}  // namespace tailtrace

@@ -1,0 +1,133 @@
+"""Places that are asked for by one of several names, or that are not there at all."""
+
+import os
+import shutil
+import subprocess
+import unittest
+
+import cases
+from recorded import InFolder
+
+NAMES = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
+INLINED = os.path.join(cases.BINARY_DIR, "tests/programs/inlined_often")
+
+
+def hits(answer):
+    return answer["threads"][0]["count"]
+
+
+class SeveralNames(InFolder):
+    """Whatever a function is called, it is reached where GDB's breakpoints stop."""
+
+    def test_any_name_of_a_function_will_do(self):
+        session = self.record(NAMES)
+        for name in ("twice", "doubled"):
+            with self.subTest(name):
+                self.assertEqual(hits(self.ask("hits", session, name)),
+                                 self.hits_in_gdb(name, NAMES))
+                path = self.ask("last", session, name)["threads"][0]["hits"][0]["path"]
+                self.assertEqual(path[1]["function"], "main")
+                self.assertEqual(self.ask("calls", session, name)["count"], 8)
+
+    def test_what_is_chosen_as_the_program_starts_is_reached_where_it_was_chosen(self):
+        session = self.record(NAMES)
+        found = self.ask("hits", session, "sum_up_to")
+        chosen, = {hit["function"] for hit in found["threads"][0]["hits"]}
+        self.assertIn(chosen, ("plain_sum", "quick_sum"))
+        self.assertEqual(hits(found), 3)
+        self.assertEqual(hits(found), hits(self.ask("hits", session, chosen)))
+        self.assertEqual(self.ask("calls", session, "sum_up_to")["count"], 3)
+        # GDB stops at the resolver as well.
+        self.assertEqual(self.hits_in_gdb("sum_up_to", NAMES), 4)
+
+    def test_what_the_library_chose_is_reached_though_it_may_have_no_name(self):
+        session = self.record(NAMES)
+        for name in ("memcpy", "strlen"):
+            with self.subTest(name):
+                found = self.ask("last", "--limit=100000", session, "libc.so.6`" + name)
+                # By the stub through which the program calls into the library.
+                paths = [[frame.get("function") for frame in hit["path"]]
+                         for hit in found["threads"][0]["hits"]]
+                calls = [path for path in paths if name + "@plt" in path]
+                self.assertEqual(len(calls), 4)
+                self.assertEqual({path[path.index(name + "@plt") + 1] for path in calls}, {"main"})
+
+
+class NoSuchPlace(InFolder):
+    """That there is no such place is said, and what there is that is like it."""
+
+    def assert_missing(self, session, place, why="", fix=""):
+        what = f"there is no code at {place[1:]}" if place[0] == "*" else f"`{place}`"
+        for verb, option in (("hits", ""), ("last", ""), ("why", ""), ("find", "--in=")):
+            with self.subTest(verb, place=place):
+                outcome = cases.tailtrace(verb, session, option + place)
+                self.assert_error(outcome, 1, what, why, fix)
+
+    def test_a_function(self):
+        session = self.record(NAMES)
+        nowhere = "no file of which code was executed has it"
+        self.assert_missing(session, "twise", nowhere, "`twice`, if that is meant")
+        self.assert_missing(session, "sum_up_tp", nowhere, "`sum_up_to`, if that is meant")
+        self.assert_missing(session, "several_names`nexer", nowhere, "`never`, if that is meant")
+        self.assert_missing(session, "libnone.so`twice", "no file is called `libnone.so`")
+        self.assert_missing(session, "other.c:twice", nowhere, "`twice`")
+        self.assert_missing(session, "twyce+0x4", nowhere, "`twice`")
+        self.assert_error(cases.tailtrace("calls", session, "twise"), 1, "function `twise`")
+
+    def test_a_function_without_its_scope(self):
+        source = "struct Worker { int rework(int n); };\n" \
+                 "int Worker::rework(int n) { return n + 1; }\n" \
+                 "int main(int n, char**) { return Worker().rework(n) - 3; }\n"
+        program = self.compile("scope.cpp", source, "g++")
+        session = self.record(program)
+        self.assert_missing(session, "rework", "", "`Worker::rework`, if that is meant")
+        self.assert_missing(session, "worker::ReWork", "", "`Worker::rework`, if that is meant")
+
+    def test_a_line(self):
+        session = self.record(NAMES)
+        for line, why, other in ((4, "the next line with code is 5", 5), (6, "code is 8", 8),
+                                 (1000, "the last line with code is 34", 34)):
+            self.assert_missing(session, f"several_names.c:{line}", why,
+                                f"`several_names.c:{other}`, if that is meant")
+        self.assert_missing(session, "other/several_names.c:5", "has such a file",
+                            "programs/several_names.c:5`, if that is meant")
+        program = self.compile("lineless.c", "int main(void) { return 0; }\n", "gcc", "-g0")
+        self.assert_missing(self.record(program, name="no_lines"), "lineless.c:1",
+                            "has such a file; there is none of lineless", "-g")
+
+    def test_an_address(self):
+        self.assert_missing(self.record(NAMES), "*0x1139", "no file is mapped there",
+                            "MODULE+OFFSET")
+
+    def test_what_was_not_executed_is_there(self):
+        session = self.record(NAMES)
+        for place in ("never", "several_names.c:8", "several_names+0x1"):
+            outcome = cases.tailtrace("last", session, place)
+            self.assertEqual(outcome.returncode, 1)
+            self.assertIn("was not reached in what is held", outcome.stderr)
+            self.assertEqual(cases.tailtrace("hits", session, place).stderr, "")
+
+    def test_a_function_that_is_only_inlined_is_there(self):
+        source = "static inline __attribute__((always_inline)) int more(int n) { return ++n; }\n" \
+                 "int main(int n, char** v) { return n > 9 ? more(*v[0]) : 0; }\n"
+        program = self.compile("inline.c", source, "gcc")
+        outcome = cases.tailtrace("hits", self.record(program), "more")
+        self.assertEqual((outcome.returncode, outcome.stderr), (1, ""))
+
+    @unittest.skipUnless(shutil.which("strip"), "no strip")
+    def test_files_without_names_are_told(self):
+        program = self.compile("nameless.c", "int main(void) { return 0; }\n", "gcc", "-static")
+        subprocess.run(["strip", program], check=True)
+        self.assert_missing(self.record(program), "main", "there are no names in nameless")
+
+    def compile(self, name, source, compiler, *options):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source)
+        program = os.path.splitext(path)[0]
+        subprocess.run([compiler, "-g", "-O1", *options, "-o", program, path], check=True)
+        return program
+
+
+if __name__ == "__main__":
+    cases.main()
