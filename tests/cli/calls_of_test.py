@@ -57,7 +57,7 @@ class CallsOfAFunction(InFolder):
 
     def test_none_is_an_answer_and_lines_are_no_functions(self):
         session = self.record(PROGRAM, "1")
-        outcome = cases.tailtrace("calls", session, "no_such_function")
+        outcome = cases.tailtrace("calls", session, "abort")
         self.assertEqual((outcome.returncode, outcome.stdout), (1, "  0 calls\n"))
         self.assert_error(cases.tailtrace("calls", session, "rounds.c:13"), 2,
                           "`rounds.c:13` is called by nobody", "it is no function")

@@ -47,8 +47,8 @@ class Why(InFolder):
         again = [reason["times"] for reason in document["reasons"]
                  if reason["decisions"][0].get("line") in (13, 21)]
         self.assertEqual(max(again), 19)  # the 20th round of the inner loop
-        outcome = cases.tailtrace("why", self.folder + "/session", "no_such_function")
-        self.assert_error(outcome, 1, "no_such_function was not reached")
+        outcome = cases.tailtrace("why", self.folder + "/session", "abort")
+        self.assert_error(outcome, 1, "abort was not reached")
 
     def test_why_goes_on_where_neither_a_call_nor_a_return_led_there(self):
         for argument, way in enumerate(("throw", "jump", "context", "handler", "unlikely")):
