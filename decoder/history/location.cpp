@@ -20,10 +20,10 @@ tl::unexpected<Error> unreadable(std::string_view text, std::string why) {
               "write FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET, as to a debugger");
 }
 
-// The last ':' that is not half of a "::".
+// The last ':' that is not half of a "::", nor of "f[abi:cxx11]".
 std::size_t find_colon(std::string_view text) {
   for (std::size_t i = text.size(); i-- != 0;) {
-    if (text[i] != ':') continue;
+    if (text[i] != ':' || text.substr(0, i).ends_with("[abi")) continue;
     if (i == 0 || text[i - 1] != ':') return i;
     while (i != 0 && text[i - 1] == ':') --i;
   }
@@ -113,29 +113,11 @@ std::string location_text(const Location& location) {
   return location.name;
 }
 
-std::string_view without_parameters(std::string_view name) {
-  constexpr std::string_view kOwn = "operator()", kUnnamed = "(anonymous namespace)";
-  // "operator()(int)": its own parentheses are part of the name.
-  std::size_t at = name.find(kOwn);
-  at = at == std::string_view::npos ? 0 : at + kOwn.size();
-  // "(anonymous namespace)::f(int)": so are those that do not open the parameters.
-  while ((at = name.find('(', at)) != std::string_view::npos &&
-         name.substr(at).starts_with(kUnnamed))
-    at += kUnnamed.size();
-  return name.substr(0, at);
-}
-
-bool has_name(const Function& function, std::string_view name) {
-  return !name.empty() &&
-         (function.name == name || function.symbol_name == name || function.debug_name == name ||
-          without_parameters(function.name) == name);
-}
-
 bool means(const Location& location, const Function& function) {
   // Only the debug information has a name of the resolver's own.
   const bool is_of_chosen = function.is_resolver &&
                             (function.debug_name.empty() || function.symbol_name == location.name);
-  return !is_of_chosen && has_name(function, location.name) &&
+  return !is_of_chosen && is_called(function, location.name) &&
          (location.module.empty() || ends_path(function.module, location.module)) &&
          (location.file.empty() || ends_path(function.source_file, location.file));
 }

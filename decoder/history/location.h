@@ -8,8 +8,9 @@
 //   NAME+OFFSET            so many bytes behind a function's entry, or, if NAME is a module, the
 //                          address OFFSET of its file, as objdump and addr2line have it
 //
-// Names of files and modules may lack the beginning of their paths, names of functions what they
-// take in parentheses. What we print ("worker.cc:88", "main+0x12", "0x401136") can be read back.
+// Names of files and modules may lack the beginning of their paths, names of functions what
+// debuggers do not ask for (function_name.h). What we print ("worker.cc:88", "main+0x12",
+// "0x401136") can be read back.
 //
 // Threading: values and pure functions.
 #pragma once
@@ -20,7 +21,7 @@
 
 #include "decoder/base/result.h"
 #include "decoder/base/types.h"
-#include "decoder/history/symbolizer.h"
+#include "decoder/history/function_name.h"
 
 namespace tailtrace {
 
@@ -43,13 +44,6 @@ Result<Location> parse_location(std::string_view text);
 
 // The text that parse_location reads as this.
 std::string location_text(const Location& location);
-
-// A function's name for people without what it takes, and what it returns behind that.
-std::string_view without_parameters(std::string_view name);
-
-// Whether a function is known by that name: for people with or without what it takes, or to the
-// linker.
-bool has_name(const Function& function, std::string_view name);
 
 // Whether a location of functions, or behind the begin of one, is of this one.
 bool means(const Location& location, const Function& function);

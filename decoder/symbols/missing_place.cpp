@@ -20,29 +20,12 @@ std::string told(const std::vector<std::string>& names) {
   return count == names.size() ? text : fmt::format("{} and {} more", text, names.size() - count);
 }
 
-// "`a`, `b` or `c`, if that is meant"; empty when there is none.
+// "`a`, `b`, if one is meant"; empty when there is none.
 std::string meant(const std::vector<std::string>& texts) {
   std::string all;
   for (std::size_t i = 0; i < std::min(texts.size(), kMostTold); ++i)
     all += fmt::format("{}`{}`", i == 0 ? "" : ", ", texts[i]);
   return all.empty() ? all : all + (texts.size() == 1 ? ", if that is meant" : ", if one is meant");
-}
-
-// What a name lacks in angle brackets, as people leave it out.
-std::string without_arguments(std::string_view name) {
-  std::string plain;
-  int depth = 0;
-  for (char c : name) {
-    if (c == '<') ++depth;
-    if (depth == 0) plain += c;
-    if (c == '>' && depth > 0) --depth;
-  }
-  return plain;
-}
-
-std::string_view last_part(std::string_view name) {
-  const std::size_t colons = name.rfind("::");
-  return colons == std::string_view::npos ? name : name.substr(colons + 2);
 }
 
 std::string lower(std::string_view text) {
@@ -67,39 +50,42 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Functions whose names are like one that nothing has, the most like it first.
+// The end of a name, of so many plain parts, in small letters.
+std::string end_of_name(std::string_view name, std::size_t part_count) {
+  const auto parts = name_parts(without_parameters(name));
+  std::string end;
+  for (std::size_t i = parts.size() - std::min(parts.size(), part_count); i < parts.size(); ++i)
+    end += (end.empty() ? "" : "::") + lower(plain_part(parts[i]));
+  return end;
+}
+
+// The names of functions that are most like one that nothing has.
 class SimilarNames {
  public:
   explicit SimilarNames(std::string_view wanted)
-      : wanted_(lower(without_arguments(wanted))),
-        has_scope_(wanted_.find("::") != std::string::npos),
-        limit_(wanted_.size() < 3 ? 0 : std::max<std::size_t>(1, wanted_.size() / 4)) {}
+      : part_count_(name_parts(without_parameters(wanted)).size()),
+        wanted_(end_of_name(wanted.substr(0, kMostCompared_bytes), part_count_)),
+        least_(wanted_.size() < 3 ? 0 : (wanted_.size() + 1) / 3) {}
 
   void see(const Function& function) {
-    constexpr std::size_t kMaxName_bytes = 256;
-    const std::string_view name = without_parameters(function.name);
-    if (name.empty() || name.size() > kMaxName_bytes || wanted_.size() > kMaxName_bytes) return;
-    const std::string plain = lower(without_arguments(name));
-    const std::string_view part = has_scope_ ? std::string_view(plain) : last_part(plain);
-    const std::size_t longer = std::max(part.size(), wanted_.size());
-    if (longer - std::min(part.size(), wanted_.size()) > limit_) return;
-    const std::size_t far = distance(part, wanted_);
-    if (far > limit_) return;
-    names_.emplace(far, name);
-    if (names_.size() > kMostTold) names_.erase(std::prev(names_.end()));
+    const std::string end = end_of_name(function.name, part_count_);
+    const auto [shorter, longer] = std::minmax({end.size(), wanted_.size()});
+    if (end.empty() || longer - shorter > least_ || longer > kMostCompared_bytes) return;
+    const std::size_t changes = distance(end, wanted_);
+    if (changes > least_) return;
+    if (changes < least_) names_.clear();
+    least_ = changes;
+    if (names_.size() < kMostTold) names_.emplace(without_parameters(function.name));
   }
 
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const auto& [far, name] : names_) names.push_back(name);
-    return names;
-  }
+  std::vector<std::string> names() const { return {names_.begin(), names_.end()}; }
 
  private:
+  static constexpr std::size_t kMostCompared_bytes = 256;
+  std::size_t part_count_;
   std::string wanted_;
-  bool has_scope_;
-  std::size_t limit_;
-  std::set<std::pair<std::size_t, std::string>> names_;
+  std::size_t least_;  // changes, of those seen so far; before that as many as may be
+  std::set<std::string> names_;
 };
 
 // The files of which something is not known.
@@ -128,7 +114,8 @@ std::optional<Error> missing_function(const Location& location, ProcessSymbols& 
   SimilarNames similar(location.name);
   const bool all = symbols.each_function([&](const Function& function) {
     found = found || means(location, function);
-    if (!found) similar.see(function);
+    if (location.module.empty() || ends_path(function.module, location.module))
+      similar.see(function);
   });
   if (found || !all) return std::nullopt;
   Error error{ErrorCode::kNegative, fmt::format("there is no function `{}`", text),

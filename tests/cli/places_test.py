@@ -1,6 +1,7 @@
 """Places that are asked for by one of several names, or that are not there at all."""
 
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -9,7 +10,7 @@ import cases
 from recorded import InFolder
 
 NAMES = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
-INLINED = os.path.join(cases.BINARY_DIR, "tests/programs/inlined_often")
+SCOPES = os.path.join(cases.BINARY_DIR, "tests/programs/scopes")
 
 
 def hits(answer):
@@ -28,6 +29,27 @@ class SeveralNames(InFolder):
                 path = self.ask("last", session, name)["threads"][0]["hits"][0]["path"]
                 self.assertEqual(path[1]["function"], "main")
                 self.assertEqual(self.ask("calls", session, name)["count"], 8)
+
+    def test_a_name_may_lack_what_debuggers_do_not_ask_for(self):
+        session = self.record(SCOPES)
+        names = ("rework", "::rework", "rework(int)", "Worker::rework", "Part::rework",
+                 "inner::Worker::rework", "Worker::rework(int)", "inner::Worker::rework(int)",
+                 "turn", "Worker::turn", "turn<int>", "turn<double>", "again", "inner::again",
+                 "again<double>", "again<double>(double)", "~Worker", "Worker::~Worker",
+                 "operator int", "Worker::operator+", "Worker::operator<<", "tagged",
+                 "inner::tagged[abi:cxx11]", "hidden", "(anonymous namespace)::hidden",
+                 "main::{lambda(int)#1}::operator()")
+        commands = [f"break {name}" for name in names]
+        commands += [f"ignore {i + 1} 1000000" for i in range(len(names))]
+        text = self.gdb(*commands, "run", "info breakpoints", program=SCOPES)
+        told = re.findall(r"already hit (\d+) time", text)
+        self.assertEqual(len(told), len(names), text)
+        for name, count in zip(names, told):
+            with self.subTest(name):
+                self.assertEqual(hits(self.ask("hits", session, name)), int(count))
+        for name in ("ework", "er::rework", "turn<long>", "rework(char)", "Part::turn"):
+            outcome = cases.tailtrace("hits", session, name)
+            self.assertEqual((outcome.returncode, outcome.stdout), (1, ""), name)
 
     def test_what_is_chosen_as_the_program_starts_is_reached_where_it_was_chosen(self):
         session = self.record(NAMES)
@@ -74,14 +96,10 @@ class NoSuchPlace(InFolder):
         self.assert_missing(session, "twyce+0x4", nowhere, "`twice`")
         self.assert_error(cases.tailtrace("calls", session, "twise"), 1, "function `twise`")
 
-    def test_a_function_without_its_scope(self):
-        source = "struct Worker { int rework(int n); };\n" \
-                 "int Worker::rework(int n) { return n + 1; }\n" \
-                 "int main(int n, char**) { return Worker().rework(n) - 3; }\n"
-        program = self.compile("scope.cpp", source, "g++")
-        session = self.record(program)
-        self.assert_missing(session, "rework", "", "`Worker::rework`, if that is meant")
-        self.assert_missing(session, "worker::ReWork", "", "`Worker::rework`, if that is meant")
+    def test_a_function_of_a_class(self):
+        session = self.record(SCOPES)
+        for place in ("rewrok", "Worker::rewrk", "worker::Rework"):
+            self.assert_missing(session, place, "", "`outer::inner::Worker::rework`")
 
     def test_a_line(self):
         session = self.record(NAMES)

@@ -31,6 +31,7 @@ void fuzz_one(ByteSpan input) {
   Function function;
   function.name = location->name;
   assert(has_name(function, location->name) == !location->name.empty());
+  assert(is_called(function, location->name) == !location->name.empty());
   assert(ends_path(location->file, location->file) == !location->file.empty());
 }
 

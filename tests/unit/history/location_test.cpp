@@ -34,7 +34,8 @@ TEST(Location, IsReadAsDebuggersWriteIt) {
 TEST(Location, NamesOfCxxFunctionsAreNotTakenApart) {
   for (const char* name :
        {"Worker::step", "ns::f<int, 3>(char const*)", "operator+", "Foo::operator+(Foo const&)",
-        "(anonymous namespace)::f(int)", "std::vector<int>::operator[]", "::global", "operator<<"})
+        "(anonymous namespace)::f(int)", "std::vector<int>::operator[]", "::global", "operator<<",
+        "ns::f[abi:cxx11](int)"})
     EXPECT_EQ(parsed(name), (Location{{}, "", 0, "", name, {}}));
   EXPECT_EQ(parsed("a.cc:ns::f"), (Location{{}, "a.cc", 0, "", "ns::f", {}}));
   EXPECT_EQ(parsed("Worker::step+0x12"), (Location{{}, "", 0, "", "Worker::step", 0x12}));
@@ -60,27 +61,6 @@ TEST(Location, WhatIsPrintedReadsAsTheSame) {
     EXPECT_EQ(location_text(location), text);
     EXPECT_EQ(parsed(location_text(location)), location);
   }
-}
-
-Function named(std::string name, std::string symbol = "", std::string debug = "") {
-  Function function;
-  function.name = std::move(name);
-  function.symbol_name = std::move(symbol);
-  function.debug_name = std::move(debug);
-  return function;
-}
-
-TEST(Location, FunctionsHaveTheNamesThatPeopleKnowThemBy) {
-  Function step = named("Worker::step(int)", "_ZN6Worker4stepEi");
-  for (const char* name : {"Worker::step", "Worker::step(int)", "_ZN6Worker4stepEi"})
-    EXPECT_TRUE(has_name(step, name)) << name;
-  for (const char* name : {"", "step", "Worker", "Worker::step(", "Worker::step(char)"})
-    EXPECT_FALSE(has_name(step, name)) << name;
-  EXPECT_TRUE(has_name(named("(anonymous namespace)::f(int)"), "(anonymous namespace)::f"));
-  EXPECT_TRUE(has_name(named("A::(anonymous namespace)::f()"), "A::(anonymous namespace)::f"));
-  EXPECT_TRUE(has_name(named("F::operator()(int) const"), "F::operator()"));
-  EXPECT_FALSE(has_name(named("F::operator()(int) const"), "F::operator"));
-  EXPECT_FALSE(has_name(named(""), ""));
 }
 
 TEST(Location, PathsMayLackTheirBeginning) {

@@ -1,0 +1,73 @@
+#include "decoder/history/function_name.h"
+
+#include <cctype>
+
+namespace tailtrace {
+namespace {
+
+constexpr std::string_view kOperator = "operator";
+
+bool is_operator(std::string_view part) {
+  if (!part.starts_with(kOperator)) return false;
+  const char next = part.size() == kOperator.size() ? '\0' : part[kOperator.size()];
+  return std::isalnum(static_cast<unsigned char>(next)) == 0 && next != '_';
+}
+
+}  // namespace
+
+std::string_view without_parameters(std::string_view name) {
+  constexpr std::string_view kOwn = "operator()", kUnnamed = "(anonymous namespace)";
+  // "operator()(int)": its own parentheses are part of the name.
+  std::size_t at = name.find(kOwn);
+  at = at == std::string_view::npos ? 0 : at + kOwn.size();
+  // "(anonymous namespace)::f(int)": so are those that do not open the parameters.
+  while ((at = name.find('(', at)) != std::string_view::npos &&
+         name.substr(at).starts_with(kUnnamed))
+    at += kUnnamed.size();
+  return name.substr(0, at);
+}
+
+std::vector<std::string_view> name_parts(std::string_view name) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < name.size() && !is_operator(name.substr(begin)); ++i) {
+    if (std::string_view("<({[").find(name[i]) != std::string_view::npos) ++depth;
+    if (std::string_view(">)}]").find(name[i]) != std::string_view::npos) --depth;
+    if (depth != 0 || !name.substr(i).starts_with("::")) continue;
+    if (i != begin) parts.push_back(name.substr(begin, i - begin));
+    begin = ++i + 1;
+  }
+  parts.push_back(name.substr(begin));
+  return parts;
+}
+
+std::string_view plain_part(std::string_view part) {
+  part = part.substr(0, part.find("[abi:"));
+  const std::size_t arguments = is_operator(part) ? part.find(" <") : part.find('<');
+  if (part.ends_with('>') && arguments != std::string_view::npos && arguments != 0)
+    part = part.substr(0, arguments);
+  return part;
+}
+
+bool has_name(const Function& function, std::string_view name) {
+  return !name.empty() &&
+         (function.name == name || function.symbol_name == name || function.debug_name == name ||
+          without_parameters(function.name) == name);
+}
+
+bool is_called(const Function& function, std::string_view name) {
+  if (has_name(function, name)) return true;
+  const std::string_view whole = function.name;
+  const std::string_view shown = without_parameters(whole), wanted = without_parameters(name);
+  const std::string_view takes = name.substr(wanted.size());
+  if (wanted.empty() || (!takes.empty() && takes != whole.substr(shown.size()))) return false;
+  const std::vector<std::string_view> has = name_parts(shown), wants = name_parts(wanted);
+  if (wants.size() > has.size()) return false;
+  const std::size_t more = has.size() - wants.size();
+  for (std::size_t i = wants.size(); i-- != 0;)
+    if (wants[i] != has[more + i] && wants[i] != plain_part(has[more + i])) return false;
+  return true;
+}
+
+}  // namespace tailtrace

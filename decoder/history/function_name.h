@@ -1,0 +1,31 @@
+// Names of functions, as people write them to a debugger.
+//
+// Threading: pure functions.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "decoder/history/symbolizer.h"
+
+namespace tailtrace {
+
+// A function's name for people without what it takes, and what it returns behind that.
+std::string_view without_parameters(std::string_view name);
+
+// What stands between the "::" of a name without parameters: its scopes, and last its own name. An
+// operator is the last part: of "A::operator std::string" the type is part of it.
+std::vector<std::string_view> name_parts(std::string_view name);
+
+// A part without arguments of templates, and what compilers add: of "f<int>" and "f[abi:cxx11]" it
+// is "f", of "operator<< <char>" it is "operator<<".
+std::string_view plain_part(std::string_view part);
+
+// Whether a function has that name: for people with or without what it takes, or to the linker.
+bool has_name(const Function& function, std::string_view name);
+
+// Whether a debugger's breakpoint on the name is on the function, too: a name for people may lack
+// scopes at its begin, and its parts may be plain.
+bool is_called(const Function& function, std::string_view name);
+
+}  // namespace tailtrace
