@@ -155,10 +155,12 @@ class Browser(cases.CommandCase):
         screen.expect(rf"^.*\[{positions[-3]}[] ]")
         screen.type("N")
         screen.expect(rf"^.*\[{positions[-2]}[] ]")
-        screen.type("/no_such_function\r")
-        screen.expect("no_such_function was not executed before here")
+        screen.type("/abort\r")
+        screen.expect("abort was not executed before here")
+        screen.type("/leav\r")
+        screen.expect("there is no function `leav`")
         screen.type("/a:b:c +\r")
-        screen.wait_for(lambda text: "no_such_function" not in text)
+        screen.wait_for(lambda text: "leav" not in text)
         self.leave(screen)
 
     def test_goes_to_positions_and_both_ends(self):

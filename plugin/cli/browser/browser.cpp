@@ -7,6 +7,7 @@
 #include "decoder/base/text.h"
 #include "decoder/history/item_range.h"
 #include "decoder/history/listing.h"
+#include "decoder/symbols/missing_place.h"
 
 namespace tailtrace {
 namespace {
@@ -16,7 +17,8 @@ constexpr std::uint64_t kPiece_items = std::uint64_t{1} << 18;
 
 }  // namespace
 
-Browser::Browser(const History& history, Symbolizer& symbols, Wait wait, std::vector<Address> stack)
+Browser::Browser(const History& history, ProcessSymbols& symbols, Wait wait,
+                 std::vector<Address> stack)
     : history_(history),
       symbols_(symbols),
       wait_(std::move(wait)),
@@ -190,9 +192,11 @@ void Browser::search(const std::string& location, bool back) {
   wanted.location = std::move(*parsed);
   wanted.entries = true;
   std::optional<std::uint64_t> found = back ? find_back(wanted) : find_forward(wanted);
-  if (found)
-    at_ = *found;
-  else if (!interrupted_)
+  if (found) at_ = *found;
+  if (found || interrupted_) return;
+  if (auto missing = missing_place(*wanted.location, symbols_))
+    message_ = missing->to_line();
+  else
     message_ = fmt::format("{} was not executed {} here", searched_, back ? "before" : "after");
 }
 

@@ -13,6 +13,7 @@
 
 #include "decoder/history/calls/calls.h"
 #include "decoder/history/queries/find.h"
+#include "decoder/symbols/process_symbols.h"
 #include "plugin/cli/browser/page.h"
 #include "plugin/cli/browser/source_texts.h"
 
@@ -26,7 +27,8 @@ class Browser {
   // Stands on the newest item. REQUIRES: the history's numbers begin at the newest; both live as
   // long as this.
   // `stack` is the thread's where the history ends; empty: not known.
-  Browser(const History& history, Symbolizer& symbols, Wait wait, std::vector<Address> stack = {});
+  Browser(const History& history, ProcessSymbols& symbols, Wait wait,
+          std::vector<Address> stack = {});
 
   // Moves. Where one cannot be made, or not as far, message() says why.
   void step(std::int64_t items);
@@ -73,7 +75,7 @@ class Browser {
   std::vector<PageLine> stop_lines();
 
   const History& history_;
-  Symbolizer& symbols_;
+  ProcessSymbols& symbols_;
   Wait wait_;
   std::vector<Address> stack_;
   HistoryCursor cursor_;
