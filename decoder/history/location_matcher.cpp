@@ -5,12 +5,6 @@
 #include <algorithm>
 
 namespace tailtrace {
-namespace {
-
-// A longer function is not looked through for the first instruction of a line.
-constexpr std::uint64_t kMaxFunction_bytes = 1 << 20;
-
-}  // namespace
 
 bool LocationMatcher::holds(Address address, Epoch when) {
   if (location_.address) return *location_.address == address;
@@ -35,8 +29,7 @@ bool LocationMatcher::is_entry(Address address, Epoch when) {
              return place.function.entry == address;
            });
   }
-  if (!holds(address, when)) return false;
-  if (location_.address || location_.offset) return true;
+  if (location_.address || location_.offset) return holds(address, when);
   auto [known, added] = entries_.try_emplace(address, false);
   if (added) known->second = begins_line(address);
   return known->second;
@@ -87,28 +80,9 @@ bool LocationMatcher::is_at_offset(Address address) {
 }
 
 bool LocationMatcher::begins_line(Address address) {
-  const Function& function = symbols_.function_at(address);
-  auto [firsts, added] = firsts_of_line_.try_emplace(function.begin);
-  if (added) firsts->second = firsts_of_line(function, address);
-  return std::ranges::find(firsts->second, address) != firsts->second.end();
-}
-
-// Where the line begins in the function, and in each place of what was inlined into it.
-std::vector<Address> LocationMatcher::firsts_of_line(const Function& function,
-                                                     Address address) const {
-  const std::vector<InlinedPlace> places = symbols_.inlined_into(address);
-  std::vector<bool> has_first(places.size() + 1);
-  std::vector<Address> firsts;
-  const Address end = std::min(function.end, function.begin + kMaxFunction_bytes);
-  for (Address at = function.begin; at < end; ++at.value) {
-    if (!is_line(at)) continue;
-    std::size_t inner = places.size();
-    while (inner != 0 && !places[inner - 1].holds(at)) --inner;
-    if (has_first[inner]) continue;
-    has_first[inner] = true;
-    firsts.push_back(at);
-  }
-  return firsts;
+  auto [known, added] = line_entries_.try_emplace(symbols_.function_at(address).begin);
+  if (added) known->second = symbols_.line_entries(address, location_.file, location_.line);
+  return std::ranges::find(known->second, address) != known->second.end();
 }
 
 Result<LocationMatcher> functions_named(std::string_view text, Symbolizer& symbols) {

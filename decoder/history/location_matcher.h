@@ -3,7 +3,6 @@
 // Threading: one thread at a time. The symbolizer must outlive it.
 #pragma once
 
-#include <map>
 #include <unordered_map>
 
 #include "decoder/history/location.h"
@@ -19,8 +18,8 @@ class LocationMatcher {
   bool holds(Address address, Epoch when = kNewestEpoch);
 
   // Coming there is coming to the location: where a debugger's breakpoint on it would be. That is
-  // the first instruction of a function, or of the line in each function that has code of it; of
-  // an inlined function in each of its places.
+  // the first instruction of a function, of an inlined one in each of its places; of a line where
+  // its first statement begins in each block of a function.
   bool is_entry(Address address, Epoch when = kNewestEpoch);
 
   const Location& location() const { return location_; }
@@ -39,7 +38,6 @@ class LocationMatcher {
   bool is_at_offset(Address address);
   bool begins_line(Address address);
   const std::vector<InlinedPlace>& places_in(const Function& function, Address address);
-  std::vector<Address> firsts_of_line(const Function& function, Address address) const;
 
   Location location_;
   Symbolizer& symbols_;
@@ -47,7 +45,7 @@ class LocationMatcher {
   std::unordered_map<const Function*, std::vector<InlinedPlace>> places_;  // that have the name
   std::unordered_map<Address, bool> held_;
   std::unordered_map<Address, bool> entries_;
-  std::map<Address, std::vector<Address>> firsts_of_line_;  // by the function's begin
+  std::unordered_map<Address, std::vector<Address>> line_entries_;  // by the function's begin
 };
 
 // One that is_of_functions(). Errors: kUsage when the text is no location of functions.

@@ -86,6 +86,10 @@ class Symbolizer {
 
   virtual std::optional<SourceLine> line_at(Address address) = 0;
 
+  // Where a debugger's breakpoints on a line are in the function that an address is of: at the
+  // line's first statement in each block of it. The file's path may lack its begin.
+  virtual std::vector<Address> line_entries(Address, std::string_view, unsigned) { return {}; }
+
   // The address as the file that was loaded there has it, which objdump and addr2line show; nothing
   // when that is not known.
   virtual std::optional<std::uint64_t> address_in_file(Address) { return std::nullopt; }

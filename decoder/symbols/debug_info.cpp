@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
+#include "decoder/history/location.h"
+#include "decoder/symbols/blocks.h"
 #include "decoder/symbols/packed_sections.h"
 #include "decoder/symbols/split_unit.h"
 
@@ -12,26 +15,11 @@ namespace tailtrace {
 namespace {
 
 constexpr std::size_t kMaxFunctionsOfUnit = 1 << 22;
-constexpr std::size_t kMaxRangesOfDie = 1 << 16;
-constexpr int kMaxDebugDepth = 200;
 // Where variables are, how frames are unwound, and macros: nothing that is asked here. They may be
 // large.
 constexpr std::string_view kUnusedSections[] = {
     ".debug_loc", ".debug_loclists", ".debug_frame", ".debug_macro", ".debug_macinfo",
 };
-
-// Calls f(begin, end) for the ranges of a unit or function, a limited number of them.
-template <class F>
-void each_range(Dwarf_Die& die, std::size_t limit, F f) {
-  Dwarf_Addr base = 0, begin = 0, end = 0;
-  std::ptrdiff_t at = 0;
-  for (std::size_t i = 0; i < limit; ++i) {
-    at = dwarf_ranges(&die, at, &base, &begin, &end);
-    if (at <= 0) return;
-    // Code that the linker left out ends up at 0.
-    if (begin < end && begin != 0) f(begin, end);
-  }
-}
 
 std::string text_of(Dwarf_Die& die, unsigned name) {
   Dwarf_Attribute attribute;
@@ -74,26 +62,6 @@ std::uint64_t number_of(Dwarf_Die& die, unsigned name) {
   Dwarf_Attribute attribute;
   Dwarf_Word number = 0;
   return dwarf_formudata(dwarf_attr(&die, name, &attribute), &number) == 0 ? number : 0;
-}
-
-// Goes on to what of `die` the address is in; false when that is nothing.
-bool go_inside(Dwarf_Die& die, std::uint64_t address, std::size_t& dies_left) {
-  Dwarf_Die child;
-  if (dwarf_child(&die, &child) != 0) return false;
-  do {
-    if (dies_left == 0) return false;
-    --dies_left;
-    const int tag = dwarf_tag(&child);
-    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) continue;
-    bool covers = false;
-    each_range(child, kMaxRangesOfDie, [&](Dwarf_Addr begin, Dwarf_Addr end) {
-      covers = covers || (begin <= address && address < end);
-    });
-    if (!covers) continue;
-    die = child;
-    return true;
-  } while (dwarf_siblingof(&child, &child) == 0);
-  return false;
 }
 
 // Where the code of an inlined function is entered, which need not be where it begins.
@@ -182,7 +150,7 @@ void DebugInfo::index_units() {
          dwarf_get_units(dwarf_.get(), unit, &unit, nullptr, &type, &die, nullptr) == 0) {
     if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
     if (type == DW_UT_skeleton && !std::exchange(has_skeleton, true)) note_missing_file(die);
-    units_.push_back({dwarf_dieoffset(&die), false, {}, {}, nullptr});
+    units_.emplace_back().die = dwarf_dieoffset(&die);
   }
   const std::vector<bool> listed = add_listed_ranges();
   for (std::uint32_t index = 0; index < units_.size(); ++index) {
@@ -277,9 +245,8 @@ std::vector<InlinedFunction> DebugInfo::inlined_at(std::uint64_t address) {
   if (function == nullptr) return found;
   Dwarf_Die die = function->die, unit;
   if (dwarf_diecu(&die, &unit, nullptr, nullptr) == nullptr) return found;
-  std::size_t dies_left = kMaxDiesOfUnit;
-  for (int depth = 0; depth < kMaxDebugDepth && go_inside(die, address, dies_left); ++depth)
-    if (dwarf_tag(&die) == DW_TAG_inlined_subroutine) found.push_back(inlined_by(die, unit));
+  for (Dwarf_Die& block : blocks_at(die, address))
+    if (dwarf_tag(&block) == DW_TAG_inlined_subroutine) found.push_back(inlined_by(block, unit));
   std::reverse(found.begin(), found.end());
   return found;
 }
@@ -331,6 +298,30 @@ std::optional<SourceLine> DebugInfo::line_at(std::uint64_t address) {
   return SourceLine{whole_path(die, file), static_cast<unsigned>(number)};
 }
 
+std::vector<std::uint64_t> DebugInfo::line_entries(std::uint64_t address, std::string_view file,
+                                                   unsigned line) {
+  const Stretch* found = nullptr;
+  look_up(stretches_, address, &found);
+  Dwarf_Die die;
+  if (found == nullptr || dwarf_offdie(dwarf_.get(), units_[found->index].die, &die) == nullptr)
+    return {};
+  Unit& unit = units_[found->index];
+  if (!unit.statements)
+    unit.statements = std::make_unique<std::vector<Statement>>(statements_of(die));
+  const DebugFunction* function = cover(address).function;
+  std::vector<std::uint64_t> entries;
+  std::set<Dwarf_Off> blocks;  // that have one
+  for (const Statement& statement :
+       std::ranges::equal_range(*unit.statements, line, {}, &Statement::line)) {
+    if (!ends_path(whole_path(die, statement.file), file)) continue;
+    if (cover(statement.address).function != function) continue;
+    if (blocks.insert(function == nullptr ? 0 : debugger_block_at(function->die, statement.address))
+            .second)
+      entries.push_back(statement.address);
+  }
+  return entries;
+}
+
 const std::vector<SourceLine>* DebugInfo::lines_of_unit(std::uint64_t address) {
   const Stretch* found = nullptr;
   look_up(stretches_, address, &found);
@@ -341,10 +332,10 @@ const std::vector<SourceLine>* DebugInfo::lines_of_unit(std::uint64_t address) {
   return unit.lines.get();
 }
 
-bool DebugInfo::each_line(const std::function<void(const SourceLine&)>& show) {
+bool DebugInfo::each_line(bool of_statements, const std::function<void(const SourceLine&)>& show) {
   std::size_t left = kMaxLines;
   for (const Unit& unit : units_) {
-    const std::vector<SourceLine> lines = read_lines(unit);
+    const auto lines = of_statements ? lines_of_statements(unit) : read_lines(unit);
     if (lines.size() > left) return false;
     left -= lines.size();
     std::ranges::for_each(lines, show);
@@ -381,6 +372,15 @@ std::vector<SourceLine> DebugInfo::read_lines(const Unit& unit) {
   std::sort(all.begin(), all.end(), order);
   all.erase(std::unique(all.begin(), all.end(), same), all.end());
   return all;
+}
+
+std::vector<SourceLine> DebugInfo::lines_of_statements(const Unit& unit) {
+  std::vector<SourceLine> lines;
+  Dwarf_Die die;
+  if (dwarf_offdie(dwarf_.get(), unit.die, &die) == nullptr) return lines;
+  for (const Statement& statement : statements_of(die))
+    lines.push_back({whole_path(die, statement.file), statement.line});
+  return lines;
 }
 
 // Compilers note paths as they were given them, relative to the folder they ran in.

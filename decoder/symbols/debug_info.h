@@ -19,6 +19,7 @@
 
 #include "decoder/history/symbolizer.h"
 #include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/statements.h"
 
 namespace tailtrace {
 
@@ -40,14 +41,19 @@ class DebugInfo {
 
   std::optional<SourceLine> line_at(std::uint64_t address);
 
+  // As Symbolizer::line_entries.
+  std::vector<std::uint64_t> line_entries(std::uint64_t address, std::string_view file,
+                                          unsigned line);
+
   // All lines that have code in the unit that covers the address, each once; null when none does.
   // Lives as long as this.
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
 
-  // Shows all functions, and all lines with code. One that is only inlined, or was left out by the
-  // linker, has no entry. Returns false when there are too many to look at.
+  // Shows all functions, and all lines with code, or those at which a statement begins. A function
+  // that is only inlined, or was left out by the linker, has no entry. Returns false when there are
+  // too many to look at.
   bool each_function(const std::function<void(const DebugFunction&)>& show);
-  bool each_line(const std::function<void(const SourceLine&)>& show);
+  bool each_line(bool of_statements, const std::function<void(const SourceLine&)>& show);
 
   // The inlined functions that an address is in, innermost first; names as the linker has them.
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
@@ -85,6 +91,7 @@ class DebugInfo {
     std::vector<DebugFunction> functions;
     std::vector<Stretch> stretches;                  // of functions, ordered, apart from each other
     std::unique_ptr<std::vector<SourceLine>> lines;  // null: not asked for yet
+    std::unique_ptr<std::vector<Statement>> statements;  // the same
   };
 
   DebugInfo(Dwarf* dwarf, std::string folder) : dwarf_(dwarf), folder_(std::move(folder)) {}
@@ -97,6 +104,7 @@ class DebugInfo {
   std::optional<Dwarf_Die> functions_of(const Unit& unit);
   void read_unit(Unit& unit);
   std::vector<SourceLine> read_lines(const Unit& unit);
+  std::vector<SourceLine> lines_of_statements(const Unit& unit);
   static void add_function(Dwarf_Die& die, Unit& unit);
   InlinedFunction inlined_by(Dwarf_Die& die, Dwarf_Die& unit);
   static void add_inlined(Dwarf_Die parent, std::vector<InlinedPlace>& places,

@@ -125,30 +125,31 @@ std::optional<Error> missing_function(const Location& location, ProcessSymbols& 
   return error;
 }
 
-// Of a file that has code: the next line that has some.
-std::optional<Error> missing_line_of(const Location& location, const std::set<unsigned>& lines) {
+// Of a file that has code: the next line that has some, or a statement that begins there.
+std::optional<Error> missing_line_of(const Location& location, bool entry,
+                                     const std::set<unsigned>& lines) {
   const auto next = lines.lower_bound(location.line);
   if (next != lines.end() && *next == location.line) return std::nullopt;
-  Error error{ErrorCode::kNegative,
-              fmt::format("there is no code of `{}`", location_text(location)), "", "", ""};
   const unsigned nearest = next == lines.end() ? *lines.rbegin() : *next;
-  error.why =
-      fmt::format("the {} line with code is {}", next == lines.end() ? "last" : "next", nearest);
-  error.fix = meant({fmt::format("{}:{}", location.file, nearest)});
-  return error;
+  return Error{
+      ErrorCode::kNegative,
+      fmt::format("{} `{}`", entry ? "no statement begins at" : "there is no code of",
+                  location_text(location)),
+      fmt::format("the {} such line is {}", next == lines.end() ? "last" : "next", nearest),
+      meant({fmt::format("{}:{}", location.file, nearest)}), ""};
 }
 
-std::optional<Error> missing_line(const Location& location, ProcessSymbols& symbols) {
+std::optional<Error> missing_line(const Location& location, bool entry, ProcessSymbols& symbols) {
   std::set<unsigned> lines;
   std::set<std::string_view> elsewhere;  // files of that name in other folders
   const std::string_view name = base_name(location.file);
-  const bool all = symbols.each_line([&](const SourceLine& line) {
+  const bool all = symbols.each_line(entry, [&](const SourceLine& line) {
     if (ends_path(line.file, location.file))
       lines.insert(line.line);
     else if (ends_path(line.file, name))
       elsewhere.insert(line.file);
   });
-  if (!lines.empty()) return missing_line_of(location, lines);
+  if (!lines.empty()) return missing_line_of(location, entry, lines);
   if (!all) return std::nullopt;
   Error error{ErrorCode::kNegative,
               fmt::format("there is no code of `{}`", location_text(location)),
@@ -173,9 +174,10 @@ std::optional<Error> missing_address(Address address, const ProcessSymbols& symb
 
 }  // namespace
 
-std::optional<Error> missing_place(const Location& location, ProcessSymbols& symbols) {
+std::optional<Error> missing_place(const Location& location, bool entry, ProcessSymbols& symbols) {
   if (location.address) return missing_address(*location.address, symbols);
-  return location.line != 0 ? missing_line(location, symbols) : missing_function(location, symbols);
+  return location.line != 0 ? missing_line(location, entry, symbols)
+                            : missing_function(location, symbols);
 }
 
 }  // namespace tailtrace

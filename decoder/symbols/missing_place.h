@@ -11,8 +11,9 @@
 
 namespace tailtrace {
 
-// kNegative, with why and what is like it, when no file that code is known of has the place;
-// nothing when one has, or there is too much to look through.
-std::optional<Error> missing_place(const Location& location, ProcessSymbols& symbols);
+// kNegative, with why and what is like it, when no file that code is known of has the place, or a
+// breakpoint on it could not be right there if `entry` is asked for; nothing when one has, or there
+// is too much to look through.
+std::optional<Error> missing_place(const Location& location, bool entry, ProcessSymbols& symbols);
 
 }  // namespace tailtrace

@@ -141,6 +141,12 @@ std::optional<SourceLine> ModuleSymbols::line_at(std::uint64_t address) {
   return info_ ? info_->line_at(address) : std::nullopt;
 }
 
+std::vector<std::uint64_t> ModuleSymbols::line_entries(std::uint64_t address, std::string_view file,
+                                                       unsigned line) {
+  if (!info_) return {};
+  return info_->line_entries(address, file, line);
+}
+
 std::vector<InlinedFunction> ModuleSymbols::inlined_at(std::uint64_t address) {
   if (!info_) return {};
   std::vector<InlinedFunction> inlined = info_->inlined_at(address);
@@ -177,8 +183,9 @@ bool ModuleSymbols::each_function(const std::function<void(const Function&)>& sh
   });
 }
 
-bool ModuleSymbols::each_line(const std::function<void(const SourceLine&)>& show) {
-  return !info_ || info_->each_line(show);
+bool ModuleSymbols::each_line(bool of_statements,
+                              const std::function<void(const SourceLine&)>& show) {
+  return !info_ || info_->each_line(of_statements, show);
 }
 
 const std::vector<SourceLine>* ModuleSymbols::lines_of_unit(std::uint64_t address) {

@@ -33,14 +33,17 @@ class ModuleSymbols {
   Function function_at(std::uint64_t address);
   std::vector<Function> also_named(std::uint64_t entry);
   std::optional<SourceLine> line_at(std::uint64_t address);
+  std::vector<std::uint64_t> line_entries(std::uint64_t address, std::string_view file,
+                                          unsigned line);
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
   std::vector<InlinedPlace> inlined_into(std::uint64_t address);
 
-  // Shows all functions that it names, some more than once, and all lines with code. What is only
-  // inlined has nothing but names. Returns false when there are too many to look at.
+  // Shows all functions that it names, some more than once, and all lines with code, or those at
+  // which a statement begins. What is only inlined has nothing but names. Returns false when there
+  // are too many to look at.
   bool each_function(const std::function<void(const Function&)>& show);
-  bool each_line(const std::function<void(const SourceLine&)>& show);
+  bool each_line(bool of_statements, const std::function<void(const SourceLine&)>& show);
 
   // Why its debug file could not be read or fetched, if so.
   const std::optional<Error>& debug_problem() const { return debug_problem_; }

@@ -246,16 +246,27 @@ bool ProcessSymbols::each_function(const std::function<void(const Function&)>& s
   return all;
 }
 
-bool ProcessSymbols::each_line(const std::function<void(const SourceLine&)>& show) {
+bool ProcessSymbols::each_line(bool of_statements,
+                               const std::function<void(const SourceLine&)>& show) {
   bool all = true;
   for (const Module& module : modules())
-    if (module.symbols != nullptr) all = module.symbols->each_line(show) && all;
+    if (module.symbols != nullptr) all = module.symbols->each_line(of_statements, show) && all;
   return all;
 }
 
 std::optional<SourceLine> ProcessSymbols::line_at(Address address) {
   Place place = place_of(address);
   return place.module == nullptr ? std::nullopt : place.module->line_at(address.value - place.bias);
+}
+
+std::vector<Address> ProcessSymbols::line_entries(Address address, std::string_view file,
+                                                  unsigned line) {
+  const Place at = place_of(address);
+  std::vector<Address> entries;
+  if (at.module == nullptr) return entries;
+  for (std::uint64_t entry : at.module->line_entries(address.value - at.bias, file, line))
+    entries.push_back({entry + at.bias});
+  return entries;
 }
 
 std::vector<InlinedFunction> ProcessSymbols::inlined_at(Address address) {

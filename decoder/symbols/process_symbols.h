@@ -45,16 +45,17 @@ class ProcessSymbols : public Symbolizer {
   std::vector<InlinedFunction> inlined_at(Address address) override;
   std::vector<InlinedPlace> inlined_into(Address address) override;
   std::optional<SourceLine> line_at(Address address) override;
+  std::vector<Address> line_entries(Address address, std::string_view file, unsigned line) override;
   std::optional<std::uint64_t> address_in_file(Address address) override;
   const std::vector<SourceLine>* lines_of_unit(Address address) override;
 
   const std::vector<Mapping>& mappings() const { return mappings_; }
 
   // All that is named in the files of which code is known, whatever of it was executed: functions,
-  // some more than once, and lines with code. What is only inlined has nothing but names. Returns
-  // false when there are too many to look at.
+  // some more than once, and lines with code, or those at which a statement begins. What is only
+  // inlined has nothing but names. Returns false when there are too many to look at.
   bool each_function(const std::function<void(const Function&)>& show);
-  bool each_line(const std::function<void(const SourceLine&)>& show);
+  bool each_line(bool of_statements, const std::function<void(const SourceLine&)>& show);
   struct Module {
     std::string_view path;
     ModuleSymbols* symbols = nullptr;  // null: it cannot be read

@@ -127,11 +127,11 @@ void AskedProcesses::add(const HistoryView& view) {
   if (!is_known && symbols_.size() <= kMostLookedAt) symbols_.push_back(view.symbols);
 }
 
-std::optional<Error> AskedProcesses::missing(const Location& location) const {
-  if (symbols_.size() > kMostLookedAt) return std::nullopt;
+std::optional<Error> AskedProcesses::missing(const Wanted& wanted) const {
+  if (symbols_.size() > kMostLookedAt || !wanted.location) return std::nullopt;
   std::optional<Error> missing;
   for (const auto& symbols : symbols_)
-    if (missing = missing_place(location, *symbols); !missing) break;
+    if (missing = missing_place(*wanted.location, wanted.entries, *symbols); !missing) break;
   return missing;
 }
 

@@ -83,8 +83,8 @@ class AskedProcesses {
  public:
   void add(const HistoryView& view);
 
-  // As missing_place(), of all of them; nothing when they are too many.
-  std::optional<Error> missing(const Location& location) const;
+  // As missing_place(), of all of them; nothing when they are too many, or no place is wanted.
+  std::optional<Error> missing(const Wanted& wanted) const;
 
  private:
   static constexpr std::size_t kMostLookedAt = 16;

@@ -1,5 +1,6 @@
 """Places that are asked for by one of several names, or that are not there at all."""
 
+import json
 import os
 import re
 import shutil
@@ -75,6 +76,42 @@ class SeveralNames(InFolder):
                 self.assertEqual({path[path.index(name + "@plt") + 1] for path in calls}, {"main"})
 
 
+class Lines(InFolder):
+    """A source line is reached where GDB's breakpoints are, in optimized code as well: there many
+    lines may begin at one instruction, and one line in many places."""
+
+    def test_of_optimized_code(self):
+        for name in ("rounds", "recursion", "inlined_often"):
+            with self.subTest(name):
+                source = os.path.join(os.path.dirname(__file__), f"../programs/{name}.c")
+                program = os.path.join(self.folder, name)
+                subprocess.run(["gcc", "-g", "-O2", "-o", program, source], check=True)
+                self.assert_hits_of_each_line(program, f"{name}.c", len(open(source).readlines()))
+
+    def assert_hits_of_each_line(self, program, source, line_count):
+        lines = range(1, line_count + 1)
+        commands = [f"break {source}:{line}" for line in lines]
+        commands += [f"ignore {line} 1000000" for line in lines]
+        text = self.gdb(*commands, "run", "info breakpoints", program=program)
+        # Where a line has no statement, GDB takes the next that has.
+        taken = {int(number): int(line) for number, line in
+                 re.findall(r"^Breakpoint (\d+) at 0x\w+: file .*, line (\d+)\.$", text, re.M)}
+        hit = r"^(\d+) +breakpoint .*\n\tbreakpoint already hit (\d+)"
+        counts = {int(number): int(count) for number, count in re.findall(hit, text, re.M)}
+        session = self.record(program, name=source)
+        reached = 0
+        for line in lines:
+            with self.subTest(line=line):
+                outcome = cases.tailtrace("hits", "--json", session, f"{source}:{line}")
+                if "no statement begins" in outcome.stderr:
+                    self.assertNotEqual(taken.get(line), line)
+                    continue
+                count = hits(json.loads(outcome.stdout))
+                self.assertEqual(count, counts.get(line, 0))
+                reached += count != 0
+        self.assertGreater(reached, 5)
+
+
 class NoSuchPlace(InFolder):
     """That there is no such place is said, and what there is that is like it."""
 
@@ -103,10 +140,10 @@ class NoSuchPlace(InFolder):
 
     def test_a_line(self):
         session = self.record(NAMES)
-        for line, why, other in ((4, "the next line with code is 5", 5), (6, "code is 8", 8),
-                                 (1000, "the last line with code is 34", 34)):
+        for line, why, other in ((4, "the next such line is 5", 5), (6, "such line is 8", 8),
+                                 (1000, "the last such line is 3", 3)):
             self.assert_missing(session, f"several_names.c:{line}", why,
-                                f"`several_names.c:{other}`, if that is meant")
+                                f"`several_names.c:{other}")
         self.assert_missing(session, "other/several_names.c:5", "has such a file",
                             "programs/several_names.c:5`, if that is meant")
         program = self.compile("lineless.c", "int main(void) { return 0; }\n", "gcc", "-g0")

@@ -80,8 +80,8 @@ class Threads(cases.CommandCase):
             self.assertEqual(self.ask("why", f"--thread={tid}", "collatz")["tid"], tid)
         first = cases.tailtrace("why", "--json", "--at=-5", self.session)
         self.assertEqual(json.loads(first.stdout)["tid"], self.tids[0])
-        outcome = cases.tailtrace("why", self.session, "no_such_function")
-        self.assert_error(outcome, 1, "no_such_function was not reached", why="of 3 threads")
+        outcome = cases.tailtrace("why", self.session, "abort")
+        self.assert_error(outcome, 1, "abort was not reached", why="of 3 threads")
 
     def test_what_decided_a_crash_is_of_the_thread_that_crashed(self):
         crashed = os.path.join(self.folder, "crashed")

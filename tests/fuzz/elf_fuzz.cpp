@@ -27,7 +27,8 @@ const std::string& path() {
 void look_at(ModuleSymbols& module, std::uint64_t address) {
   Function function = module.function_at(address);
   assert(function.begin <= function.end);
-  (void)module.line_at(address);
+  if (const auto line = module.line_at(address))
+    (void)module.line_entries(address, line->file, line->line);
   (void)module.lines_of_unit(address);
   (void)module.inlined_at(address);
   (void)module.inlined_into(address);
@@ -38,7 +39,8 @@ void look_through(const ElfFile& file, ModuleSymbols& module) {
   (void)file.build_id();
   (void)file.debug_link();
   module.each_function([](const Function& function) { assert(function.begin <= function.end); });
-  module.each_line([](const SourceLine& line) { assert(line.line != 0); });
+  for (bool of_statements : {false, true})
+    module.each_line(of_statements, [](const SourceLine& line) { assert(line.line != 0); });
   int looks = 0;
   for (const ElfSymbol& symbol : file.symbols()) {
     if (++looks > kMaxLooks) break;

@@ -194,7 +194,7 @@ void Browser::search(const std::string& location, bool back) {
   std::optional<std::uint64_t> found = back ? find_back(wanted) : find_forward(wanted);
   if (found) at_ = *found;
   if (found || interrupted_) return;
-  if (auto missing = missing_place(*wanted.location, symbols_))
+  if (auto missing = missing_place(*wanted.location, wanted.entries, symbols_))
     message_ = missing->to_line();
   else
     message_ = fmt::format("{} was not executed {} here", searched_, back ? "before" : "after");

@@ -95,7 +95,7 @@ Result<int> show_calls_of(const CallsCommandOptions& options, const std::string&
   const WholeCalls found = calls_of(*calls, *named, options.limit);
   const OutputOptions& output = *options.shared.output;
   std::optional<Error> missing;
-  if (found.count == 0) missing = missing_place(named->location(), *view->symbols);
+  if (found.count == 0) missing = missing_place(named->location(), true, *view->symbols);
   if (output.json == JsonForm::kNone) {
     if (missing) return fail(std::move(*missing));
     print_calls_of(*view, *calls, found, options, invocation.out);

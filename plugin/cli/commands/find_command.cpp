@@ -82,8 +82,8 @@ Result<int> show_found(const FindCommandOptions& options, const Invocation& invo
       });
   if (!gaps) return fail(std::move(gaps.error()));
   printer.finish();
-  if (!any && wanted->location)
-    if (auto missing = asked.missing(*wanted->location)) return fail(std::move(*missing));
+  if (!any)
+    if (auto missing = asked.missing(*wanted)) return fail(std::move(*missing));
   return question_status(any, *gaps, options.question);
 }
 

@@ -72,7 +72,7 @@ Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invoc
   if (!gaps) return fail(std::move(gaps.error()));
   printer.finish();
   if (all == 0)
-    if (auto missing = asked.missing(*wanted->location)) return fail(std::move(*missing));
+    if (auto missing = asked.missing(*wanted)) return fail(std::move(*missing));
   if (all == 0 && !printer.is_json()) printer.line("  0 hits");
   return question_status(all != 0, *gaps, options.question);
 }
@@ -101,9 +101,8 @@ Command hits_command() {
       .take_program = {},
       .details =
           "A function is reached at its first instruction, an inlined one at that of each of its "
-          "places; a source line at the first instruction of it in each function, or place of one, "
-          "that has code of it. The exit status is 1 when it was never "
-          "reached in what is held.",
+          "places; a source line where its first statement begins in each block of a function, as "
+          "by GDB's breakpoints. The exit status is 1 when it was never reached in what is held.",
   };
 }
 

@@ -159,7 +159,7 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
     return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at));
   printer.finish();
   if (!any)
-    if (auto missing = asked.missing(*wanted->location)) return fail(std::move(*missing));
+    if (auto missing = asked.missing(*wanted)) return fail(std::move(*missing));
   if (!any && !printer.is_json())
     fmt::print(invocation.err, "{} was not reached in what is held\n",
                printable(location_text(*wanted->location)));

@@ -18,7 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 struct WhyCommandOptions {
   HistoryOptions shared;
   std::string location;
-  std::optional<Location> place;  // that this names
+  Wanted wanted;  // what that names
   std::optional<std::int64_t> at;
   std::uint64_t limit = 50;
 };
@@ -27,25 +27,22 @@ struct WhyCommandOptions {
 Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const HistoryView& view) {
   const History& history = *view.history;
   const std::int64_t at = options.at.value_or(-1);
-  if (!options.place) {
+  if (!options.wanted.location) {
     std::optional<std::uint64_t> item = history.resolve(at);
     if (item) return options.at ? *item : *item + 1;
     return fail(ErrorCode::kNegative, fmt::format("there is no item {}", at),
                 fmt::format("the history has {}", history.size()));
   }
-  Wanted wanted;
-  wanted.location = options.place;
-  wanted.entries = true;
   std::uint64_t found = 0;
   std::optional<std::uint64_t> newest = history.resolve(at);
   if (newest)
-    find_items(history, *view.symbols, {1, *newest}, wanted, Order::kNewestFirst,
+    find_items(history, *view.symbols, {1, *newest}, options.wanted, Order::kNewestFirst,
                [&](std::uint64_t number) {
                  found = number;
                  return false;
                });
   if (found != 0) return found;
-  return fail(ErrorCode::kNegative, location_text(*options.place) + " was not reached",
+  return fail(ErrorCode::kNegative, location_text(*options.wanted.location) + " was not reached",
               "it is not in what is held");
 }
 
@@ -74,9 +71,9 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
     return {};
   });
   if (!gaps) return fail(std::move(gaps.error()));
-  if (newest.empty() && !options.place) return named;
+  if (newest.empty() && !options.wanted.location) return named;
   if (newest.empty())
-    if (auto missing = asked.missing(*options.place)) return fail(std::move(*missing));
+    if (auto missing = asked.missing(options.wanted)) return fail(std::move(*missing));
   if (newest.empty())
     return fail(ErrorCode::kNegative, options.location + " was not reached",
                 fmt::format("it is not in what is held of {} threads", threads->size()));
@@ -169,7 +166,8 @@ Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
   if (!options.location.empty()) {
     Result<Location> place = parse_location(options.location);
     if (!place) return fail(std::move(place.error()));
-    options.place = std::move(*place);
+    options.wanted.location = std::move(*place);
+    options.wanted.entries = true;
   }
   Result<std::string> thread = thread_asked_for(options, invocation.err);
   if (!thread) return fail(std::move(thread.error()));
@@ -177,8 +175,8 @@ Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
   Result<HistoryView> view = open_view(options.shared, invocation.err);
   if (!view) return fail(std::move(view.error()));
   Result<std::uint64_t> item = item_asked_for(options, *view);
-  if (!item && options.place)
-    if (auto missing = missing_place(*options.place, *view->symbols))
+  if (!item && options.wanted.location)
+    if (auto missing = missing_place(*options.wanted.location, true, *view->symbols))
       return fail(std::move(*missing));
   if (!item) return fail(std::move(item.error()));
   Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
