@@ -1,6 +1,7 @@
 #include "decoder/symbols/statements.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tailtrace {
 namespace {
@@ -31,7 +32,7 @@ class LineRows {
  public:
   void take(const LineRow& row) {
     const bool is_none = row.ends_sequence || row.at.line == 0 || row.at.file == nullptr;
-    const bool is_other_file = row.at.file != file_;
+    const bool is_other_file = !is_same_file(row.at.file, file_);
     const bool is_new_address = row.at.address != address_;
     if (is_new_address) has_statement_here_ = false;
     if (row.at.line != line_) has_discriminator_ = false;
@@ -42,7 +43,7 @@ class LineRows {
     address_ = row.at.address;
     has_statement_here_ = has_statement_here_ || row.is_statement;
     if (is_none || (is_other_file && !is_aside)) drop_empty();
-    if (row.ends_sequence) last_line_ = 0;
+    if (row.ends_sequence) begin_sequence();
     if (is_none || is_aside) return;
     if (is_other_file || row.at.line != last_line_ || !has_discriminator_) {
       rows_.push_back(row);
@@ -60,10 +61,20 @@ class LineRows {
   }
 
  private:
+  // A table may have a file twice.
+  static bool is_same_file(const char* a, const char* b) {
+    return a == b || (a != nullptr && b != nullptr && std::strcmp(a, b) == 0);
+  }
+
+  void begin_sequence() {
+    file_ = nullptr;
+    last_line_ = 0;
+  }
+
   // What of the file at hand begins where it ends.
   void drop_empty() {
     auto is_empty = [this](const LineRow& row) {
-      return row.at.file == file_ && row.at.address == address_;
+      return is_same_file(row.at.file, file_) && row.at.address == address_;
     };
     while (!rows_.empty() && is_empty(rows_.back())) rows_.pop_back();
   }

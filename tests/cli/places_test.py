@@ -86,14 +86,15 @@ class Lines(InFolder):
                 source = os.path.join(os.path.dirname(__file__), f"../programs/{name}.c")
                 program = os.path.join(self.folder, name)
                 subprocess.run(["gcc", "-g", "-O2", "-o", program, source], check=True)
-                self.assert_hits_of_each_line(program, f"{name}.c", len(open(source).readlines()))
+                with open(source, encoding="utf-8") as file:
+                    lines = range(1, len(file.readlines()) + 1)
+                self.assert_hits_of_each_line(program, f"{name}.c", lines)
 
-    def assert_hits_of_each_line(self, program, source, line_count):
-        lines = range(1, line_count + 1)
+    def assert_hits_of_each_line(self, program, source, lines):
         commands = [f"break {source}:{line}" for line in lines]
         commands += [f"ignore {line} 1000000" for line in lines]
         text = self.gdb(*commands, "run", "info breakpoints", program=program)
-        # Where a line has no statement, GDB takes the next that has.
+        # Where a line has no statement, GDB takes the next that has; behind the last none is made.
         taken = {int(number): int(line) for number, line in
                  re.findall(r"^Breakpoint (\d+) at 0x\w+: file .*, line (\d+)\.$", text, re.M)}
         hit = r"^(\d+) +breakpoint .*\n\tbreakpoint already hit (\d+)"
