@@ -149,8 +149,8 @@ std::optional<Error> missing_line(const Location& location, bool entry, ProcessS
     else if (ends_path(line.file, name))
       elsewhere.insert(line.file);
   });
-  if (!lines.empty()) return missing_line_of(location, entry, lines);
   if (!all) return std::nullopt;
+  if (!lines.empty()) return missing_line_of(location, entry, lines);
   Error error{ErrorCode::kNegative,
               fmt::format("there is no code of `{}`", location_text(location)),
               "no debug information has such a file", "", ""};

@@ -31,7 +31,6 @@ Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& pa
     symbols.insert(symbols.end(), std::make_move_iterator(more.begin()),
                    std::make_move_iterator(more.end()));
   }
-  module->indirect_ = indirect_functions(module->file_, symbols);
   module->table_ = SymbolTable(std::move(symbols));
   return module;
 }
@@ -117,6 +116,11 @@ Function ModuleSymbols::function_at(std::uint64_t address) {
   return function;
 }
 
+const std::vector<IndirectFunction>& ModuleSymbols::indirect() {
+  if (!indirect_) indirect_ = indirect_functions(file_, table_.symbols());
+  return *indirect_;
+}
+
 std::vector<Function> ModuleSymbols::also_named(std::uint64_t entry) {
   const Function shown = function_at(entry);
   std::vector<Function> others;
@@ -132,7 +136,7 @@ std::vector<Function> ModuleSymbols::also_named(std::uint64_t entry) {
   for (const ElfSymbol& symbol : table_.at(entry))
     if (!symbol.is_resolver) add(symbol.name);
   for (const IndirectFunction& function :
-       std::ranges::equal_range(indirect_, entry, {}, &IndirectFunction::implementation))
+       std::ranges::equal_range(indirect(), entry, {}, &IndirectFunction::implementation))
     add(function.name);
   return others;
 }
@@ -171,7 +175,7 @@ bool ModuleSymbols::each_function(const std::function<void(const Function&)>& sh
     show(function_at(symbol.value));
     std::ranges::for_each(also_named(symbol.value), show);
   }
-  for (const IndirectFunction& function : indirect_)
+  for (const IndirectFunction& function : indirect())
     std::ranges::for_each(also_named(function.implementation), show);
   return !info_ || info_->each_function([&](const DebugFunction& found) {
     if (found.entry != 0) return show(function_at(found.entry));

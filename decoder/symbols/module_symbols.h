@@ -55,6 +55,7 @@ class ModuleSymbols {
 
  private:
   explicit ModuleSymbols(ElfFile file) : file_(std::move(file)) {}
+  const std::vector<IndirectFunction>& indirect();
   bool find_debug_file();
   void fetch_debug_file(const DebugFetch& fetch);
   bool open_debug_file(const std::string& path);
@@ -65,7 +66,7 @@ class ModuleSymbols {
   std::optional<ElfFile> debug_file_;
   std::optional<DebugInfo> info_;  // refers to one of the files
   SymbolTable table_;
-  std::vector<IndirectFunction> indirect_;
+  std::optional<std::vector<IndirectFunction>> indirect_;  // nothing: not asked for yet
   std::optional<Error> debug_problem_;
 };
 
