@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "decoder/base/text.h"
-#include "plugin/server/below/gdbserver_preload.h"
+#include "plugin/engines/own_files.h"
 #include "plugin/server/below/server_link.h"
 
 namespace tailtrace {
@@ -82,7 +82,7 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
   command.stdio_ = stdio_of_program(options, inferior_owns_stdio);
   bool plain_shell = is_plain_shell(std::getenv("SHELL"));
   if (!plain_shell) command.shell_ = "/bin/sh";
-  auto preload = preload_of_gdbserver(options.attach_pid.has_value() || options.multi);
+  auto preload = find_own_file("libtailtrace_gdbserver.so");
   if (!preload) return fail(std::move(preload.error()));
   command.preload_ = std::move(*preload);
   std::vector<std::string>& words = command.words_;
@@ -136,7 +136,7 @@ void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   if (!shell_.empty()) ::setenv("SHELL", shell_.c_str(), 1);
   const char* others = std::getenv("LD_PRELOAD");
   std::string preload = preload_ + (others == nullptr ? "" : std::string(":") + others);
-  if (!preload_.empty()) ::setenv("LD_PRELOAD", preload.c_str(), 1);
+  ::setenv("LD_PRELOAD", preload.c_str(), 1);
   std::vector<char*> argv;
   for (const std::string& word : words_) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

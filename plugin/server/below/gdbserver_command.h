@@ -23,7 +23,7 @@ class GdbserverCommand {
   // The program gets the descriptors that the options name; else our 0, 1 and 2 if
   // `inferior_owns_stdio`; else 0 is empty and 1 goes where 2 goes.
   // Errors: kSystem when there are no descriptors to keep them in meanwhile; as
-  // preload_of_gdbserver().
+  // find_own_file().
   static Result<GdbserverCommand> make(const ServeOptions& options, bool inferior_owns_stdio);
 
   // Starts it; `talk` becomes its stdin and stdout, `messages` its stderr. Errors: kSystem.
@@ -37,7 +37,7 @@ class GdbserverCommand {
   std::vector<std::string> words_;
   bool outlives_us_ = false;      // it is not killed when we are
   std::string shell_;             // for SHELL; empty: ours will do
-  std::string preload_;           // for LD_PRELOAD, before what is there; empty: nothing
+  std::string preload_;           // for LD_PRELOAD, before what is there
   std::array<int, 3> keepers_{};  // where the program's 0, 1, 2 are kept until it takes them
   std::array<int, 3> stdio_{};    // what they are; -1 is /dev/null
 };

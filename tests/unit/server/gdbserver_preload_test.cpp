@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace {
 
@@ -86,6 +89,31 @@ TEST_F(GdbserverPreload, OtherSignalsAreDelivered) {
   int status = 0;
   EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+// Where the registers of a process that is traced lie in what the kernel tells of it.
+void* place_of(std::size_t offset) { return reinterpret_cast<void*>(offset); }
+
+TEST_F(GdbserverPreload, NoWatchpointStoppedAThreadThatIsGone) {
+  const auto kStatus = place_of(offsetof(user, u_debugreg) + 6 * sizeof(long));
+  ::kill(pid_, SIGKILL);
+  ASSERT_EQ(::waitpid(pid_, nullptr, 0), pid_);
+  errno = 0;
+  EXPECT_EQ(ptrace_(PTRACE_PEEKUSER, pid_, kStatus, nullptr), 0);
+  EXPECT_EQ(errno, 0);
+  EXPECT_EQ(ptrace_(PTRACE_PEEKUSER, pid_, place_of(offsetof(user, regs.rip)), nullptr), -1);
+  EXPECT_EQ(errno, ESRCH);
+  pid_ = 0;
+}
+
+TEST_F(GdbserverPreload, DebugRegistersAreWhatTheyAre) {
+  const auto kFirst = place_of(offsetof(user, u_debugreg));
+  ASSERT_EQ(ptrace_(PTRACE_POKEUSER, pid_, kFirst, place_of(0x1234)), 0);
+  errno = 0;
+  EXPECT_EQ(ptrace_(PTRACE_PEEKUSER, pid_, kFirst, nullptr), 0x1234);
+  EXPECT_EQ(errno, 0);
+  EXPECT_EQ(ptrace_(PTRACE_PEEKUSER, pid_, place_of(offsetof(user, u_debugreg) + 1), nullptr), -1);
+  EXPECT_EQ(errno, EIO);  // the kernel's answer to what is no register
 }
 
 }  // namespace

@@ -1,15 +1,19 @@
-// libtailtrace_gdbserver.so, preloaded into gdbserver where it attaches to a process, and (before
-// 14) on processors whose registers do not lie as it takes for granted.
+// libtailtrace_gdbserver.so, preloaded into gdbserver.
 //
 // Each thread that it attaches to stops by a SIGSTOP of the kernel's, and others it stops by one of
 // its own. Where another thread gets a signal meanwhile, or the thread becomes another by an
 // execve, gdbserver takes the one for a signal of the program's, which it delivers when it resumes
 // or lets go of it, and the program stands still for ever: in here it is nobody's.
 //
-// Where AVX-512's lie in other places it would read and write them back where others are, and the
-// program would go on with wrong ones: in here those are not seen, gdbserver knows the registers up
-// to AVX, and all others stay as they are. Where there are more than it has room for, as with AMX,
-// the kernel would take none from it: in here the others are put behind them.
+// After each step it asks the thread's debug registers whether a watchpoint stopped it. Where
+// another thread executes a program meanwhile there is no such thread any more, and gdbserver ends:
+// in here it was no watchpoint, and gdbserver finds out by itself that the thread is gone.
+//
+// Where (before 14) AVX-512's registers lie in other places than Intel's it would read and write
+// them back where others are, and the program would go on with wrong ones: in here those are not
+// seen, gdbserver knows the registers up to AVX, and all others stay as they are. Where there are
+// more than it has room for, as with AMX, the kernel would take none from it: in here the others
+// are put behind them.
 //
 // What the kernel puts into the unused bytes of an XSAVE area, and that it takes whole ones only,
 // is in its ptrace interface for NT_X86_XSTATE; that PTRACE_ATTACH sends the signal itself, as no
@@ -20,10 +24,13 @@
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -111,6 +118,22 @@ bool is_delivery(int request, void* signal) {
   return resumes && reinterpret_cast<std::uintptr_t>(signal) == SIGSTOP;
 }
 
+// Whether it is to read one of the debug registers.
+bool is_debug_register(int request, void* place) {
+  constexpr std::size_t kBegin = offsetof(user, u_debugreg);
+  const auto offset = reinterpret_cast<std::uintptr_t>(place);
+  return request == PTRACE_PEEKUSER && offset >= kBegin &&
+         offset < kBegin + sizeof(user::u_debugreg);
+}
+
+// 0 where the thread is gone.
+long debug_register(pid_t tid, void* place) {
+  const long value = real_ptrace()(PTRACE_PEEKUSER, tid, place, nullptr);
+  if (value != -1 || errno != ESRCH) return value;
+  errno = 0;  // no value of a register tells of an error
+  return 0;
+}
+
 // The program that gdbserver starts is not to have it.
 __attribute__((constructor)) void leave_environment() {
   const char* all = ::getenv("LD_PRELOAD");
@@ -131,6 +154,7 @@ extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request r
   void* data = va_arg(arguments, void*);
   va_end(arguments);
   if (is_delivery(request, data) && is_own_stop(pid)) data = nullptr;
+  if (is_debug_register(request, address)) return debug_register(pid, address);
   const bool is_area =
       layout().is_other() && reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
   if (is_area && request == PTRACE_GETREGSET) return get(pid, address, *static_cast<iovec*>(data));
