@@ -9,6 +9,7 @@
 #include "decoder/history/queries/diff.h"
 #include "decoder/history/queries/find.h"
 #include "decoder/history/queries/why_listing.h"
+#include "decoder/symbols/missing_place.h"
 #include "python/core/errors.h"
 #include "python/core/thread_history.h"
 
@@ -83,6 +84,16 @@ std::vector<std::int64_t> search(ThreadHistory& thread, std::int64_t first, std:
   Search search(thread, std::move(wanted), limit);
   return search.run(thread.numbers_of(first, last),
                     newest_first ? Order::kNewestFirst : Order::kOldestFirst);
+}
+
+// The exception that says so when there is no such place, or None.
+py::object missing(ThreadHistory& thread, const std::string& location, bool entries) {
+  const Location place = unwrap(parse_location(location));
+  std::optional<Error> error =
+      thread.with_cursor_long([place, entries](HistoryCursor&, ProcessSymbols& symbols) {
+        return missing_place(place, entries, symbols);
+      });
+  return error ? to_exception(*error) : py::none();
 }
 
 // (position, address, to, what it did) of a decision.
@@ -167,6 +178,7 @@ py::tuple diff(ThreadHistory& here, ThreadHistory& there, const std::string& mod
 
 void bind_search(py::module_& module) {
   module.def("search", &search);
+  module.def("missing", &missing);
   module.def("reasons", &reasons);
   module.def("diff", &diff);
   module.def("item_kinds", &item_kind_words);

@@ -130,7 +130,7 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
   // lock is not held.
   template <class Use>
   auto with_symbols(Use use) {
-    return locked([&](HistoryCursor&, Symbolizer& symbols) { return use(symbols); });
+    return locked([&](HistoryCursor&, ProcessSymbols& symbols) { return use(symbols); });
   }
 
   // The same for what takes long; Ctrl-C ends the waiting for it. `use` owns what it uses.
@@ -154,9 +154,8 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
     std::lock_guard lock(cursor_mutex_);
     if (!cursor_) {
       cursor_ = std::make_unique<HistoryCursor>(made());
-      auto symbols = std::make_unique<ProcessSymbols>(parse_maps(maps()), perf_map());
-      symbols->know_code(made().frame().code);
-      symbols_ = std::move(symbols);
+      symbols_ = std::make_unique<ProcessSymbols>(parse_maps(maps()), perf_map());
+      symbols_->know_code(made().frame().code);
     }
     return use(*cursor_, *symbols_);
   }
@@ -172,7 +171,7 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
 
   std::mutex cursor_mutex_;  // guards the two that follow
   std::unique_ptr<HistoryCursor> cursor_;
-  std::unique_ptr<Symbolizer> symbols_;
+  std::unique_ptr<ProcessSymbols> symbols_;
 };
 
 using ThreadHistories = std::vector<std::shared_ptr<ThreadHistory>>;

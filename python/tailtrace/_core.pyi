@@ -1,6 +1,6 @@
 from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
-from .errors import Error
+from .errors import Error, NegativeError
 
 version: str
 record_format: str
@@ -145,6 +145,7 @@ def make_newest_calls(history: History, count: int) -> Calls: ...
 def search(history: History, first: int, last: int, newest_first: bool, location: Optional[str],
            function: Optional[str], entries: bool, kind: Optional[str], since: Optional[int],
            until: Optional[int], limit: int) -> List[int]: ...
+def missing(history: History, location: str, entries: bool) -> Optional[NegativeError]: ...
 def reasons(history: History, position: int, limit: int) -> Tuple[
     List[Tuple[int, List[Tuple[int, int, int, Optional[bool], Optional[str]]]]], str, int]: ...
 def diff(here: History, there: History, module: str, limit: int) -> Tuple[

@@ -10,7 +10,7 @@ from .arrays import Columns, as_array
 from .calls import Calls
 from .cursor import Cursor
 from .diff import Diff, diff
-from .errors import PositionError
+from .errors import NegativeError, PositionError
 from .lines import Line, lines_backwards
 from .view import HTML_ITEMS, TO_THE_END, Item, View, Wanted
 from .why import Why, why
@@ -296,14 +296,24 @@ class History:
         return self[::-1]._find(wanted, most)[::-1]
 
     def last(self, location: str, *, inside: bool = False) -> Optional[Item]:
-        """The newest of its hits, or None. The search begins at the newest item and ends where it
-        finds one.
+        """The newest of its hits, or None; `missing` tells whether there is any such place. The
+        search begins at the newest item and ends where it finds one.
 
         >>> example_program().last("main").function
         'main'
         """
         found = self[::-1]._find(Wanted(text(location, "a location"), None, not inside), 1)
         return found[0] if found else None
+
+    def missing(self, location: str, *, inside: bool = False) -> Optional[NegativeError]:
+        """What is wrong with a location that can have no hits: no file of which code was executed
+        has such a function, line or address; and what is like it. None where one has it.
+
+        >>> example_program().missing("inc")
+        >>> example_program().missing("icn").what
+        'there is no function `icn`'
+        """
+        return _core.missing(self._core, text(location, "a location"), not inside)
 
     def __repr__(self) -> str:
         engine = f", {self.engine}" if self.engine else ""

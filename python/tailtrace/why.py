@@ -62,7 +62,8 @@ def why(history: "History", where: Union[int, str, None], limit: int) -> Why:
     if isinstance(where, str):
         found = history.last(where)
         if found is None:
-            raise NegativeError(f"{where} was not reached", "it is not in what is held")
+            raise (history.missing(where)
+                   or NegativeError(f"{where} was not reached", "it is not in what is held"))
         where = found.position
     position = history.position(-1 if where is None else where)
     groups, end, position = _core.reasons(history._core, 0 if where is None else position, limit)

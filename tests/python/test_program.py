@@ -75,6 +75,16 @@ def test_last_is_the_newest(h):
     assert h.last("no_such_file.c:3") is None
 
 
+def test_what_is_not_there_is_told_from_what_was_not_reached(h):
+    assert h.missing("inc") is None and h.missing("clean_up") is None
+    assert h.missing("three_rounds.c:1", inside=True) is not None
+    missing = h.missing("tvice")
+    assert isinstance(missing, tailtrace.NegativeError) and "twice" in missing.fix
+    with pytest.raises(tailtrace.NegativeError) as caught:
+        h.why("tvice")
+    assert caught.value.args == missing.args
+
+
 def test_calls_are_a_tree(h):
     calls = h.calls()
     assert sum(call.function == "inc" for call in calls) == 6
