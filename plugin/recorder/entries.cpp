@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <span>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "decoder/base/file.h"
 #include "decoder/history/location.h"
 #include "decoder/symbols/demangle.h"
+#include "decoder/symbols/indirect_functions.h"
 #include "decoder/symbols/mapping.h"
 #include "decoder/symbols/module_symbols.h"
 
@@ -18,49 +18,121 @@ namespace tailtrace {
 namespace {
 
 constexpr std::size_t kMaxAuxv_bytes = 4096;
+constexpr char kForms[] = "FUNCTION, MODULE`FUNCTION, MODULE+OFFSET or *ADDRESS";
 
-bool is_named(const ElfSymbol& symbol, const std::string& name) {
-  if (symbol.name.ends_with("@plt")) return false;
-  Function function;
-  function.symbol_name = symbol.name;
-  function.name = demangle(symbol.name);
-  return has_name(function, name);
-}
+using Entries = std::map<Address, std::string>;
 
-void add_entries(std::span<const Mapping> mappings, const Mapping& mapping, const std::string& name,
-                 std::set<Address>& found) {
-  auto file = ElfFile::open(mapping.path);
-  auto module = ModuleSymbols::open(mapping.path);
-  if (!file || !module) return;
-  auto bias = load_bias(file->segments(), mappings, mapping);
-  if (!bias) return;
-  auto add = [&](const ElfFile& from) {
-    for (const ElfSymbol& symbol : from.symbols())
-      if (is_named(symbol, name)) found.insert({symbol.value + *bias});
-  };
-  add(*file);
-  if (const std::string debug = (*module)->debug_path(); !debug.empty() && debug != mapping.path)
-    if (auto separate = ElfFile::open(debug)) add(*separate);
-}
+// What a file calls by a name, in its own addresses.
+class Called {
+ public:
+  explicit Called(const std::string& name) : name_(name) {}
+
+  void look_into(const ElfFile& file, const ElfFile& code) {
+    std::vector<ElfSymbol> exact, alike;
+    for (const ElfSymbol& symbol : file.symbols()) {
+      if (symbol.name.ends_with("@plt")) continue;
+      Function function;
+      function.symbol_name = symbol.name;
+      function.name = demangle(symbol.name);
+      if (has_name(function, name_))
+        exact.push_back(symbol);
+      else if (is_called(function, name_))
+        alike.push_back(symbol);
+    }
+    add(exact, file, code, exact_);
+    add(alike, file, code, alike_);
+  }
+
+  const std::map<std::uint64_t, std::string>& exact() const { return exact_; }
+  const std::map<std::uint64_t, std::string>& alike() const { return alike_; }
+
+ private:
+  static void add(const std::vector<ElfSymbol>& symbols, const ElfFile& file, const ElfFile& code,
+                  std::map<std::uint64_t, std::string>& found) {
+    for (const ElfSymbol& symbol : symbols)
+      if (!symbol.is_resolver) found.emplace(symbol.value, demangle(symbol.name));
+    for (const IndirectFunction& one : indirect_functions(code, symbols))
+      found.emplace(one.implementation, name_at(one.implementation, file));
+  }
+
+  // Empty where it has none.
+  static std::string name_at(std::uint64_t address, const ElfFile& file) {
+    for (const ElfSymbol& symbol : file.symbols())
+      if (symbol.value == address && !symbol.is_resolver) return demangle(symbol.name);
+    return {};
+  }
+
+  const std::string& name_;
+  std::map<std::uint64_t, std::string> exact_, alike_;
+};
+
+// Of a process.
+class EntryFinder {
+ public:
+  EntryFinder(Location location, std::string_view maps)
+      : location_(std::move(location)), mappings_(parse_maps(maps)) {}
+
+  Entries find() {
+    std::set<std::string> seen;
+    for (const Mapping& mapping : mappings_)
+      if (mapping.executable && mapping.has_file() && is_meant(mapping) &&
+          seen.insert(mapping.path).second)
+        look_into(mapping);
+    return exact_.empty() ? alike_ : exact_;
+  }
+
+ private:
+  bool is_meant(const Mapping& mapping) const {
+    const std::string& module = location_.offset ? location_.name : location_.module;
+    return module.empty() || ends_path(mapping.path, module);
+  }
+
+  void look_into(const Mapping& mapping) {
+    auto file = ElfFile::open(mapping.path);
+    auto module = ModuleSymbols::open(mapping.path);
+    if (!file || !module) return;
+    const auto bias = load_bias(file->segments(), mappings_, mapping);
+    if (!bias) return;
+    if (location_.offset) {
+      exact_.emplace(Address{*location_.offset + *bias}, location_text(location_));
+      return;
+    }
+    Called called(location_.name);
+    called.look_into(*file, *file);
+    if (const std::string debug = (*module)->debug_path(); !debug.empty() && debug != mapping.path)
+      if (auto separate = ElfFile::open(debug)) called.look_into(*separate, *file);
+    add(called.exact(), mapping, *bias, exact_);
+    add(called.alike(), mapping, *bias, alike_);
+  }
+
+  static void add(const std::map<std::uint64_t, std::string>& called, const Mapping& mapping,
+                  std::uint64_t bias, Entries& found) {
+    for (const auto& [address, name] : called)
+      found.emplace(
+          Address{address + bias},
+          name.empty() ? fmt::format("{}+{:#x}", base_name(mapping.path), address) : name);
+  }
+
+  const Location location_;
+  const std::vector<Mapping> mappings_;
+  Entries exact_, alike_;
+};
 
 }  // namespace
 
-Result<std::vector<Address>> entries_of(const std::string& name, std::string_view maps) {
+Result<Entries> entries_of(const std::string& name, std::string_view maps) {
   auto location = parse_location(name);
   if (!location) return fail(std::move(location.error()));
-  if (location->address) return std::vector<Address>{*location->address};
-  if (location->name.empty() || location->line != 0 || !location->file.empty() || location->offset)
+  if (location->address) return Entries{{*location->address, name}};
+  if (location->name.empty() || location->line != 0 || !location->file.empty())
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
-                "it is no name of a function", "FUNCTION, MODULE`FUNCTION or *ADDRESS");
-  std::set<Address> found;
-  std::set<std::string> seen;
-  const std::vector<Mapping> mappings = parse_maps(maps);
-  for (const Mapping& mapping : mappings) {
-    const bool is_module = location->module.empty() || ends_path(mapping.path, location->module);
-    if (mapping.executable && mapping.has_file() && is_module && seen.insert(mapping.path).second)
-      add_entries(mappings, mapping, location->name, found);
-  }
-  if (!found.empty()) return std::vector<Address>(found.begin(), found.end());
+                "it is no name of a function", kForms);
+  const bool has_offset = location->offset.has_value();
+  Entries found = EntryFinder(std::move(*location), maps).find();
+  if (!found.empty()) return found;
+  if (has_offset)
+    return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
+                "no file of that name is mapped", kForms);
   return fail(ErrorCode::kUsage, fmt::format("there is no function `{}`", name),
               "no symbol table of what is mapped has it");
 }

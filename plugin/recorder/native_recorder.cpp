@@ -1,6 +1,7 @@
 #include "plugin/recorder/native_recorder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -146,10 +147,14 @@ Result<void> NativeRecorder::arm() {
   entry_ = {};
   places_.clear();
   const std::string maps = all_maps();
+  std::vector<std::string> texts;
   for (const std::string& name : plan_.triggers.functions) {
     auto found = entries_of(name, maps);
     if (!found) return fail(std::move(found.error()));
-    functions_.insert(found->begin(), found->end());
+    for (auto& [address, text] : *found) {
+      functions_.insert(address);
+      texts.push_back(std::move(text));
+    }
   }
   if (!keeper_->needs_steps())
     for (Address function : functions_) places_.push_back({function, true});
@@ -158,7 +163,8 @@ Result<void> NativeRecorder::arm() {
   if (places_.size() > kDebugRegisters)
     return fail(ErrorCode::kUsage, "cannot wait for so many functions and places",
                 fmt::format("they are {}, and the processor has {} debug registers", places_.size(),
-                            kDebugRegisters));
+                            kDebugRegisters),
+                texts.empty() ? "" : fmt::format("some of: {}", fmt::join(texts, ", ")));
   return set_places();
 }
 
