@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "decoder/code/vdso.h"
 #include "decoder/history/runs.h"
 
 namespace tailtrace {
@@ -25,6 +26,10 @@ class Stretches {
       it = ends_.erase(it);
     }
     ends_.emplace_hint(it, begin, end);
+  }
+  bool overlap(Address begin, Address end) const {
+    const auto it = ends_.lower_bound(end);
+    return it != ends_.begin() && std::prev(it)->second > begin;
   }
   const std::map<Address, Address>& all() const { return ends_; }
 
@@ -63,10 +68,22 @@ std::map<Epoch, Needed> code_needed(const History& history) {
   return needed;
 }
 
-Result<void> write_code(const ThreadSnapshot& snapshot, RecordStreamWriter& writer) {
+// Where some of the vDSO ran, all of it that is known: its names are in it.
+void add_vdso(const ThreadSnapshot& snapshot, std::string_view maps, Epoch epoch,
+              Stretches& stretches) {
+  const auto vdso = vdso_in(maps);
+  if (!vdso || !stretches.overlap(vdso->first, vdso->second)) return;
+  Bytes known(std::min<std::uint64_t>(vdso->second - vdso->first, kMaxVdso_bytes));
+  known.resize(snapshot.code->read(vdso->first, known, epoch));
+  if (!known.empty()) stretches.add(vdso->first, vdso->first + known.size());
+}
+
+Result<void> write_code(const ThreadSnapshot& snapshot, std::string_view maps,
+                        RecordStreamWriter& writer) {
   History history(std::make_shared<ThreadSnapshot>(snapshot));
   CodeImage written;
   for (auto& [epoch, needed] : code_needed(history)) {
+    add_vdso(snapshot, maps, epoch, needed.code);
     for (auto& [begin, end] : needed.code.all()) {
       Bytes bytes(end - begin), before(end - begin);
       bytes.resize(snapshot.code->read(begin, bytes, epoch));
@@ -98,7 +115,7 @@ Result<void> save(const ThreadSnapshot& snapshot, std::span<const BranchRecord> 
   Result<RecordStreamWriter> writer = RecordStreamWriter::create(path, header, packing);
   if (!writer) return fail(std::move(writer.error()));
   if (Result<void> ok = writer->add_records(records); !ok) return ok;
-  if (Result<void> ok = write_code(snapshot, *writer); !ok) return ok;
+  if (Result<void> ok = write_code(snapshot, maps, *writer); !ok) return ok;
   if (!maps.empty())
     if (Result<void> ok = writer->add_maps(maps); !ok) return ok;
   return writer->finish(sync);

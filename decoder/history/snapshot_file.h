@@ -13,9 +13,9 @@
 
 namespace tailtrace {
 
-// Writes the snapshot, with only the code that its records ran. `maps` is what was mapped where, as
-// /proc/PID/maps has it; may be empty. Errors: kSystem, as when the disk is full; nothing is left
-// behind then, and what was at `path` before is untouched.
+// Writes the snapshot, with only the code that its records ran, and of the vDSO all if some did.
+// `maps` is what was mapped where, as /proc/PID/maps has it; may be empty. Errors: kSystem, as when
+// the disk is full; nothing is left behind then, and what was at `path` before is untouched.
 Result<void> save_snapshot(
     const ThreadSnapshot& snapshot, std::string_view maps, const std::string& path,
     RecordStreamWriter::Packing packing = RecordStreamWriter::Packing::kZstd);

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "decoder/base/types.h"
+#include "decoder/symbols/dynamic_symbols.h"
 #include "decoder/symbols/plt.h"
 
 namespace tailtrace {
@@ -20,6 +21,11 @@ constexpr std::size_t kMaxSegments = 1 << 7;
 
 tl::unexpected<Error> bad_elf(const std::string& path, std::string why) {
   return fail(ErrorCode::kBadInput, "cannot read the symbols of " + path, std::move(why));
+}
+
+void know_version() {
+  static std::once_flag once;
+  std::call_once(once, [] { elf_version(EV_CURRENT); });
 }
 
 // A name of the string table that ends inside of it.
@@ -79,20 +85,37 @@ void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
 }  // namespace
 
 Result<ElfFile> ElfFile::open(const std::string& path) {
-  static std::once_flag once;
-  std::call_once(once, [] { elf_version(EV_CURRENT); });
+  know_version();
   ElfFile file(path);
   file.fd_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.fd_) return fail(system_error("cannot open " + path));
   file.elf_.reset(elf_begin(file.fd_.get(), ELF_C_READ_MMAP, nullptr));
-  GElf_Ehdr header;
-  if (file.elf_ == nullptr || elf_kind(file.elf_.get()) != ELF_K_ELF ||
-      gelf_getehdr(file.elf_.get(), &header) == nullptr)
-    return bad_elf(path, "it is not an ELF file");
-  if (header.e_machine != EM_X86_64 || header.e_ident[EI_CLASS] != ELFCLASS64)
-    return bad_elf(path, "it is not for x86-64");
-  file.read_segments();
+  if (auto begun = file.begin(); !begun) return fail(std::move(begun.error()));
   return file;
+}
+
+Result<ElfFile> ElfFile::of_image(const std::string& name, Bytes image) {
+  know_version();
+  ElfFile file(name);
+  if (image.size() < sizeof(Elf64_Ehdr)) return bad_elf(name, "it is not an ELF file");
+  auto header = load<Elf64_Ehdr>(image);
+  header.e_shoff = header.e_shnum = header.e_shstrndx = 0;
+  std::memcpy(image.data(), &header, sizeof header);
+  file.image_ = std::move(image);
+  file.elf_.reset(elf_memory(reinterpret_cast<char*>(file.image_.data()), file.image_.size()));
+  if (auto begun = file.begin(); !begun) return fail(std::move(begun.error()));
+  return file;
+}
+
+Result<void> ElfFile::begin() {
+  GElf_Ehdr header;
+  if (elf_ == nullptr || elf_kind(elf_.get()) != ELF_K_ELF ||
+      gelf_getehdr(elf_.get(), &header) == nullptr)
+    return bad_elf(path_, "it is not an ELF file");
+  if (header.e_machine != EM_X86_64 || header.e_ident[EI_CLASS] != ELFCLASS64)
+    return bad_elf(path_, "it is not for x86-64");
+  read_segments();
+  return {};
 }
 
 ElfFile::~ElfFile() = default;
@@ -129,6 +152,7 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
       read_table(elf_.get(), s, header, symbols);
   }
   add_plt_symbols(elf_.get(), symbols);
+  if (!image_.empty()) symbols = dynamic_symbols(image_);
   std::sort(symbols.begin(), symbols.end(), [](const ElfSymbol& a, const ElfSymbol& b) {
     return a.value != b.value ? a.value < b.value : a.name < b.name;
   });

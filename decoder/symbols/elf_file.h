@@ -42,6 +42,10 @@ class ElfFile {
   // Errors: it cannot be read; kBadInput when it is no ELF file of x86-64.
   static Result<ElfFile> open(const std::string& path);
 
+  // What lies in memory as the vDSO does, under a name for people. What is missing may be its end,
+  // and none of its section headers is looked at. Errors: as open().
+  static Result<ElfFile> of_image(const std::string& name, Bytes image);
+
   ElfFile(ElfFile&&) noexcept = default;
   ElfFile& operator=(ElfFile&&) noexcept = default;
   ~ElfFile();
@@ -68,10 +72,12 @@ class ElfFile {
   };
 
   explicit ElfFile(std::string path) : path_(std::move(path)) {}
+  Result<void> begin();
   void read_segments();
 
   std::string path_;
   UniqueFd fd_;
+  Bytes image_;  // empty where there is a file
   std::unique_ptr<Elf, EndElf> elf_;
   std::vector<ElfSegment> segments_;
 };

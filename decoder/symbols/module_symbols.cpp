@@ -20,7 +20,11 @@ Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& pa
                                                            const DebugFetch& fetch) {
   Result<ElfFile> file = ElfFile::open(path);
   if (!file) return fail(std::move(file.error()));
-  std::unique_ptr<ModuleSymbols> module(new ModuleSymbols(std::move(*file)));
+  return of(std::move(*file), fetch);
+}
+
+std::unique_ptr<ModuleSymbols> ModuleSymbols::of(ElfFile file, const DebugFetch& fetch) {
+  std::unique_ptr<ModuleSymbols> module(new ModuleSymbols(std::move(file)));
   module->info_ = DebugInfo::open(module->file_);
   if (!module->info_ && !module->find_debug_file() && fetch) module->fetch_debug_file(fetch);
   if (module->info_) module->note_missing_file(module->info_->missing_file());

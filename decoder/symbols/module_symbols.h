@@ -26,6 +26,9 @@ class ModuleSymbols {
   static Result<std::unique_ptr<ModuleSymbols>> open(const std::string& path,
                                                      const DebugFetch& fetch = {});
 
+  // The same of one that was opened.
+  static std::unique_ptr<ModuleSymbols> of(ElfFile file, const DebugFetch& fetch = {});
+
   // As ElfFile's.
   const std::vector<ElfSegment>& segments() const { return file_.segments(); }
 

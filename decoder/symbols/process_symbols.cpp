@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "decoder/code/vdso.h"
 #include "decoder/symbols/demangle.h"
 #include "decoder/symbols/generated_files.h"
 
@@ -16,6 +17,8 @@ constexpr std::size_t kUnknownEarlier = ~std::size_t{0};
 constexpr std::size_t kMaxInEpochs = std::size_t{1} << 20;
 // Of a function's code so much is looked at, on either side of what is asked for.
 constexpr std::uint64_t kCompared_bytes = 2048;
+
+bool has_names(const Mapping& mapping) { return mapping.has_file() || mapping.path == kVdsoName; }
 
 // What was there of a function's code in an epoch.
 GeneratedFunctions::Likeness compare_around(const CodeImage& image, Epoch when, Address address,
@@ -161,7 +164,7 @@ ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
   place.begin = mapping.begin;
   place.end = mapping.end;
   place.mapping = &mapping;
-  if (!mapping.has_file()) {
+  if (!has_names(mapping)) {
     note_deleted(mapping);
     return place;
   }
@@ -186,12 +189,22 @@ void ProcessSymbols::note_deleted(const Mapping& mapping) {
               path);
 }
 
+// Of the vDSO as much as is known of its begin, where its names are.
+Result<std::unique_ptr<ModuleSymbols>> ProcessSymbols::open_module(const Mapping& mapping) const {
+  if (mapping.has_file()) return ModuleSymbols::open(mapping.path, fetch_);
+  Bytes image(std::min<std::uint64_t>(mapping.end - mapping.begin, kMaxVdso_bytes));
+  if (code_) image.resize(code_->read(mapping.begin, image, kNewestEpoch));
+  Result<ElfFile> file = ElfFile::of_image(mapping.path, std::move(image));
+  if (!file) return std::unique_ptr<ModuleSymbols>();
+  return ModuleSymbols::of(std::move(*file), fetch_);
+}
+
 ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
   auto known = modules_.find(mapping.path);
   if (known != modules_.end()) return known->second.get();
-  Result<std::unique_ptr<ModuleSymbols>> module = ModuleSymbols::open(mapping.path, fetch_);
+  Result<std::unique_ptr<ModuleSymbols>> module = open_module(mapping);
   if (!module) add_problem(std::move(module.error()), mapping.path);
-  if (module && (*module)->debug_problem()) add_problem(*(*module)->debug_problem());
+  if (module && *module && (*module)->debug_problem()) add_problem(*(*module)->debug_problem());
   auto& kept = modules_[mapping.path];
   if (module) kept = std::move(*module);
   return kept.get();
@@ -213,7 +226,7 @@ std::vector<ProcessSymbols::Module> ProcessSymbols::modules() {
   std::set<std::string_view> seen;
   for (const Mapping& mapping : mappings_) {
     const bool has_code = code_ ? code_->ever_knew(mapping.begin, mapping.end) : mapping.executable;
-    if (has_code && mapping.has_file() && seen.insert(mapping.path).second)
+    if (has_code && has_names(mapping) && seen.insert(mapping.path).second)
       found.push_back({mapping.path, module_of(mapping)});
   }
   return found;

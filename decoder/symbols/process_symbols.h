@@ -1,8 +1,9 @@
 // ProcessSymbols: names and lines of a process's addresses, from the files it has mapped, and from
 // those in which it named the code that it generated.
 //
-// A file is read when an address of it is asked for. A file that cannot be read, or is not what was
-// mapped, gives no names; problems() tells, and so is whoever asked to be told.
+// Those of the vDSO are in its code. A file is read when an address of it is asked for. A file that
+// cannot be read, or is not what was mapped, gives no names; problems() tells, and so is whoever
+// asked to be told.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -33,8 +34,8 @@ class ProcessSymbols : public Symbolizer {
   explicit ProcessSymbols(std::vector<Mapping> mappings, std::string perf_map = {},
                           std::function<void(const Error&)> tell = {});
 
-  // Tells functions apart that were generated in one place, one after the other. The code is the
-  // history's.
+  // Tells functions apart that were generated in one place, one after the other, and what the vDSO
+  // calls its own. The code is the history's.
   void know_code(std::shared_ptr<const CodeImage> code) { code_ = std::move(code); }
   // For debug information that is not installed. Before the first question.
   void fetch_debug_files_by(DebugFetch fetch) { fetch_ = std::move(fetch); }
@@ -78,6 +79,7 @@ class ProcessSymbols : public Symbolizer {
 
   Place place_of(Address address);
   ModuleSymbols* module_of(const Mapping& mapping);
+  Result<std::unique_ptr<ModuleSymbols>> open_module(const Mapping& mapping) const;
   void note_deleted(const Mapping& mapping);
   // Where a module is named, that it is nameless is what is told.
   void add_problem(Error problem, const std::string& module = {});

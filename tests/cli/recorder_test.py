@@ -244,6 +244,13 @@ class OnCall(RecorderCase):
         place = re.search(r"(?m)^(\w+) T twice$", names).group(1)
         self.assert_enters("several_names", f"several_names+0x{place}", "twice")
 
+    def test_the_vdso_has_names_in_a_recording_too(self):
+        self.run_until("done", "reads_clock")
+        for function, times in (("time", 3), ("__vdso_time", 3), ("__vdso_gettimeofday", 5)):
+            outcome = cases.tailtrace("hits", "--json", self.bundle, function)
+            hits = json.loads(outcome.stdout)["threads"][0]["hits"]
+            self.assertEqual([hit["module"] for hit in hits], ["[vdso]"] * times, outcome.stderr)
+
     def test_what_is_none(self):
         for place, what in (("no_such_function", "there is no function `no_such_function`"),
                             ("main+4", "cannot wait for `main+4`"),

@@ -74,6 +74,10 @@ void fuzz_one(ByteSpan input) {
   Result<std::unique_ptr<ModuleSymbols>> module = ModuleSymbols::open(path());
   assert(file.has_value() == module.has_value());
   if (file) look_through(*file, **module);
+  if (auto in_memory = ElfFile::of_image("[vdso]", Bytes(input.begin(), input.end()))) {
+    auto named = ModuleSymbols::of(std::move(*in_memory));
+    named->each_function([&](const Function& one) { look_at(*named, one.entry.value); });
+  }
   CodeImage image;
   Result<void> added = add_elf_code(image, path(), std::nullopt);
   assert(added || !added.error().what.empty());

@@ -1,0 +1,94 @@
+// The vDSO of the test itself, whose functions the dynamic linker finds as well.
+#include "decoder/symbols/dynamic_symbols.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "decoder/symbols/mapping.h"
+#include "decoder/symbols/process_symbols.h"
+
+namespace tailtrace {
+namespace {
+
+class VdsoNames : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Address begin{::getauxval(AT_SYSINFO_EHDR)};
+    if (begin.is_null()) GTEST_SKIP() << "this kernel has none";
+    mappings_ = parse_maps(*process_maps(::getpid()));
+    for (const Mapping& mapping : mappings_)
+      if (mapping.begin == begin) vdso_ = mapping;
+    ASSERT_EQ(vdso_.path, "[vdso]");
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(begin.value);
+    image_.assign(bytes, bytes + (vdso_.end - vdso_.begin));
+  }
+
+  std::uint64_t linked(const char* name) const {
+    void* vdso = ::dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<std::uint64_t>(::dlsym(vdso, name));
+  }
+
+  std::vector<Mapping> mappings_;
+  Mapping vdso_;
+  Bytes image_;
+};
+
+constexpr const char* kFunctions[] = {"__vdso_clock_gettime", "clock_gettime", "__vdso_time",
+                                      "__vdso_gettimeofday", "__vdso_getcpu"};
+
+TEST_F(VdsoNames, FunctionsAreWhereTheDynamicLinkerFindsThem) {
+  std::map<std::string, std::uint64_t> found;
+  for (const ElfSymbol& symbol : dynamic_symbols(image_)) {
+    EXPECT_GT(symbol.size_bytes, 0u) << symbol.name;
+    found[symbol.name] = symbol.value;
+  }
+  for (const char* name : kFunctions)
+    EXPECT_EQ(vdso_.begin.value + found[name], linked(name)) << name;
+}
+
+TEST_F(VdsoNames, AnyPartOfItsEndMayBeMissing) {
+  const std::size_t all = dynamic_symbols(image_).size();
+  std::size_t before = 0;
+  for (std::size_t size = 0; size <= image_.size(); ++size) {
+    const Bytes part(image_.begin(), image_.begin() + static_cast<std::ptrdiff_t>(size));
+    const std::size_t count = dynamic_symbols(part).size();
+    ASSERT_GE(count, before) << size;
+    before = count;
+  }
+  EXPECT_EQ(before, all);
+}
+
+TEST_F(VdsoNames, NamesAreInTheCodeOfAHistory) {
+  auto code = std::make_shared<CodeImage>();
+  ASSERT_TRUE(code->add(vdso_.begin, image_, nullptr));
+  ProcessSymbols symbols(mappings_);
+  symbols.know_code(code);
+  const Address entry{linked("__vdso_clock_gettime")};
+  const Function& function = symbols.function_at(entry + 1);
+  EXPECT_NE(function.name.find("clock_gettime"), std::string::npos) << function.name;
+  EXPECT_EQ(function.entry, entry);
+  EXPECT_EQ(function.module, "[vdso]");
+  EXPECT_EQ(symbols.also_named(entry).size(), 1u);
+  std::set<std::string> names;
+  symbols.each_function([&](const Function& one) { names.insert(one.name); });
+  for (const char* name : kFunctions) EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST_F(VdsoNames, WhatIsNoneHasNoNames) {
+  auto code = std::make_shared<CodeImage>();
+  ASSERT_TRUE(code->add(vdso_.begin, Bytes(image_.size(), 0x90), nullptr));
+  ProcessSymbols symbols(mappings_);
+  symbols.know_code(code);
+  EXPECT_EQ(symbols.function_at(vdso_.begin + 0x800).name, "");
+  EXPECT_EQ(symbols.function_at(vdso_.begin + 0x800).module, "[vdso]");
+  EXPECT_TRUE(symbols.problems().empty());
+}
+
+}  // namespace
+}  // namespace tailtrace
