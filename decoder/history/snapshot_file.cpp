@@ -69,21 +69,21 @@ std::map<Epoch, Needed> code_needed(const History& history) {
 }
 
 // Where some of the vDSO ran, all of it that is known: its names are in it.
-void add_vdso(const ThreadSnapshot& snapshot, std::string_view maps, Epoch epoch,
+void add_vdso(Address begin, Address end, const CodeImage& code, Epoch epoch,
               Stretches& stretches) {
-  const auto vdso = vdso_in(maps);
-  if (!vdso || !stretches.overlap(vdso->first, vdso->second)) return;
-  Bytes known(std::min<std::uint64_t>(vdso->second - vdso->first, kMaxVdso_bytes));
-  known.resize(snapshot.code->read(vdso->first, known, epoch));
-  if (!known.empty()) stretches.add(vdso->first, vdso->first + known.size());
+  if (!stretches.overlap(begin, end)) return;
+  Bytes known(std::min<std::uint64_t>(end - begin, kMaxVdso_bytes));
+  known.resize(code.read(begin, known, epoch));
+  if (!known.empty()) stretches.add(begin, begin + known.size());
 }
 
 Result<void> write_code(const ThreadSnapshot& snapshot, std::string_view maps,
                         RecordStreamWriter& writer) {
   History history(std::make_shared<ThreadSnapshot>(snapshot));
   CodeImage written;
+  const auto vdso = vdso_in(maps);
   for (auto& [epoch, needed] : code_needed(history)) {
-    add_vdso(snapshot, maps, epoch, needed.code);
+    if (vdso) add_vdso(vdso->first, vdso->second, *snapshot.code, epoch, needed.code);
     for (auto& [begin, end] : needed.code.all()) {
       Bytes bytes(end - begin), before(end - begin);
       bytes.resize(snapshot.code->read(begin, bytes, epoch));

@@ -3,7 +3,6 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <optional>
 
 namespace tailtrace {
 namespace {
