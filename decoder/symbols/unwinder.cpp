@@ -2,10 +2,13 @@
 
 #include <elfutils/libdwfl.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <set>
 #include <vector>
 
+#include "decoder/base/file.h"
+#include "decoder/code/vdso.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
 
@@ -28,7 +31,6 @@ constexpr Dwfl_Callbacks kFiles = {find_no_file, find_no_debug_file, nullptr, nu
 
 void report_files(Dwfl* dwfl, const std::string& maps) {
   std::set<std::string> seen;
-  dwfl_report_begin(dwfl);
   const std::vector<Mapping> mappings = parse_maps(maps);
   for (const Mapping& mapping : mappings) {
     // Under qemu no mapping says that it is executable.
@@ -40,7 +42,20 @@ void report_files(Dwfl* dwfl, const std::string& maps) {
     const char* path = mapping.path.c_str();
     dwfl_report_elf(dwfl, path, path, -1, *bias, true);
   }
-  dwfl_report_end(dwfl, nullptr, nullptr);
+}
+
+// No file has it, but the library wants one.
+void report_vdso(Dwfl* dwfl, const std::string& maps, const Unwinder::ReadMemory& read) {
+  const auto vdso = vdso_in(maps);
+  if (!vdso) return;
+  Bytes image(vdso->second - vdso->first);
+  if (read(vdso->first, image) != image.size()) return;
+  const std::string name(kVdsoName);
+  UniqueFd file(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  if (!file || !write_all(file.get(), image, name)) return;
+  // The image's addresses begin at 0. Takes the file, unless it fails.
+  if (dwfl_report_elf(dwfl, name.c_str(), name.c_str(), file.get(), vdso->first.value, true))
+    file.release();
 }
 
 }  // namespace
@@ -95,7 +110,10 @@ Unwinder::Unwinder(const std::string& maps, ReadMemory read)
       State::set_registers, nullptr,           nullptr};
   state_->dwfl.reset(dwfl_begin(&kFiles));
   if (state_->dwfl == nullptr) return;
+  dwfl_report_begin(state_->dwfl.get());
   report_files(state_->dwfl.get(), maps);
+  report_vdso(state_->dwfl.get(), maps, state_->read);
+  dwfl_report_end(state_->dwfl.get(), nullptr, nullptr);
   if (!dwfl_attach_state(state_->dwfl.get(), nullptr, kThread, &kThreads, state_.get()))
     state_->dwfl.reset();
 }
