@@ -81,8 +81,9 @@ TEST_F(VdsoNames, NamesAreInTheCodeOfAHistory) {
 }
 
 TEST_F(VdsoNames, WhatIsNoneHasNoNames) {
+  const Bytes no_image(image_.size(), 0x90);
   auto code = std::make_shared<CodeImage>();
-  ASSERT_TRUE(code->add(vdso_.begin, Bytes(image_.size(), 0x90), nullptr));
+  ASSERT_TRUE(code->add(vdso_.begin, no_image, nullptr));
   ProcessSymbols symbols(mappings_);
   symbols.know_code(code);
   EXPECT_EQ(symbols.function_at(vdso_.begin + 0x800).name, "");
