@@ -33,6 +33,10 @@ const void* qemu_plugin_insn_data(const qemu_plugin_insn*) { return nullptr; }
 std::size_t qemu_plugin_insn_size(const qemu_plugin_insn*) { return 0; }
 std::uint64_t qemu_plugin_insn_vaddr(const qemu_plugin_insn*) { return 0; }
 void* qemu_plugin_insn_haddr(const qemu_plugin_insn*) { return nullptr; }
+void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*, qemu_plugin_mem_cb, qemu_plugin_cb_flags,
+                                      qemu_plugin_mem_rw, void*) {}
+unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t) { return 0; }
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t) { return false; }
 }
 
 namespace {

@@ -132,12 +132,19 @@ RecordingLosses ProcessFolder::losses() const {
 }
 
 Result<void> ProcessFolder::set_thread_room(std::uint64_t threads) {
+  return write_header(&threads, sizeof threads, offsetof(BlocksHeader, thread_room));
+}
+
+Result<void> ProcessFolder::set_watched(const WatchedMemory& watched) {
+  return write_header(&watched, sizeof watched, offsetof(BlocksHeader, watched));
+}
+
+Result<void> ProcessFolder::write_header(const void* from, std::size_t size_bytes,
+                                         std::size_t offset) {
   const std::string path = path_ + "/" + kBlocksName;
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  ssize_t written =
-      file ? ::pwrite(file.get(), &threads, sizeof threads, offsetof(BlocksHeader, thread_room))
-           : -1;
-  if (written == sizeof threads) return {};
+  ssize_t written = file ? ::pwrite(file.get(), from, size_bytes, static_cast<off_t>(offset)) : -1;
+  if (written == static_cast<ssize_t>(size_bytes)) return {};
   return fail(system_error("cannot write to the recording file " + path));
 }
 

@@ -41,6 +41,9 @@ class ProcessFolder {
   // Lets the process, which stands still in its stub, make this many more threads before one stops
   // with a reply that says `create`. Errors: kSystem.
   Result<void> set_thread_room(std::uint64_t threads);
+  // Has the process, which stands still in its stub, stop for accesses to this memory. Errors:
+  // kSystem.
+  Result<void> set_watched(const WatchedMemory& watched);
   // The path of its perf map (decoder/symbols/JIT.md): the kept one, else that of a process which
   // is alive; empty: there is none.
   std::string perf_map() const;
@@ -67,6 +70,7 @@ class ProcessFolder {
   Result<void> open_blocks();
   Result<void> open_code();
   Result<void> find_rings();
+  Result<void> write_header(const void* from, std::size_t size_bytes, std::size_t offset);
   const Ring* known_ring_of(std::int32_t tid) const;
   Result<void> read_new_code();
 

@@ -45,6 +45,8 @@ class QemuEngine : public Engine {
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 
   void set_thread_room(std::int32_t, std::optional<std::uint64_t> threads) override;
+  // As ProcessFolder's.
+  Result<void> set_watched(const WatchedMemory& watched) { return folder_.set_watched(watched); }
 
   // Where a thread waits before its next block while another one is stopped; qemu's stub does not
   // know. Null: it does not.

@@ -32,6 +32,10 @@ class QemuLiveEngine final : public Engine {
   void set_thread_room(std::int32_t pid, std::optional<std::uint64_t> threads) override {
     if (engine_) engine_->set_thread_room(pid, threads);
   }
+  // As QemuEngine's.
+  Result<void> set_watched(const WatchedMemory& watched) {
+    return engine_ ? engine_->set_watched(watched) : fail(closed());
+  }
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 

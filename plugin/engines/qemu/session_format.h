@@ -30,6 +30,19 @@ constexpr char kBlocksMagic[8] = {'T', 'T', 'B', 'L', 'O', 'C', 'K', '\n'};
 constexpr std::uint32_t kBlocksVersion = 1;
 constexpr std::uint64_t kNoThreadLimit = ~0ull;  // of BlocksHeader::thread_room
 
+// Memory that a debugger waits for accesses to: for stores, or for loads as well.
+constexpr std::size_t kMaxWatchedRanges = 16;
+constexpr std::uint32_t kMaxWatched_bytes = 1024;  // each
+struct WatchedRange {
+  std::uint64_t begin;
+  std::uint32_t size_bytes;
+  std::uint32_t on_loads;  // 0 or 1
+};
+struct WatchedMemory {
+  std::uint64_t count;
+  WatchedRange ranges[kMaxWatchedRanges];
+};
+
 // `blocks`: the header, then `capacity` RingBlocks. RingHeader::open_block points among them.
 struct BlocksHeader {
   char magic[8];
@@ -45,11 +58,13 @@ struct BlocksHeader {
   // How many more threads the process may make before one stops to be told of, as a debug server
   // set it while the process stood still.
   std::atomic<std::uint64_t> thread_room;
+  WatchedMemory watched;  // set by a debug server as well
 };
 static_assert(sizeof(BlocksHeader) <= kLogHeaderSize_bytes);
 static_assert(offsetof(BlocksHeader, address) == 16);
 static_assert(offsetof(BlocksHeader, lost_blocks) == 40);
 static_assert(offsetof(BlocksHeader, thread_room) == 64);
+static_assert(offsetof(BlocksHeader, watched) == 72);
 
 // A block whose `begin` has this bit (and not the one below: no user address has just one of them)
 // is one that the recorder looks at twice; readers take the bit off.

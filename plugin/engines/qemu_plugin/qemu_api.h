@@ -37,12 +37,16 @@ struct qemu_info_t {
 
 // Whether a callback looks at registers; we only ever say no.
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };
 
 using qemu_plugin_simple_cb = void (*)(qemu_plugin_id_t);
 using qemu_plugin_udata_cb = void (*)(qemu_plugin_id_t, void* userdata);
 using qemu_plugin_vcpu_cb = void (*)(qemu_plugin_id_t, unsigned vcpu);
 using qemu_plugin_tb_cb = void (*)(qemu_plugin_id_t, qemu_plugin_tb*);
 using qemu_plugin_exec_cb = void (*)(unsigned vcpu, void* userdata);
+using qemu_plugin_meminfo_t = std::uint32_t;
+using qemu_plugin_mem_cb = void (*)(unsigned vcpu, qemu_plugin_meminfo_t, std::uint64_t address,
+                                    void* userdata);
 using qemu_plugin_syscall_cb = void (*)(qemu_plugin_id_t, unsigned vcpu, std::int64_t number,
                                         std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                                         std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t);
@@ -69,4 +73,10 @@ std::size_t qemu_plugin_insn_size(const qemu_plugin_insn*);
 std::uint64_t qemu_plugin_insn_vaddr(const qemu_plugin_insn*);
 // Where the guest's bytes lie in qemu's own memory.
 void* qemu_plugin_insn_haddr(const qemu_plugin_insn*);
+
+// Called behind each access to memory that the instruction makes.
+void qemu_plugin_register_vcpu_mem_cb(qemu_plugin_insn*, qemu_plugin_mem_cb, qemu_plugin_cb_flags,
+                                      qemu_plugin_mem_rw, void* userdata);
+unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t);
 }

@@ -11,6 +11,7 @@
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/watch.h"
 
 constinit std::atomic<std::uint64_t> tailtrace_all_slow{0};
 
@@ -20,13 +21,14 @@ namespace {
 constinit std::atomic<unsigned> g_came{0};  // how often threads came to the gate
 constinit std::atomic<unsigned> g_left{0};  // and left it: the number of the next one to go in
 constinit std::atomic<int> g_inside{0};     // thread that is inside or has executed nothing since
-constinit std::atomic<int> g_still{0};      // 1: nobody else may execute
+// Whether nobody else may execute: while a thread is inside, or makes an access that was undone.
+constexpr int kStandsInside = 1, kAccesses = 2;
+constinit std::atomic<int> g_still{0};
 
 // How the stub begins the reply that tells of a stop.
 constexpr std::string_view kStopFormat = "T%02xthread:";
 constexpr char kNewThreadFormat[] = "T%02xcreate:;thread:";
 constexpr char kStandsFormat[] = "T%02xstands:;thread:";
-// A thread comes to the end of its block in no time, unless it has no processor.
 constexpr int kMaxLooks = 1000;
 constexpr timespec kBetweenLooks = {0, 100'000};
 
@@ -54,6 +56,12 @@ bool does_another_execute() {
 // Whether this thread was told to run and has executed nothing since.
 bool has_not_moved() { return g_inside.load() == ::gettid() && g_still.load() == 0; }
 
+// A thread comes to the end of its block in no time, unless it has no processor.
+void wait_until_others_stand() {
+  for (int i = 0; i < kMaxLooks && does_another_execute(); ++i)
+    ::nanosleep(&kBetweenLooks, nullptr);
+}
+
 void wait_for_turn() {
   const unsigned turn = g_came.fetch_add(1);
   for (unsigned left = g_left.load(); left != turn; left = g_left.load()) g_left.wait(left);
@@ -66,9 +74,22 @@ void enter() {
   if (has_not_moved()) leave();
   if (g_inside.load() != ::gettid()) wait_for_turn();
   g_inside.store(::gettid());
-  g_still.store(1);
+  g_still.store(kStandsInside);
   tailtrace_all_slow.store(kSlowBlock);
-  for (int i = 0; i < kMaxLooks && does_another_execute(); ++i)
+  wait_until_others_stand();
+}
+
+// The one instruction that this thread executes now makes an access that was undone, which would be
+// mixed up with theirs (watch.h). Then it stops.
+void access_alone() {
+  g_still.store(kAccesses);
+  wait_until_others_stand();
+}
+
+// An access across cache lines needs the others to leave their blocks (EXCP_ATOMIC), so that it may
+// have to be made beside them.
+void wait_for_access() {
+  for (int i = 0; i < kMaxLooks && g_still.load() == kAccesses; ++i)
     ::nanosleep(&kBetweenLooks, nullptr);
 }
 
@@ -97,7 +118,10 @@ void print_string(void* string, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   if (format == kStopFormat) {
-    if (has_not_moved()) format = kStandsFormat;
+    if (has_not_moved())
+      format = kStandsFormat;
+    else if (const char* watching = watch_stop_format())
+      format = watching;
     enter();
     settle_frame();
     std::va_list first;
@@ -115,8 +139,10 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
   ssize_t n = ::read(fd, to, size_bytes);
   bool is_inside = g_inside.load() == ::gettid();
   if (is_inside &&
-      (n < 0 || ends_standing({static_cast<const char*>(to), static_cast<std::size_t>(n)})))
+      (n < 0 || ends_standing({static_cast<const char*>(to), static_cast<std::size_t>(n)}))) {
+    renew_watches();
     let_others_go();
+  }
   return n;
 }
 
@@ -131,24 +157,32 @@ bool put_up_stub_gate() {
 void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
   Vcpu& vcpu = g_recorder.vcpu(cpu);
   if (vcpu.executes && tailtrace_all_slow.load() == 0) return;
-  if (g_inside.load() == ::gettid()) leave();
+  if (g_inside.load() == ::gettid()) {
+    if (is_undone_access(pc)) return access_alone();
+    leave();
+  }
   RingHeader& ring = *ring_of(cpu);
   for (;;) {
     vcpu.executes = true;
     if (g_still.load() == 0) return;
     vcpu.executes = false;
     ring.held_at.store(pc);
-    g_still.wait(1);
+    wait_for_access();
+    const bool is_alone = g_still.load() != kAccesses;
+    g_still.wait(kStandsInside);
     ring.held_at.store(0);
+    if (!is_alone) break;
   }
+  vcpu.executes = true;
 }
 
 void wait_at_stub_gate(std::uint32_t cpu) {
   g_recorder.vcpu(cpu).executes = false;
-  g_still.wait(1);
+  g_still.wait(kStandsInside);
 }
 
 void take_down_stub_gate() {
+  forget_watches();
   g_came.store(0);
   g_left.store(0);
   g_still.store(0);

@@ -9,6 +9,7 @@
 #include "plugin/engines/qemu_plugin/stub_gate.h"
 #include "plugin/engines/qemu_plugin/thread_room.h"
 #include "plugin/engines/qemu_plugin/threads.h"
+#include "plugin/engines/qemu_plugin/watch.h"
 
 namespace tailtrace {
 
@@ -38,6 +39,7 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
 
 void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) {
   Flow(cpu).take_time();
+  keep_watched_memory();
   bool makes_threads = number == SYS_clone || number == SYS_clone3;
   if (number == SYS_execve || number == SYS_execveat) exec_failed();
   if (makes_threads && result > 0) name_made_thread(static_cast<std::int32_t>(result));

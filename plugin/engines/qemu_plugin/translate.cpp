@@ -4,6 +4,7 @@
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/interrupt.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
+#include "plugin/engines/qemu_plugin/watch.h"
 
 namespace tailtrace {
 namespace {
@@ -82,6 +83,7 @@ void translate(qemu_plugin_tb* tb) {
   static Collected collected;  // too large for a stack; guarded by the lock
   std::lock_guard lock(g_recorder.lock);
   RingBlock* block = collect(tb, collected) ? describe(collected) : nullptr;
+  watch_accesses(tb);
   if (block != nullptr) {
     qemu_plugin_register_vcpu_tb_exec_cb(tb, tailtrace_block_entry, QEMU_PLUGIN_CB_NO_REGS, block);
     return;

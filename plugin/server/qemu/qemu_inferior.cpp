@@ -41,6 +41,21 @@ std::optional<Address> breakpoint_address(std::string_view request) {
   return address ? std::optional(Address{*address}) : std::nullopt;
 }
 
+bool is_about_watchpoint(std::string_view request) {
+  return request.size() > 3 && (request[0] == 'Z' || request[0] == 'z') &&
+         (request[1] == '2' || request[1] == '4') && request[2] == ',';
+}
+
+// Of `Z2,addr,length` (stores) or `Z4,addr,length` (accesses).
+std::optional<WatchedRange> watched_range(std::string_view request) {
+  std::string_view rest = request.substr(3);
+  const std::size_t comma = std::min(rest.find(','), rest.size());
+  auto begin = parse_hex(rest.substr(0, comma));
+  auto size = comma < rest.size() ? parse_hex(rest.substr(comma + 1)) : std::nullopt;
+  if (!begin || !size || *size == 0 || *size > kMaxWatched_bytes) return std::nullopt;
+  return WatchedRange{*begin, static_cast<std::uint32_t>(*size), request[1] == '4' ? 1u : 0u};
+}
+
 bool is_any_at(const std::map<std::string, Address, std::less<>>& breakpoints, Address pc) {
   return std::any_of(breakpoints.begin(), breakpoints.end(),
                      [pc](const auto& entry) { return entry.second == pc; });
@@ -57,12 +72,15 @@ bool is_lone_step(const rsp::ResumeActions& actions) {
 }
 
 // What the recorder says in a stop reply of a thread that has executed nothing since it was resumed
-// (engines/qemu_plugin/stub_gate.h). Takes it away.
-bool take_stands(std::string& reply) {
-  static constexpr std::string_view kStands = "stands:;";
-  std::size_t at = reply.find(kStands);
+// (engines/qemu_plugin/stub_gate.h), and of one whose access to watched memory was undone
+// (watch.h).
+constexpr std::string_view kStands = "stands:;", kUndone = "undone:;";
+
+// Whether it says so. Takes the word away.
+bool take_word(std::string& reply, std::string_view word) {
+  std::size_t at = reply.find(word);
   if (at == std::string::npos) return false;
-  reply.erase(at, kStands.size());
+  reply.erase(at, word.size());
   return true;
 }
 
@@ -124,6 +142,7 @@ Result<void> QemuInferior::connect(bool is_first) {
   breakpoints_.clear();
   doomed_.clear();
   removed_.clear();
+  watchpoints_.clear();
   steps_.clear();
   stopped_ = {pid(), pid()};
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
@@ -155,6 +174,7 @@ std::string QemuInferior::executed_file() const {
 Result<std::string> QemuInferior::ask(std::string_view request) {
   if (running_ || !stub_) return std::string(rsp::kFailed);
   if (auto address = breakpoint_address(request)) return change_breakpoint(request, *address);
+  if (is_about_watchpoint(request)) return change_watchpoint(request);
   std::string own = fmt::format("p{:x}.", pid());
   auto answer = exchange(names_thread(request) ? replace_all(request, own, kStubProcess) : request);
   if (!answer) {
@@ -231,6 +251,21 @@ Result<std::string> QemuInferior::change_breakpoint(std::string_view request, Ad
   return answer;
 }
 
+// The recorder has them; the stub knows of none.
+std::string QemuInferior::change_watchpoint(std::string_view request) {
+  auto range = watched_range(request);
+  if (!range) return std::string(rsp::kFailed);
+  if (request[0] == 'z') {
+    watchpoints_.erase(std::string(request.substr(1)));
+  } else {
+    if (watchpoints_.size() == kMaxWatchedRanges) return std::string(rsp::kFailed);
+    watchpoints_.emplace(request.substr(1), *range);
+  }
+  WatchedMemory watched{};
+  for (const auto& [what, one] : watchpoints_) watched.ranges[watched.count++] = one;
+  return std::string(engine_.set_watched(watched) ? "OK" : rsp::kFailed);
+}
+
 void QemuInferior::remove_doomed() {
   if (removed_.size() + doomed_.size() > kMaxRemoved) removed_.clear();
   for (const auto& [what, address] : doomed_) {
@@ -273,14 +308,18 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
 
 // After a stop that is not told. It has ended the thread's own step; other threads' go on.
 void QemuInferior::go_on() {
-  running_ = true;
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
-  std::string request = "vCont;c";
-  if (action != nullptr && is_step(*action)) {
-    steps_.insert(stopped_.tid);
-    request = fmt::format("vCont;s:{};c", rsp::format_thread({kStubPid, stopped_.tid}));
-  }
-  (void)stub_->send(request).has_value();
+  if (action != nullptr && is_step(*action)) return step_stopped();
+  running_ = true;
+  (void)stub_->send("vCont;c").has_value();
+}
+
+// The others go on.
+void QemuInferior::step_stopped() {
+  running_ = true;
+  steps_.insert(stopped_.tid);
+  const std::string thread = rsp::format_thread({kStubPid, stopped_.tid});
+  (void)stub_->send(fmt::format("vCont;s:{};c", thread)).has_value();
 }
 
 void QemuInferior::interrupt() {
@@ -330,9 +369,12 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
     if (!interrupt_wanted_) return go_on(), std::optional<Event>();
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
-  bool stands = take_stands(event.reply);
+  bool stands = take_word(event.reply, kStands);
+  if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();
   bool is_new = (stop->reasons & rsp::StopReply::kThreadCreated) != 0;
-  if (stop->signal != kProtocolSigTrap || is_new) return std::optional(std::move(event));
+  bool has_accessed = (stop->reasons & rsp::StopReply::kWatch) != 0;
+  if (stop->signal != kProtocolSigTrap || is_new || has_accessed)
+    return std::optional(std::move(event));
   // A step that was not taken.
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   if (stands && action != nullptr && is_step(*action)) return go_on(), std::optional<Event>();
@@ -399,6 +441,7 @@ Result<QemuInferior::Event> QemuInferior::connection_ended() {
 
 void QemuInferior::detach() {
   engine_.set_thread_room(pid(), std::nullopt);
+  (void)engine_.set_watched({}).has_value();
   if (stub_ && !running_) (void)exchange(fmt::format("D;{:x}", kStubPid)).has_value();
   process_.let_go();
   was_let_go_ = true;

@@ -85,9 +85,11 @@ class QemuInferior {
   Result<Event> connection_ended();
   Result<bool> is_at_breakpoint(ThreadId thread);
   Result<std::string> change_breakpoint(std::string_view request, Address address);
+  std::string change_watchpoint(std::string_view request);
   void remove_doomed();
   void send_wanted_interrupt();
   void go_on();
+  void step_stopped();
   Result<std::optional<Address>> pc_of_stopped();
   Result<bool> is_untold(Address pc, bool was_to_step);
 
@@ -101,6 +103,8 @@ class QemuInferior {
   Breakpoints breakpoints_;
   Breakpoints doomed_;         // taken away again, but for the stub
   std::set<Address> removed_;  // there are none any more
+  // By what follows the Z of the request that set them.
+  std::map<std::string, WatchedRange, std::less<>> watchpoints_;
   ThreadId stopped_;
   std::int32_t selected_tid_ = 0;  // in the stub; 0: not known
   rsp::ResumeActions resumed_with_;

@@ -175,8 +175,9 @@ QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
       !request.starts_with("qXfer:auxv:read:"))
     return std::optional<std::string>();
   bool of_breakpoint = request[0] == 'Z' || request[0] == 'z';
-  // Watchpoints it refuses in a way that debuggers take for a failure.
-  if (of_breakpoint && request.size() > 1 && request[1] > '1') return std::optional(std::string());
+  // For loads alone debuggers take what stops for stores as well, as the processor cannot either.
+  bool of_loads = of_breakpoint && request.size() > 1 && request[1] == '3';
+  if (of_loads) return std::optional(std::string());
   QemuInferior* inferior = selected();
   if (inferior == nullptr) return std::optional<std::string>(rsp::kFailed);
   std::string own(request);

@@ -1,0 +1,42 @@
+// Watchpoints: memory that a debugger waits for accesses to (BlocksHeader::watched). qemu's stub
+// has none for programs.
+//
+// While there are any, code is translated with a call behind each access. A thread must stop right
+// behind the instruction that made one, and qemu leaves a block in its middle for one reason only:
+// an instruction that faulted. So the access is undone, and qemu told by its own handler of SIGBUS
+// that the instruction faulted (host_signal_handler in qemu 7.2's linux-user/signal.c). The stub's
+// reply then says `undone`; the debug server keeps it to itself and has the thread step, which the
+// access passes this time, while all others stand (stub_gate.h). What that stops with says `watch`,
+// or `awatch`, as gdbserver's does.
+//
+// Translations with calls are thrown away as all are when a thread stops (gdb_handlesig in
+// gdbstub.c), so code runs at its usual speed when nothing is watched any more.
+//
+// Threading: each function says on which thread it runs.
+#pragma once
+
+#include "plugin/engines/qemu_plugin/qemu_api.h"
+
+namespace tailtrace {
+
+// To be called behind each access of the block, if anything is watched. Under the recorder's lock.
+void watch_accesses(qemu_plugin_tb* tb);
+
+// The debugger may have watched other memory, or written to it. On the thread that stands in the
+// stub, before any other one runs.
+void renew_watches();
+
+// The same of what the kernel may have written. On the thread that made the system call.
+void keep_watched_memory();
+
+// How the stub's reply to the stop that this thread tells of is to begin, if an access has to do
+// with it: a format with the signal as its argument. Null: none has. On the thread that stopped.
+const char* watch_stop_format();
+
+// Whether the instruction at `pc` is the one whose access was undone, on this thread.
+bool is_undone_access(std::uint64_t pc);
+
+// In the child of a fork, which no debugger holds.
+void forget_watches();
+
+}  // namespace tailtrace
