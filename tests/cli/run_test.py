@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import shutil
 import subprocess
 import tempfile
 
@@ -31,6 +32,21 @@ class Batch(run_cases.Batch, cases.EngineCase):
         self.assertEqual(self.run_batch("signal 9\n", "continue").returncode, 128 + 9)
         self.assertEqual(self.run_batch("signal 11\n", "continue", "continue").returncode,
                          128 + 11)
+
+    def test_works_in_a_folder_of_any_name_and_leaves_the_program_its_environment(self):
+        with tempfile.TemporaryDirectory() as parent:
+            folder = os.path.join(parent, "a b:c,d")
+            os.mkdir(folder)
+            for name in ("tailtrace", "libtailtrace_gdbserver.so", "libtailtrace_qemu.so"):
+                shutil.copy(os.path.join(os.path.dirname(cases.TAILTRACE), name), folder)
+            outcome = subprocess.run([os.path.join(folder, "tailtrace"), "run",
+                                      f"--engine={self.engine}", "-nx", "-batch", "-ex", "record stop",
+                                      "-ex", "continue", "--", "/bin/sh", "-c", "env; ls -l /proc/$$/fd"],
+                                     capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                     timeout=cases.HANG_S, check=False)
+        self.assertIn("PATH=", outcome.stdout, outcome.stderr)
+        for word in ("LD_PRELOAD", "libtailtrace"):
+            self.assertNotIn(word, outcome.stdout + outcome.stderr)
 
     def test_returns_gdbs_status_if_the_program_did_not_end(self):
         self.assertEqual(self.run_batch("").returncode, 0)

@@ -113,6 +113,16 @@ Result<pid_t> GdbserverCommand::start(int talk, int messages) const {
   return pid;
 }
 
+// By a descriptor, for there is no way to write a path with a blank or a colon; the library closes
+// it.
+void GdbserverCommand::preload() const {
+  const int library = ::open(preload_.c_str(), O_RDONLY);
+  std::string paths = fmt::format("/proc/self/fd/{}", ::fcntl(library, F_DUPFD, kLastKeeper + 1));
+  ::close(library);
+  if (const char* others = std::getenv("LD_PRELOAD")) paths.append(":").append(others);
+  ::setenv("LD_PRELOAD", paths.c_str(), 1);
+}
+
 // In the child: becomes gdbserver, with the signals as a program expects them.
 void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   sigset_t none;
@@ -134,9 +144,7 @@ void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   ::dup2(talk, STDOUT_FILENO);
   ::dup2(messages, STDERR_FILENO);
   if (!shell_.empty()) ::setenv("SHELL", shell_.c_str(), 1);
-  const char* others = std::getenv("LD_PRELOAD");
-  std::string preload = preload_ + (others == nullptr ? "" : std::string(":") + others);
-  ::setenv("LD_PRELOAD", preload.c_str(), 1);
+  preload();
   std::vector<char*> argv;
   for (const std::string& word : words_) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

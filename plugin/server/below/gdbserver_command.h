@@ -32,6 +32,7 @@ class GdbserverCommand {
   const std::vector<std::string>& words() const { return words_; }
 
  private:
+  void preload() const;
   [[noreturn]] void become(int talk, int messages, pid_t parent) const;
 
   std::vector<std::string> words_;

@@ -32,6 +32,7 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -134,9 +135,11 @@ long debug_register(pid_t tid, void* place) {
   return 0;
 }
 
-// The program that gdbserver starts is not to have it.
+// The program that gdbserver starts is not to have it, nor the descriptor by which it was named.
 __attribute__((constructor)) void leave_environment() {
   const char* all = ::getenv("LD_PRELOAD");
+  int fd = -1;
+  if (all != nullptr && std::sscanf(all, "/proc/self/fd/%d", &fd) == 1) ::close(fd);
   const char* others = all == nullptr ? nullptr : std::strchr(all, ':');
   if (others == nullptr)
     ::unsetenv("LD_PRELOAD");
