@@ -1,5 +1,7 @@
 """Asking for places: when they were reached, and how."""
 
+import re
+
 import gdb
 
 from . import frames, place, source
@@ -28,8 +30,14 @@ def find(history, limit, argument):
     return found
 
 
+# MODULE+OFFSET and MODULE`FUNCTION, which GDB does not know.
+OF_MODULE = re.compile(r".*\+(0x[0-9a-fA-F]+|[0-9]+)|[^`]+`.*")
+
+
 def refuse_unknown(location):
     """What was not arrived at may also not be there at all."""
+    if OF_MODULE.fullmatch(location):
+        return
     try:
         gdb.decode_line(location)
     except gdb.error as error:

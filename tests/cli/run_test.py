@@ -39,11 +39,12 @@ class Batch(run_cases.Batch, cases.EngineCase):
             os.mkdir(folder)
             for name in ("tailtrace", "libtailtrace_gdbserver.so", "libtailtrace_qemu.so"):
                 shutil.copy(os.path.join(os.path.dirname(cases.TAILTRACE), name), folder)
-            outcome = subprocess.run([os.path.join(folder, "tailtrace"), "run",
-                                      f"--engine={self.engine}", "-nx", "-batch", "-ex", "record stop",
-                                      "-ex", "continue", "--", "/bin/sh", "-c", "env; ls -l /proc/$$/fd"],
-                                     capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                                     timeout=cases.HANG_S, check=False)
+            program = os.path.join(folder, "tailtrace")
+            commands = ["-ex", "record stop", "-ex", "continue"]
+            shell = ["/bin/sh", "-c", "env; ls -l /proc/$$/fd"]
+            outcome = subprocess.run([program, "run", f"--engine={self.engine}", "-nx", "-batch",
+                                      *commands, "--", *shell], capture_output=True, text=True,
+                                     stdin=subprocess.DEVNULL, timeout=cases.HANG_S, check=False)
         self.assertIn("PATH=", outcome.stdout, outcome.stderr)
         for word in ("LD_PRELOAD", "libtailtrace"):
             self.assertNotIn(word, outcome.stdout + outcome.stderr)
