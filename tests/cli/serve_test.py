@@ -289,26 +289,37 @@ class Debuggers(Serving):
         self.assertRegex(debugger.ask("?"), "^T")
 
 
-class Steps(cases.CommandCase):
-    def test_each_is_taken_while_another_thread_has_all_stand_still(self):
+class ThreadsUnderQemu(cases.CommandCase):
+    def setUp(self):
+        """One thread stands behind its trap, in a loop: three instructions of one byte, and a jump
+        back. Another one has all stand still again and again."""
         cases.needs_engine(self, "qemu")
         server = rsp.Server("--once", "--engine=qemu", "127.0.0.1:0", SPLITS_LOCKS)
         self.addCleanup(server.close)
-        debugger = rsp.Debugger(server.port)
-        self.addCleanup(debugger.close)
-        debugger.greet()
-        stop = debugger.ask("vCont;c")
-        thread = re.search(r"^T05.*thread:([^;]+);", stop)[1]
+        self.debugger = rsp.Debugger(server.port)
+        self.addCleanup(self.debugger.close)
+        self.debugger.greet()
+        stop = self.debugger.ask("vCont;c")
+        self.thread = re.search(r"^T05.*thread:([^;]+);", stop)[1]
 
-        def pc():
-            return int.from_bytes(bytes.fromhex(debugger.ask("g")[256:272]), "little")
+    def pc(self):
+        return int.from_bytes(bytes.fromhex(self.debugger.ask("g")[256:272]), "little")
 
-        begin = pc()  # behind the trap: three of one byte, and a jump back
+    def test_steps_are_taken_while_another_thread_has_all_stand_still(self):
+        begin = self.pc()
         for others in ("", ";c"):  # stand, as far as they can, or run
             for i in range(1, 101):
-                stop = debugger.ask(f"vCont;s:{thread}{others}")
-                self.assertRegex(stop, f"^T05thread:{thread};$")
-                self.assertEqual(pc() - begin, i % 4, f"step {i}{others}")
+                stop = self.debugger.ask(f"vCont;s:{self.thread}{others}")
+                self.assertRegex(stop, f"^T05thread:{self.thread};$")
+                self.assertEqual(self.pc() - begin, i % 4, f"step {i}{others}")
+
+    def test_breakpoint_of_one_that_was_not_to_run_is_not_told(self):
+        self.assertEqual(self.debugger.ask(f"Z0,{self.pc() + 1:x},1"), "OK")
+        threads = self.debugger.ask("qfThreadInfo")[1:].split(",")
+        other = next(one for one in threads if one != self.thread)
+        for _ in range(20):
+            self.debugger.send_raw(rsp.frame(f"vCont;c:{other}") + b"\x03")
+            self.assertRegex(self.debugger.packet(), "^T02")
 
 
 class ServerBelow(cases.CommandCase):

@@ -404,9 +404,9 @@ Result<std::optional<Address>> QemuInferior::pc_of_stopped() {
 Result<bool> QemuInferior::is_untold(Address pc, bool was_to_step) {
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   if (action != nullptr && is_step(*action)) return false;
-  // It should stand at the breakpoint, and comes to it again.
+  // One that was not to run should stand at the breakpoint, and comes to it again.
   bool is_at_breakpoint = is_any_at(breakpoints_, pc) || is_any_at(doomed_, pc);
-  if (is_at_breakpoint) return is_lone_step(resumed_with_);
+  if (is_at_breakpoint) return action == nullptr;
   // It had to wait while another one was stopped: its step is not wanted any more, or the
   // breakpoint is gone.
   if (!was_to_step && !removed_.contains(pc)) return false;
