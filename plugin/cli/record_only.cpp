@@ -1,7 +1,6 @@
 #include "plugin/cli/record_only.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -13,13 +12,6 @@
 namespace tailtrace {
 
 namespace fs = std::filesystem;
-
-LeaveSignalsToProgram::LeaveSignalsToProgram()
-    : interrupt_(::signal(SIGINT, SIG_IGN)), quit_(::signal(SIGQUIT, SIG_IGN)) {}
-LeaveSignalsToProgram::~LeaveSignalsToProgram() {
-  ::signal(SIGINT, interrupt_);
-  ::signal(SIGQUIT, quit_);
-}
 
 Result<std::string> free_recording_folder(const std::string& program) {
   const char* state = std::getenv("XDG_STATE_HOME");

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "decoder/base/result.h"
+#include "plugin/server/below/quiet_signal.h"
 #include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
@@ -17,16 +18,9 @@ namespace tailtrace {
 Result<int> record_to_end(const ServeOptions& options, std::FILE* err);
 
 // While one lives, what is typed at the terminal is for the program, as a shell does it.
-class LeaveSignalsToProgram {
- public:
-  LeaveSignalsToProgram();
-  ~LeaveSignalsToProgram();
-  LeaveSignalsToProgram(const LeaveSignalsToProgram&) = delete;
-  LeaveSignalsToProgram& operator=(const LeaveSignalsToProgram&) = delete;
-
- private:
-  void (*interrupt_)(int);
-  void (*quit_)(int);
+struct LeaveSignalsToProgram {
+  QuietSignal interrupt{SIGINT};
+  QuietSignal quit{SIGQUIT};
 };
 
 // A folder for recordings of a program that does not exist yet:

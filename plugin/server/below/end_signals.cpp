@@ -11,14 +11,9 @@ EndSignals::EndSignals(std::initializer_list<int> signals) {
   for (int signal : signals) ::sigaddset(&set, signal);
   ::sigprocmask(SIG_BLOCK, &set, &before_);
   fd_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  // A peer that is gone is seen when it is written to.
-  pipe_before_ = ::signal(SIGPIPE, SIG_IGN);
 }
 
-EndSignals::~EndSignals() {
-  ::signal(SIGPIPE, pipe_before_);
-  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-}
+EndSignals::~EndSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
 int EndSignals::take() {
   signalfd_siginfo info{};

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "decoder/base/file.h"
+#include "plugin/server/below/quiet_signal.h"
 
 namespace tailtrace {
 
 class EndSignals {
  public:
-  // SIGPIPE is ignored meanwhile.
+  // SIGPIPE does nothing meanwhile.
   explicit EndSignals(std::initializer_list<int> signals = {SIGINT, SIGTERM, SIGHUP});
   // The signals do what they did before.
   ~EndSignals();
@@ -36,7 +37,7 @@ class EndSignals {
 
  private:
   sigset_t before_;
-  void (*pipe_before_)(int) = SIG_DFL;
+  QuietSignal pipe_{SIGPIPE};  // a peer that is gone is seen when it is written to
   UniqueFd fd_;
   int taken_ = 0;
 };
