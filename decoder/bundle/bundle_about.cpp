@@ -54,6 +54,18 @@ const std::string kOtherBuild = "another build: ";
 
 using Moves = std::unordered_map<std::string, std::string>;
 
+Moves moves_to_nowhere(const std::vector<BundleModule>& modules) {
+  Moves moves;
+  for (const BundleModule& module : modules)
+    if (!module.other_build_id.empty()) moves.emplace(module.path, kOtherBuild + module.path);
+  return moves;
+}
+
+std::string moved(const Moves& moves, std::string_view path) {
+  auto move = moves.find(std::string(path));
+  return move == moves.end() ? std::string(path) : move->second;
+}
+
 // The text of /proc/PID/maps with other paths of files.
 template <class Move>
 std::string moved_maps(std::string_view maps, Move move) {
@@ -162,8 +174,15 @@ std::vector<Error> other_modules(const BundleAbout& about) {
   return {
       {ErrorCode::kBadInput,
        fmt::format("cannot name the functions of {} file(s): not those that were executed", others),
-       why, "put the files that were executed there, or record with --modules=copy",
-       "instructions and gaps are right: their code is in the bundle"}};
+       why, "put the files that were executed there, or record with --on-crash and --modules=copy",
+       "instructions and gaps are right: their code was recorded"}};
+}
+
+std::string maps_with_other_builds(const std::string& maps,
+                                   const std::vector<BundleModule>& modules) {
+  const Moves moves = moves_to_nowhere(modules);
+  if (moves.empty()) return maps;
+  return moved_maps(maps, [&](std::string_view path) { return moved(moves, path); });
 }
 
 std::string copy_of(const BundleAbout& about, const std::string& path, const std::string& folder) {
@@ -174,11 +193,9 @@ std::string copy_of(const BundleAbout& about, const std::string& path, const std
 
 std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
                            const std::string& folder) {
-  Moves moves;
-  for (const BundleModule& module : modules) {
+  Moves moves = moves_to_nowhere(modules);
+  for (const BundleModule& module : modules)
     if (!module.copy.empty()) moves.emplace(module.path, folder + "/" + module.copy);
-    if (!module.other_build_id.empty()) moves.emplace(module.path, kOtherBuild + module.path);
-  }
   if (moves.empty() && maps.find(kJitDumpBegin) == maps.npos) return maps;
   return moved_maps(maps, [&](std::string_view path) {
     if (auto move = moves.find(std::string(path)); move != moves.end()) return move->second;
@@ -192,10 +209,7 @@ std::string maps_from_copies(const std::string& maps, const std::vector<BundleMo
   for (const BundleModule& module : modules)
     if (module.copy.starts_with(kModulesFolder))
       moves.emplace(folder + "/" + module.copy, module.path);
-  std::string back = moved_maps(maps, [&](std::string_view path) {
-    auto move = moves.find(std::string(path));
-    return move == moves.end() ? std::string(path) : move->second;
-  });
+  std::string back = moved_maps(maps, [&](std::string_view path) { return moved(moves, path); });
   for (std::size_t at = 0; (at = back.find(kOtherBuild, at)) != back.npos;)
     back.erase(at, kOtherBuild.size());
   return back;

@@ -66,12 +66,16 @@ void compare_build_ids(BundleAbout& about);
 // What readers are told of files that are other ones: empty when there are none.
 std::vector<Error> other_modules(const BundleAbout& about);
 
+// The text of /proc/PID/maps where files that are other ones have paths that lead nowhere, so that
+// nobody takes names from them.
+std::string maps_with_other_builds(const std::string& maps,
+                                   const std::vector<BundleModule>& modules);
+
 // The path of a file's copy in the bundle at `folder`; empty when it has none.
 std::string copy_of(const BundleAbout& about, const std::string& path, const std::string& folder);
 
-// The text of /proc/PID/maps with the paths of the copies in the bundle at `folder`; files that are
-// other ones, and jitdumps that have no copy, have paths that lead nowhere, so that nobody takes
-// names from them.
+// The same with the paths of the copies in the bundle at `folder`; jitdumps that have no copy have
+// paths that lead nowhere, too.
 std::string maps_to_copies(const std::string& maps, const std::vector<BundleModule>& modules,
                            const std::string& folder);
 

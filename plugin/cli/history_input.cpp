@@ -9,7 +9,7 @@
 #include "decoder/bundle/bundle_format.h"
 #include "decoder/perf_data/recording.h"
 #include "decoder/record/stream_format.h"
-#include "decoder/symbols/mapping.h"
+#include "plugin/engines/qemu/kept_maps.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
 
@@ -18,6 +18,13 @@ namespace tailtrace {
 struct OpenFolder {
   std::mutex mutex;  // guards the engine: threads may be opened at once
   std::unique_ptr<QemuEngine> engine;
+  std::optional<KeptMaps> maps;
+
+  // What was mapped when it ended, or is now.
+  const KeptMaps& known_maps() {
+    if (!maps || engine->folder().is_alive()) maps = kept_maps(engine->folder());
+    return *maps;
+  }
 };
 
 namespace {
@@ -134,13 +141,6 @@ Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path
   return threads;
 }
 
-// What was mapped where; empty when nobody knows any more.
-std::string maps_of(const ProcessFolder& folder) {
-  Result<Bytes> kept = read_file(folder.path() + "/maps", kMaxMaps_bytes);
-  if (kept) return std::string(as_text(*kept));
-  return folder.is_alive() ? process_maps(folder.pid()).value_or("") : std::string();
-}
-
 // What a process's recording lacks.
 std::vector<Error> losses_of(const ProcessFolder& folder) {
   RecordingLosses losses = folder.losses();
@@ -166,9 +166,11 @@ Result<OpenedThread> open_in_folder(const ThreadSource& thread, std::uint64_t li
   if (!snapshot) return fail(std::move(snapshot.error()));
   LoadedSnapshot loaded;
   loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
-  loaded.maps = maps_of(folder);
+  const KeptMaps& maps = thread.qemu->known_maps();
+  loaded.maps = maps.text;
   loaded.perf_map = folder.perf_map();
   loaded.problems = losses_of(folder);
+  loaded.problems.insert(loaded.problems.end(), maps.problems.begin(), maps.problems.end());
   return opened_thread(std::move(loaded));
 }
 
@@ -232,6 +234,13 @@ Result<std::vector<ThreadSource>> asked_threads(const std::string& path,
   if (!one) return fail(std::move(one.error()));
   threads->assign(1, std::move(*one));
   return threads;
+}
+
+std::vector<BundleModule> modules_of(const ThreadSource& thread) {
+  if (thread.in_bundle && thread.in_bundle->about) return thread.in_bundle->about->modules;
+  if (!thread.qemu) return {};
+  const std::lock_guard lock(thread.qemu->mutex);
+  return thread.qemu->known_maps().modules;
 }
 
 Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t limit_records) {

@@ -50,6 +50,9 @@ Result<std::vector<ThreadSource>> asked_threads(const std::string& path, const s
 // load_snapshot and QemuEngine.
 Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t limit_records);
 
+// The files that it executed, as far as the recording tells.
+std::vector<BundleModule> modules_of(const ThreadSource& thread);
+
 // "4711.4712"
 std::string thread_text(ThreadId thread);
 

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "plugin/engines/qemu/kept_maps.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
 #include "plugin/engines/qemu/session_format.h"
@@ -10,8 +11,6 @@
 
 namespace tailtrace::python {
 namespace {
-
-constexpr std::size_t kMaxMaps_bytes = 16 << 20;
 
 // A process's engine, which all threads of the process read through.
 struct SharedEngine {
@@ -24,19 +23,13 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-// Names are a help and no more: a folder without them is a folder all the same.
-std::string maps_of(const std::string& folder) {
-  Result<Bytes> text = read_file(folder + "/" + kMapsName, kMaxMaps_bytes);
-  return text ? std::string(as_text(*text)) : std::string();
-}
-
 Result<OpenedThread> content_of(SharedEngine& shared, ThreadId thread) {
   std::lock_guard lock(shared.lock);
   Result<ThreadSnapshot> snapshot = shared.engine->last_snapshot(thread, kRingMaxRecords);
   if (!snapshot) return fail(std::move(snapshot.error()));
+  KeptMaps maps = kept_maps(shared.engine->folder());
   return opened_thread({std::make_shared<const ThreadSnapshot>(std::move(*snapshot)),
-                        maps_of(shared.engine->folder().path()),
-                        {},
+                        std::move(maps.text), std::move(maps.problems),
                         shared.engine->folder().perf_map()});
 }
 

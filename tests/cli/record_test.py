@@ -1,14 +1,17 @@
 """`tailtrace run --no-debugger`: a program recorded to its end, and the recording left behind."""
 
+import contextlib
 import glob
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import stat
 import subprocess
 import tempfile
+import unittest
 
 import cases
 
@@ -85,6 +88,35 @@ class Record(cases.CommandCase):
         # The loop of `spin`, round and round, is all that the newest instructions are.
         self.assertEqual({item.get("function") for item in items}, {"main"})
         self.assertEqual(len(items), 100)
+
+    def build(self, function):
+        """A program with such a function, always at one path."""
+        program = os.path.join(self.folder, "program")
+        source = f"int __attribute__((noinline)) {function}(void) {{ return 1; }}\n" \
+                 f"int main(void) {{ return {function}() - 1; }}\n"
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(program)
+        subprocess.run(["gcc", "-g", "-Wl,--build-id", "-xc", "-", "-o", program], input=source,
+                       text=True, check=True)
+        return program
+
+    @unittest.skipUnless(shutil.which("gcc"), "no gcc")
+    def test_no_names_are_taken_from_a_program_that_was_built_anew(self):
+        session, saved = (os.path.join(self.folder, name) for name in ("kept", "saved"))
+        self.record("", "--keep=" + session, program=(self.build("older"),))
+        found = cases.tailtrace("hits", session, "older")
+        self.assertEqual((found.returncode, found.stderr), (0, ""))
+        self.build("newer")
+        outcome = cases.tailtrace("save", session, saved)
+        self.assertIn("cannot name the functions of 1 file(s)", outcome.stderr)
+        for recording in (session, saved):
+            found = cases.tailtrace("hits", recording, "newer")
+            self.assertNotEqual(found.returncode, 0, found.stdout)
+            self.assertRegex(found.stderr, r"program has the build id \w+ here, and had \w+")
+        self.build("older")
+        for recording in (session, saved):
+            found = cases.tailtrace("hits", recording, "older")
+            self.assertEqual((found.returncode, found.stderr), (0, ""))
 
     def wait_until_it_spins(self, pid):
         """Until it has used processor time since it said that it would."""

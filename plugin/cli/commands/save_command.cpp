@@ -60,13 +60,20 @@ class Saver {
         if (!longer) return fail(std::move(longer.error()));
         joined = std::move(*longer);
       }
-      maps = std::move(opened->maps);
       perf_map = std::move(opened->perf_map);
-      if (!source.in_bundle) continue;
-      maps = maps_from_copies(maps, source.in_bundle->about->modules, source.in_bundle->folder);
-      if (Result<void> ok = writer_.carry_over(*source.in_bundle); !ok) return ok;
+      maps = maps_from_copies(opened->maps, modules_of(source),
+                              source.in_bundle ? source.in_bundle->folder : "");
+      if (Result<void> ok = carry_over(source); !ok) return ok;
     }
     return writer_.add(joined, maps, perf_map);
+  }
+
+  // What a recording tells beside the history.
+  Result<void> carry_over(const ThreadSource& source) {
+    if (source.in_bundle) return writer_.carry_over(*source.in_bundle);
+    for (BundleModule& module : modules_of(source))
+      if (Result<void> ok = writer_.add_module(std::move(module), ""); !ok) return ok;
+    return {};
   }
 
   void say(const std::vector<Error>& problems) {

@@ -4,11 +4,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
+#include "plugin/engines/qemu/session_format.h"
+#include "plugin/engines/qemu_plugin/build_id.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/shared_file.h"
 
@@ -42,14 +46,33 @@ std::string guest_maps(std::uint64_t guest_base) {
   return maps;
 }
 
+// Of the files that a text of maps names, each once.
+std::string build_ids(std::string_view maps) {
+  std::string ids;
+  std::set<std::string> seen;
+  while (!maps.empty()) {
+    const std::string_view line = maps.substr(0, maps.find('\n'));
+    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
+    std::string path(line.substr(std::min(line.find('/'), line.size())));
+    if (!seen.insert(path).second) continue;
+    if (std::string id = build_id_of(path); !id.empty()) ids += id + " " + path + "\n";
+  }
+  return ids;
+}
+
+void replace_file(const std::string& path, const std::string& text) {
+  const std::string part = path + ".new";
+  ::unlink(part.c_str());
+  if (!write_new_file(part, text) || ::rename(part.c_str(), path.c_str()) != 0)
+    ::unlink(part.c_str());
+}
+
 void write_maps() {
   Recorder& r = g_recorder;
   std::lock_guard<std::mutex> guard(r.lock);
-  std::string path = r.folder + "/maps", part = path + ".new";
-  ::unlink(part.c_str());
-  if (!write_new_file(part, guest_maps(r.knows_guest_base ? r.guest_base : 0)) ||
-      ::rename(part.c_str(), path.c_str()) != 0)
-    ::unlink(part.c_str());
+  const std::string maps = guest_maps(r.knows_guest_base ? r.guest_base : 0);
+  replace_file(r.folder + "/" + kBuildIdsName, build_ids(maps));
+  replace_file(r.folder + "/" + kMapsName, maps);
 }
 
 }  // namespace

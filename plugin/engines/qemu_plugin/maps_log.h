@@ -1,5 +1,6 @@
 // What the program has mapped where, kept beside its rings for those who look for names later: the
-// file `maps`, as /proc/PID/maps has it, with the guest's addresses and files only.
+// file `maps`, as /proc/PID/maps has it, with the guest's addresses and files only; and the build
+// ids of these files, by which readers tell others that came to be in their places.
 //
 // Threading: on any thread.
 #pragma once
@@ -10,7 +11,7 @@
 
 namespace tailtrace {
 
-// Before each system call of the program: writes the file when code was mapped since, or when this
+// Before each system call of the program: writes the files when code was mapped since, or when this
 // process has none yet. A file that cannot be written is none; recording goes on.
 void keep_maps(std::int64_t number, const SyscallArguments& arguments);
 
