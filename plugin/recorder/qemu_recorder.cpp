@@ -85,7 +85,7 @@ class QemuRecorder final : public Subject {
   // Put together at a signal of which it is not known yet whether the program dies of it.
   std::optional<BundleWriter> candidate_;
   int candidate_signal_ = 0;
-  std::optional<Error> trouble_;
+  std::optional<Error> trouble_;  // why there is no bundle of the last such signal
   FlightEnd end_;
 };
 
@@ -216,10 +216,11 @@ Result<void> QemuRecorder::take_stop(const rsp::StopReply& stop) {
     crashed_ = is_fault(signal) ? program_->stopped_thread() : ThreadId{};
     auto writer =
         put(occasion(signal_text(signal), signal, program_->stopped_thread()), plan_.bundle);
+    is_done_ = is_wanted;
+    trouble_.reset();
     if (!writer) {
       trouble_ = std::move(writer.error());
     } else if (is_wanted) {
-      is_done_ = true;
       if (auto ok = writer->finish(); !ok) return ok;
       end_.bundle = writer->path();
     } else {
@@ -237,7 +238,7 @@ Result<void> QemuRecorder::take_end(const rsp::StopReply& stop) {
   const int signal = is_killed ? system_signal(stop.signal) : 0;
   end_.status = is_killed ? signal : stop.signal << 8;
   stands_ = false;
-  if (is_done_) return {};
+  if (is_done_) return trouble_ ? Result<void>(fail(std::move(*trouble_))) : Result<void>();
   if (is_killed && signal == SIGKILL) {
     auto writer = put(occasion(signal_text(signal), signal, {}), plan_.bundle);
     if (!writer) return fail(std::move(writer.error()));

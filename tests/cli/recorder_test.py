@@ -195,6 +195,19 @@ class Run(RecorderCase):
         outcome = self.run_until_crash("")
         self.assert_error(outcome, 2, "cannot save a bundle", "something is there already")
 
+    def test_bundle_of_a_wanted_signal_that_cannot_be_written_is_told_though_it_goes_on(self):
+        self.env["XDG_STATE_HOME"] = "/dev/null"  # nor is there another place
+        with subprocess.Popen([cases.TAILTRACE, "run", f"--on-crash={self.bundle}",
+                               "--on-signal=SEGV", "--", PROGRAM], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=self.env) as process:
+            self.assertTrue(process.stdout.readline().startswith("ready"))
+            os.mkdir(self.bundle)
+            out, said = process.communicate("handled\nexit\n", timeout=cases.HANG_S)
+        self.assertEqual(out, "did handled\n")
+        self.assertIn("error: cannot save a bundle", said)
+        self.assertEqual(process.returncode, 2, said)
+
     def test_words_that_do_not_fit_together(self):
         for words, part in ((["--on-signal=USR1"], "under a debugger"),
                             (["--on-crash=" + self.bundle, "--lldb"], "without a debugger"),
@@ -205,33 +218,6 @@ class Run(RecorderCase):
             outcome = cases.tailtrace("run", *words, "--", PROGRAM)
             self.assertEqual(outcome.returncode, 2, outcome.stderr)
             self.assertIn(part, outcome.stderr)
-
-
-class Dispositions(RecorderCase, cases.EngineCase):
-    """A program ignores the signals that it would ignore without us."""
-
-    def setUp(self):
-        cases.EngineCase.setUp(self)
-        RecorderCase.setUp(self)
-
-    def ignored(self, ignored, *recorder):
-        """What the program says that a shell starts which ignores these."""
-        words = [*recorder, os.path.join(cases.BINARY_DIR, "tests/programs/ignored_signals")]
-        outcome = subprocess.run(["/bin/sh", "-c", f"trap '' {ignored}; exec \"$@\"", "sh", *words],
-                                 capture_output=True, text=True, env=self.env,
-                                 timeout=cases.HANG_S, check=False)
-        self.assertEqual(outcome.returncode, 0, outcome.stderr)
-        return outcome.stdout
-
-    def test_they_are_as_without_us(self):
-        ways = [f"--on-crash={self.bundle}"]
-        if self.engine == "qemu":
-            ways.append("--no-debugger")
-        for way in ways:
-            for ignored in ("USR1", "INT QUIT", "PIPE HUP"):
-                with self.subTest(way=way, ignored=ignored):
-                    recorder = (cases.TAILTRACE, "run", f"--engine={self.engine}", way, "--")
-                    self.assertEqual(self.ignored(ignored, *recorder), self.ignored(ignored))
 
 
 class OnCall(RecorderCase):
@@ -481,8 +467,6 @@ class Attach(RecorderCase):
         self.say("exit")
         self.program.wait(cases.HANG_S)
 
-
-cases.for_each_engine(globals(), Dispositions)
 
 if __name__ == "__main__":
     cases.main()
