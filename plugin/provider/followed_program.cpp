@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 #include "decoder/base/file.h"
@@ -67,12 +66,16 @@ bool is_stray_trap(pid_t tid, int signal) {
 Result<FollowedProgram> FollowedProgram::start(const std::string& path,
                                                const std::vector<std::string>& arguments) {
   int go[2], failed[2];
-  if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(failed, O_CLOEXEC) != 0)
-    return fail(system_error("cannot start " + path));
-  UniqueFd go_in(go[1]), failed_out(failed[0]), go_out(go[0]), failed_in(failed[1]);
+  if (::pipe2(go, O_CLOEXEC) != 0) return fail(system_error("cannot start " + path));
+  UniqueFd go_out(go[0]), go_in(go[1]);
+  if (::pipe2(failed, O_CLOEXEC) != 0) return fail(system_error("cannot start " + path));
+  UniqueFd failed_out(failed[0]), failed_in(failed[1]);
   pid_t pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start " + path));
-  if (pid == 0) become(path, arguments, go[0], failed[1]);
+  if (pid == 0) {
+    go_in.reset();  // the one end of ours: should we be killed, it does not wait for ever
+    become(path, arguments, go[0], failed[1]);
+  }
   failed_in.reset();
   FollowedProgram program(pid);
   constexpr long kOptions =
@@ -101,10 +104,14 @@ FollowedProgram::FollowedProgram(FollowedProgram&& other) noexcept
 FollowedProgram::~FollowedProgram() {
   if (threads_.empty()) return;
   ::kill(pid_, SIGKILL);
-  // Even so, its threads may stop once more, at their ends.
+  // Even so, its threads may stop once more, at their ends; the first one's is told last.
   int status = 0;
-  for (pid_t tid; (tid = ::waitpid(-1, &status, kOurs)) > 0 || errno == EINTR;)
-    if (tid > 0 && WIFSTOPPED(status)) (void)resume(tid, 0).has_value();
+  for (pid_t tid; (tid = ::waitpid(-1, &status, kOurs)) > 0 || errno == EINTR;) {
+    if (tid > 0 && WIFSTOPPED(status))
+      (void)resume(tid, 0).has_value();
+    else if (tid == pid_)
+      return;
+  }
 }
 
 Result<void> FollowedProgram::take_stop(pid_t tid, int status, const Watcher& watcher) {
@@ -117,9 +124,10 @@ Result<void> FollowedProgram::take_stop(pid_t tid, int status, const Watcher& wa
   return resume(tid, event == 0 && !stray ? signal : 0);
 }
 
+// The end of its first thread is told behind all others' ends. This process may have children
+// besides: those of who executed it.
 Result<int> FollowedProgram::follow(const Watcher& watcher) {
   Result<void> resumed = resume(pid_, 0);
-  std::optional<int> end;
   for (;;) {
     int status = 0;
     const pid_t tid = ::waitpid(-1, &status, kOurs | (watcher.meanwhile ? WNOHANG : 0));
@@ -127,14 +135,15 @@ Result<int> FollowedProgram::follow(const Watcher& watcher) {
       watcher.meanwhile();
     } else if (tid > 0 && WIFSTOPPED(status)) {
       if (auto ok = take_stop(tid, status, watcher); !ok && resumed) resumed = std::move(ok);
-    } else if (tid > 0) {
-      threads_.erase(tid);
-      if (tid == pid_) end = status;
-    } else if (errno == ECHILD) {
+    } else if (tid == pid_) {
       threads_.clear();
       if (!resumed) return fail(std::move(resumed.error()));
-      if (!end) return fail(ErrorCode::kGone, "the program is gone", "nobody knows how it ended");
-      return *end;
+      return status;
+    } else if (tid > 0) {
+      threads_.erase(tid);
+    } else if (errno == ECHILD) {
+      threads_.clear();
+      return fail(ErrorCode::kGone, "the program is gone", "nobody knows how it ended");
     } else if (errno != EINTR) {
       return fail(system_error("cannot wait for the program"));
     }

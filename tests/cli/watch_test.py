@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import tempfile
 
 import cases
@@ -33,6 +35,19 @@ class Watch(cases.CommandCase):
         self.assertEqual(len({hit["tid"] for hit in told["hits"]}), 2)
         times = [hit["time_ns"] for hit in told["hits"]]
         self.assertEqual(times, sorted(times))
+
+    def test_ends_with_the_program_though_there_are_other_children(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pid = os.path.join(folder, "pid")
+            script = 'sleep 1000 >&- 2>&- & echo $! >"$0"; exec "$@"'
+            try:
+                outcome = subprocess.run(["/bin/sh", "-c", script, pid, cases.TAILTRACE, "watch",
+                                          "counter", "--", COUNTER], capture_output=True,
+                                         text=True, timeout=cases.HANG_S, check=False)
+            finally:
+                with open(pid, encoding="ascii") as file:
+                    os.kill(int(file.read()), signal.SIGKILL)
+        self.assertIn(outcome.returncode, (3, 4, 7), outcome.stderr)
 
     def test_calls_with_their_registers(self):
         told = self.hits("--registers", "add", "set")
