@@ -198,7 +198,8 @@ Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view 
                       records.size(), bundle_records_path(path_, file),
                       bundle_stream_path(path_, file)});
   const std::string trace = bundle_trace_name(file);
-  const Bytes pt = lldb_.add(snapshot, maps, trace);
+  // LLDB takes the file that is at the path, so that it is told of none that is another one.
+  const Bytes pt = lldb_.add(snapshot, maps_with_other_builds(std::string(maps), modules_), trace);
   return pt.empty() ? Result<void>() : write_file(folder() + "/" + trace, pt);
 }
 

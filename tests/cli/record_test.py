@@ -109,6 +109,8 @@ class Record(cases.CommandCase):
         self.build("newer")
         outcome = cases.tailtrace("save", session, saved)
         self.assertIn("cannot name the functions of 1 file(s)", outcome.stderr)
+        with open(os.path.join(saved, "trace.json"), encoding="utf-8") as file:
+            self.assertNotIn(self.folder + "/program", file.read(), "LLDB would take names from it")
         for recording in (session, saved):
             found = cases.tailtrace("hits", recording, "newer")
             self.assertNotEqual(found.returncode, 0, found.stdout)
