@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "decoder/bundle/bundle_format.h"
 #include "decoder/perf_data/recording.h"
@@ -116,6 +118,20 @@ Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
   return threads;
 }
 
+// Threads of one number are one that executed several programs.
+void count_programs(std::vector<ThreadSource>& threads) {
+  std::map<ThreadId, std::size_t> programs;
+  for (ThreadSource& thread : threads) thread.program = ++programs[thread.thread];
+  for (ThreadSource& thread : threads) thread.has_more_programs = programs[thread.thread] > 1;
+}
+
+bool is_meant_by(const std::string& wanted, const ThreadSource& thread) {
+  const std::string tid = std::to_string(thread.thread.tid);
+  const std::string whole = fmt::format("{}.{}", thread.thread.pid, tid);
+  const std::string number = fmt::format("#{}", thread.program);
+  return wanted == tid || wanted == whole || wanted == tid + number || wanted == whole + number;
+}
+
 // The description of an LLDB bundle: it stands in the bundle's folder, or is named itself.
 std::string lldb_description(const std::string& path) {
   std::error_code ignored;
@@ -176,9 +192,21 @@ Result<OpenedThread> open_in_folder(const ThreadSource& thread, std::uint64_t li
 
 }  // namespace
 
-std::string thread_text(ThreadId thread) { return fmt::format("{}.{}", thread.pid, thread.tid); }
+std::string thread_text(const ThreadSource& thread) {
+  std::string text = fmt::format("{}.{}", thread.thread.pid, thread.thread.tid);
+  if (thread.has_more_programs) text += fmt::format("#{}", thread.program);
+  return text;
+}
 
-Result<std::vector<ThreadSource>> recorded_threads(const std::string& named) {
+nlohmann::ordered_json thread_json(const ThreadSource& thread) {
+  nlohmann::ordered_json json = {{"pid", thread.thread.pid}, {"tid", thread.thread.tid}};
+  if (thread.has_more_programs) json["program"] = thread.program;
+  return json;
+}
+
+namespace {
+
+Result<std::vector<ThreadSource>> threads_at(const std::string& named) {
   std::error_code error;
   std::filesystem::path whole(named);
   std::string path = whole.filename() == kLldbBundleName || whole.filename() == kBundleName
@@ -210,17 +238,23 @@ Result<std::vector<ThreadSource>> recorded_threads(const std::string& named) {
   return threads;
 }
 
+}  // namespace
+
+Result<std::vector<ThreadSource>> recorded_threads(const std::string& path) {
+  auto threads = threads_at(path);
+  if (threads) count_programs(*threads);
+  return threads;
+}
+
 Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
                                  const std::string& wanted) {
   const ThreadSource* picked = nullptr;
   std::string known;
   for (const ThreadSource& thread : threads) {
     bool is_first = wanted.empty() && picked == nullptr;
-    bool is_same = picked != nullptr && picked->thread == thread.thread;
-    if (is_first || is_same || wanted == std::to_string(thread.thread.tid) ||
-        wanted == thread_text(thread.thread))
-      picked = &thread;
-    if (known.size() < 200) known += (known.empty() ? "" : ", ") + thread_text(thread.thread);
+    bool is_same = wanted.empty() && picked != nullptr && picked->thread == thread.thread;
+    if (is_first || is_same || is_meant_by(wanted, thread)) picked = &thread;
+    if (known.size() < 200) known += (known.empty() ? "" : ", ") + thread_text(thread);
   }
   if (picked != nullptr) return *picked;
   return fail(ErrorCode::kUsage, "there is no thread " + wanted, "the threads are " + known);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -33,13 +34,18 @@ struct ThreadSource {
   std::shared_ptr<const perf::PerfRecording> perf_data;  // the file, when it is perf's
   std::shared_ptr<const BundleThread> in_bundle = {};    // when it is of a bundle of ours
   std::shared_ptr<OpenFolder> qemu = {};                 // the process's folder, when it is one
+  // Of the programs that it executed one after the other, which all have its number; counted
+  // from 1.
+  std::size_t program = 1;
+  bool has_more_programs = false;
 };
 
 // Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.
 Result<std::vector<ThreadSource>> recorded_threads(const std::string& path);
 
 // Picks by "TID" or "PID.TID"; by an empty text the first. Of programs that one process executed
-// one after the other, the last. Errors: kUsage with those there are.
+// one after the other, the last, or with "#N" behind that the Nth. Errors: kUsage with those there
+// are.
 Result<ThreadSource> pick_thread(const std::vector<ThreadSource>& threads,
                                  const std::string& wanted);
 
@@ -53,7 +59,13 @@ Result<OpenedThread> open_recorded(const ThreadSource& thread, std::uint64_t lim
 // The files that it executed, as far as the recording tells.
 std::vector<BundleModule> modules_of(const ThreadSource& thread);
 
-// "4711.4712"
-std::string thread_text(ThreadId thread);
+// "4711.4712", "4711.4712#1" if it executed several programs: pick_thread takes it for that one.
+std::string thread_text(const ThreadSource& thread);
+
+// The same as a part of a JSON object: "pid", "tid", and "program" if it executed several.
+nlohmann::ordered_json thread_json(const ThreadSource& thread);
+
+// What --thread=THREAD takes.
+constexpr char kThreadWord[] = "[PID.]TID[#N]";
 
 }  // namespace tailtrace

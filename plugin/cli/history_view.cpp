@@ -57,8 +57,9 @@ void add_thread_options(CLI::App& app, HistoryOptions& options) {
 void add_history_options(CLI::App& app, HistoryOptions& options) {
   add_path(app, options.path);
   app.add_option("RANGE", options.range, kRangeHelp);
-  app.add_option("--thread", options.thread, "which one; the first if nothing is said")
-      ->type_name("[PID.]TID");
+  app.add_option("--thread", options.thread,
+                 "which one; the first if nothing is said, in the program that it executed last")
+      ->type_name(kThreadWord);
   add_thread_options(app, options);
 }
 
@@ -89,7 +90,7 @@ Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
   if (!thread) return fail(std::move(thread.error()));
   if (threads->size() > 1 && options.thread.empty())
     say(err, fmt::format("thread {} of {}; tailtrace info lists them, --thread=TID picks one",
-                         thread_text(thread->thread), threads->size()));
+                         thread_text(*thread), threads->size()));
   Result<ReadingSettings> settings = settings_of(options);
   if (!settings) return fail(std::move(settings.error()));
   settings->numbers = numbers;
@@ -148,10 +149,13 @@ Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_record
 
 OrderedJson view_json(const HistoryView& view) {
   const ThreadFrame& frame = view.history->frame();
-  return {{"path", view.thread.path},    {"pid", frame.thread.pid},
-          {"tid", frame.thread.tid},     {"engine", frame.engine},
-          {"complete", frame.complete},  {"size", view.history->size()},
-          {"gaps", view.history->gaps()}};
+  OrderedJson json = {{"path", view.thread.path}};
+  json.update(thread_json(view.thread));
+  json.update({{"engine", frame.engine},
+               {"complete", frame.complete},
+               {"size", view.history->size()},
+               {"gaps", view.history->gaps()}});
+  return json;
 }
 
 void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,

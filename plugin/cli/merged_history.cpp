@@ -49,7 +49,7 @@ Result<std::uint64_t> items_asked_for(const std::string& text, std::uint64_t pag
 }
 
 std::string header(const HistoryView& view, const TimedStretch& stretch) {
-  std::string text = fmt::format("thread {}  ", thread_text(view.thread.thread));
+  std::string text = fmt::format("thread {}  ", thread_text(view.thread));
   text += stretch.begin == 0 ? "time not known" : fmt::format("time {}", stretch.begin);
   if (stretch.overlaps) text += "  (may overlap what is above)";
   return text;
@@ -69,8 +69,7 @@ void list_text(const Views& views, const std::vector<TimedStretch>& stretches,
 
 std::string json_of(const HistoryView& view, const TimedStretch& stretch, Range part,
                     JsonNumbers numbers) {
-  const ThreadId thread = view.thread.thread;
-  OrderedJson object = {{"pid", thread.pid}, {"tid", thread.tid}};
+  OrderedJson object = thread_json(view.thread);
   if (stretch.begin != 0) object["begin"] = stretch.begin;
   if (stretch.end != 0) object["end"] = stretch.end;
   object["overlaps"] = stretch.overlaps;

@@ -13,7 +13,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 void add_question_options(CLI::App& app, QuestionOptions& options) {
   app.add_option("--thread", options.shared.thread, "this one only; all if nothing is said")
-      ->type_name("[PID.]TID");
+      ->type_name(kThreadWord);
   app.add_option("--range", options.shared.range, std::string("of these items only: ") + kRangeHelp)
       ->type_name("RANGE");
   add_count(app, "--limit", options.limit, "show the newest N of each thread");
@@ -50,7 +50,7 @@ AnswerPrinter::~AnswerPrinter() = default;
 void AnswerPrinter::begin(const HistoryView& view, bool several) {
   *head_ = view_json(view);
   head_printed_ = false;
-  if (!is_json() && several) line(fmt::format("thread {}", thread_text(view.thread.thread)));
+  if (!is_json() && several) line(fmt::format("thread {}", thread_text(view.thread)));
 }
 
 void AnswerPrinter::add(const OrderedJson& members) { head_->update(members); }

@@ -20,7 +20,7 @@ PLACES = (FUNCTIONS, SOURCES)
 # By the names that the tables have for words and values.
 KINDS = {"LOCATION": PLACES, "FUNCTION": PLACES, "FOLDER": (FILES,), "OTHER": (FILES,),
          "FILE": (FILES,)}
-THREAD = "[PID.]TID"
+THREAD = "[PID.]TID[#N]"
 MOST = 1000  # functions and files that are offered
 
 _table = {}  # of the plugin: what it is called, and its commands

@@ -71,6 +71,24 @@ class Record(cases.CommandCase):
             shown = cases.tailtrace("history", *options, session, "all")
             self.assertIn("talks.c", shown.stdout, shown.stderr)
 
+    def test_each_program_that_a_process_executed_can_be_asked(self):
+        session, saved = (os.path.join(self.folder, name) for name in ("kept", "saved"))
+        self.record("", "--keep=" + session, program=["/bin/sh", "-c", f"exec {TALKS}"])
+        cases.tailtrace("save", session, saved)
+        for recording in (session, saved):
+            told = json.loads(cases.tailtrace("info", "--json", recording).stdout)["threads"]
+            self.assertEqual([thread["program"] for thread in told], [1, 2])
+            pid, tid = told[0]["pid"], told[0]["tid"]
+            for number, place, other in ((1, "execve", "main"), (2, "main", "execve")):
+                why = cases.tailtrace("why", recording, place)
+                self.assertEqual(why.returncode, 0, why.stderr)
+                self.assertIn(f"thread {pid}.{tid}#{number} of 2 was there last", why.stderr)
+                for thread in (f"{tid}#{number}", f"{pid}.{tid}#{number}"):
+                    hits = cases.tailtrace("hits", "--thread=" + thread, recording, place)
+                    self.assertEqual(hits.returncode, 0, hits.stderr)
+                calls = cases.tailtrace("calls", f"--thread={tid}#{number}", recording, other)
+                self.assertNotEqual(calls.returncode, 0, calls.stdout)
+
     def test_killed_program_leaves_its_last_instructions(self):
         session = os.path.join(self.folder, "kept")
         with subprocess.Popen([cases.TAILTRACE, "run", "--no-debugger", "--keep=" + session, "--",

@@ -102,7 +102,7 @@ Result<void> Session::open_thread() {
 
 std::string Session::title() const {
   std::string text =
-      fmt::format(" [{}]  thread {}", browser_->position(), thread_text(view_.thread.thread));
+      fmt::format(" [{}]  thread {}", browser_->position(), thread_text(view_.thread));
   if (threads_.size() > 1) text += fmt::format(" ({} of {})", thread_ + 1, threads_.size());
   return printable(text + "  " + view_.thread.path);
 }

@@ -150,7 +150,7 @@ Command coverage_command() {
         app.add_option("--file", options->file, "this source file only")->type_name("FILE");
         auto* lcov = app.add_flag("--lcov", options->lcov, "print an lcov tracefile");
         app.add_option("--thread", question.shared.thread, "this one only; all if nothing is said")
-            ->type_name("[PID.]TID");
+            ->type_name(kThreadWord);
         app.add_option("--range", question.shared.range,
                        std::string("of these items only: ") + kRangeHelp)
             ->type_name("RANGE");

@@ -206,8 +206,8 @@ Command diff_command() {
         app.add_option("--module", options->module, "compare code of this file only")
             ->type_name("FILE");
         app.add_option("--thread", options->here.thread, "of PATH; the first if nothing is said")
-            ->type_name("[PID.]TID");
-        app.add_option("--other-thread", options->there.thread, "of OTHER")->type_name("[PID.]TID");
+            ->type_name(kThreadWord);
+        app.add_option("--other-thread", options->there.thread, "of OTHER")->type_name(kThreadWord);
         app.add_option("--range", options->here.range,
                        std::string("of these items of both only: ") + kRangeHelp)
             ->type_name("RANGE");

@@ -25,7 +25,7 @@ Result<void> export_thread(const ExportCommandOptions& options, HistoryView& vie
   if (several && holds_one_thread(options.format))
     return fail(ErrorCode::kUsage,
                 fmt::format("cannot write several threads as {}", options.format), "it holds one",
-                "--thread=" + thread_text(view.thread.thread));
+                "--thread=" + thread_text(view.thread));
   Result<Range> range = asked_range(options.question, *view.history);
   if (!range) return fail(std::move(range.error()));
   if (options.format == "html" && options.question.shared.range.empty())
@@ -119,7 +119,7 @@ Command export_command() {
                        "a new file; the standard output if not given")
             ->type_name("FILE");
         app.add_option("--thread", shared.thread, "this one only; all if nothing is said")
-            ->type_name("[PID.]TID");
+            ->type_name(kThreadWord);
         app.add_option("--range", shared.range, std::string("of these items only: ") + kRangeHelp)
             ->type_name("RANGE");
         add_reading_options(app, shared);

@@ -50,10 +50,9 @@ const BundleThreadState* state_of(const ThreadSource& thread) {
 
 OrderedJson facts_json(const ThreadFacts& facts) {
   const ThreadFrame& frame = facts.frame;
-  OrderedJson json = {{"path", facts.thread.path},
-                      {"pid", frame.thread.pid},
-                      {"tid", frame.thread.tid},
-                      {"engine", frame.engine}};
+  OrderedJson json = {{"path", facts.thread.path}};
+  json.update(thread_json(facts.thread));
+  json["engine"] = frame.engine;
   if (!facts.thread.state.empty()) json["state"] = facts.thread.state;
   json["complete"] = frame.complete;
   json["first_record"] = frame.first.value;
@@ -78,7 +77,7 @@ std::string older_text(const ThreadFrame& frame) {
 
 void print_facts(const ThreadFacts& facts, std::FILE* out) {
   const ThreadFrame& frame = facts.frame;
-  fmt::print(out, "thread {}\n", thread_text(frame.thread));
+  fmt::print(out, "thread {}\n", thread_text(facts.thread));
   fmt::print(out, "  from          {}\n", printable(facts.thread.path));
   fmt::print(out, "  engine        {}\n", frame.engine);
   if (!facts.thread.state.empty()) fmt::print(out, "  state         {}\n", facts.thread.state);
@@ -149,7 +148,7 @@ Result<int> show_info(const HistoryOptions& options, const Invocation& invocatio
 
 void add_info_options(CLI::App& app, HistoryOptions& options) {
   add_path(app, options.path);
-  app.add_option("--thread", options.thread, "this one only")->type_name("[PID.]TID");
+  app.add_option("--thread", options.thread, "this one only")->type_name(kThreadWord);
   app.add_flag("--strict", options.strict, "exit with status 6 when there are gaps");
   options.output = add_output_options(app);
 }

@@ -29,10 +29,8 @@ Result<std::vector<OneThread>> threads_to_save(const SaveCommandOptions& options
   for (std::size_t i = 0; i + 1 < options.words.size(); ++i) {
     Result<std::vector<ThreadSource>> found = asked_threads(options.words[i], options.thread);
     if (!found) return fail(std::move(found.error()));
-    std::map<ThreadId, std::size_t> met;
     for (ThreadSource& source : *found) {
-      const std::size_t time = met[source.thread]++;
-      auto [place, is_new] = places.try_emplace({source.thread, time}, threads.size());
+      auto [place, is_new] = places.try_emplace({source.thread, source.program}, threads.size());
       if (is_new) threads.emplace_back();
       threads[place->second].push_back(std::move(source));
     }
@@ -127,7 +125,7 @@ Command save_command() {
             ->expected(2, kMostWords)
             ->required();
         app.add_option("--thread", options->thread, "this one only; all if nothing is said")
-            ->type_name("[PID.]TID");
+            ->type_name(kThreadWord);
         add_count(app, "--records", options->records, "no more than the newest N of each thread");
         return [options](const Invocation& invocation) { return run_save(*options, invocation); };
       },

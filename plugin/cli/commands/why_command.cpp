@@ -66,7 +66,7 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
     HistoryCursor cursor(*view.history);
     cursor.seek(std::min(*item, view.history->newest()));
     if (!newest.empty() && cursor.item().time <= time) return {};
-    newest = thread_text(view.thread.thread);
+    newest = thread_text(view.thread);
     time = cursor.item().time;
     return {};
   });
@@ -223,7 +223,7 @@ Command why_command() {
         add_count(app, "--limit", options->limit, "show the newest N decisions");
         app.add_option("--thread", options->shared.thread,
                        "which one; that which was there last, with --at the first")
-            ->type_name("[PID.]TID");
+            ->type_name(kThreadWord);
         add_thread_options(app, options->shared);
         return [options](const Invocation& invocation) { return show_why(*options, invocation); };
       },
