@@ -1,6 +1,7 @@
 #include "plugin/engines/tasks.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -27,6 +28,10 @@ std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid) {
     if (failed == std::errc() && stop == name.data() + name.size()) threads.push_back(thread);
   }
   return threads;
+}
+
+bool is_thread_of(std::int32_t pid, std::int32_t tid) {
+  return ::access(fmt::format("/proc/{}/task/{}", pid, tid).c_str(), F_OK) == 0;
 }
 
 std::string name_of(const std::string& root, ThreadId thread) {

@@ -13,6 +13,9 @@ namespace tailtrace {
 // All threads that the process has; empty when it is gone. `root` is put in front of /proc.
 std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid);
 
+// Whether it has that thread.
+bool is_thread_of(std::int32_t pid, std::int32_t tid);
+
 // At most 15 characters; empty when the thread is gone.
 std::string name_of(const std::string& root, ThreadId thread);
 

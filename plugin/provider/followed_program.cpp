@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "decoder/base/file.h"
+#include "plugin/engines/tasks.h"
 
 namespace tailtrace {
 namespace {
@@ -116,7 +117,12 @@ FollowedProgram::~FollowedProgram() {
 
 Result<void> FollowedProgram::take_stop(pid_t tid, int status, const Watcher& watcher) {
   const int event = status >> 16, signal = WSTOPSIG(status);
-  if (threads_.insert(tid).second) watcher.begins({pid_, tid});
+  if (!threads_.contains(tid)) {
+    // It may be a process: one that clone(2) made, which does not send SIGCHLD at its end.
+    if (!is_thread_of(pid_, tid)) return resume(tid, 0, PTRACE_DETACH);
+    threads_.insert(tid);
+    watcher.begins({pid_, tid});
+  }
   if (event == PTRACE_EVENT_EXIT) watcher.ends({pid_, tid}, pc_of(tid));
   const bool stray = watcher.drops_stray_traps && event == 0 && is_stray_trap(tid, signal);
   const bool is_job_control = event == PTRACE_EVENT_STOP && signal != SIGTRAP;

@@ -12,9 +12,12 @@
 #include <cstddef>
 #include <filesystem>
 
+#include "plugin/engines/tasks.h"
+
 namespace tailtrace {
 namespace {
 
+// Some that clone(2) makes are processes: those that do not send SIGCHLD at their end.
 constexpr long kOptions = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT;
 
 // Of asm-generic/siginfo.h: what the kernel says of traps that a tracer asked for. The last is told
@@ -125,7 +128,15 @@ std::vector<pid_t> TracedProcess::threads() const {
   return tids;
 }
 
+bool TracedProcess::is_ours(pid_t tid) const {
+  return threads_.contains(tid) || is_thread_of(pid_, tid);
+}
+
 void TracedProcess::note(Stop stop) {
+  if (WIFSTOPPED(stop.status) && !is_ours(stop.tid)) {
+    ::ptrace(PTRACE_DETACH, stop.tid, nullptr, nullptr);
+    return;
+  }
   if (WIFSTOPPED(stop.status)) {
     threads_[stop.tid].stands = true;
     threads_[stop.tid].listens = false;
@@ -231,7 +242,9 @@ void TracedProcess::wait_for(pid_t tid) {
     return;
   }
   const bool made_one = WIFSTOPPED(status) && event_of(status) == PTRACE_EVENT_CLONE;
-  if (made_one) threads_.try_emplace(static_cast<pid_t>(message_of(tid)));
+  if (made_one)
+    if (const auto made = static_cast<pid_t>(message_of(tid)); is_ours(made))
+      threads_.try_emplace(made);
   note({tid, status});
 }
 

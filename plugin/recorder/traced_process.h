@@ -87,6 +87,8 @@ class TracedProcess {
 
   explicit TracedProcess(pid_t pid) : pid_(pid) {}
   Result<void> seize_all();
+  // A thread of the process, and not one that it made as threads are made.
+  bool is_ours(pid_t tid) const;
   void note(Stop stop);
   std::optional<Event> tell(Stop stop);
   Event::Kind kind_of(Stop stop);
