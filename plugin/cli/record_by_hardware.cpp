@@ -262,10 +262,12 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   auto status = program->follow(watcher);
   if (!status) return fail(std::move(status.error()));
   note(recorder->finish(*kept));
-  note(kept->finish());
+  auto finished = kept->finish();
   for (const Error& remark : recorder->take_remarks()) fmt::print(err, "{}\n", remark.to_string());
-  if (trouble) fmt::print(err, "{}\n", trouble->to_string());
   recorder->report(err);
+  if (trouble && kept->is_empty()) return fail(std::move(*trouble));
+  if (trouble) fmt::print(err, "{}\n", trouble->to_string());
+  if (!finished) return fail(std::move(finished.error()));
   say_recorded(keep, err);
   return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }

@@ -22,6 +22,8 @@ class KeptRecording {
   // The history of a thread; without a name the thread is still there, and is asked for it.
   // What fails is told by finish().
   void add(const ThreadSnapshot& snapshot, std::string name = {});
+  // Whether no thread has been added.
+  bool is_empty() const { return empty_; }
   // The bundle is at its place; without a thread there is none. Errors: as BundleWriter::add and
   // BundleWriter::finish, the first one.
   Result<void> finish();
