@@ -56,7 +56,7 @@ NewParents::NewParents(const std::string& path) {
        parent = parent.parent_path())
     missing.push_back(parent);
   for (; !missing.empty(); missing.pop_back())
-    if (::mkdir(missing.back().c_str(), 0777) == 0) made_.push_back(missing.back().string());
+    if (::mkdir(missing.back().c_str(), 0700) == 0) made_.push_back(missing.back().string());
 }
 
 NewParents::~NewParents() {

@@ -15,8 +15,8 @@
 
 namespace tailtrace {
 
-// The folders above a path, made where they are missing. Those that were made go away with the
-// object while they are empty, unless they are kept.
+// The folders above a path, made where they are missing, for the user alone. Those that were made
+// go away with the object while they are empty, unless they are kept.
 class NewParents {
  public:
   NewParents() = default;

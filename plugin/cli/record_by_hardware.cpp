@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "decoder/base/own_folder.h"
 #include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/say_recorded.h"
@@ -235,10 +235,7 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
     auto folder = free_recording_folder(options.program.front());
     if (!folder) return fail(std::move(folder.error()));
     keep = *folder;
-    std::error_code ignored;  // what cannot be made is told when the bundle is
-    const std::filesystem::path parent = std::filesystem::path(keep).parent_path();
-    if (std::filesystem::create_directories(parent, ignored))
-      std::filesystem::permissions(parent, std::filesystem::perms::owner_all, ignored);
+    NewParents(keep).keep();
   }
   auto kept = KeptRecording::create(keep);
   if (!kept) return fail(std::move(kept.error()));

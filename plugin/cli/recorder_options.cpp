@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "decoder/base/own_folder.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/say_recorded.h"
@@ -52,11 +51,7 @@ Result<FlightPlan> flight_plan(const RecorderOptions& options, const std::string
       if (!place) return fail(std::move(place.error()));
       plan.triggers.places.push_back(*place);
     }
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (options.bundle.empty() &&
-      fs::create_directories(fs::path(plan.bundle).parent_path(), ignored))
-    fs::permissions(fs::path(plan.bundle).parent_path(), fs::perms::owner_all, ignored);
+  if (options.bundle.empty()) NewParents(plan.bundle).keep();
   if (auto ok = check_place(plan.bundle); !ok) return fail(std::move(ok.error()));
   return plan;
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "decoder/base/file.h"
+#include "decoder/base/own_folder.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/mapping.h"
@@ -181,8 +182,7 @@ Result<BundleWriter> put_together(Subject& subject, const Occasion& occasion,
   auto writer = Box(subject, occasion, plan, remarks).fill(path);
   const bool is_elsewhere_better = !writer && writer.error().code != ErrorCode::kGone;
   if (!is_elsewhere_better || plan.fallback.empty() || plan.fallback == path) return writer;
-  std::error_code ignored;  // what cannot be made is told when the bundle is
-  fs::create_directories(fs::path(plan.fallback).parent_path(), ignored);
+  NewParents(plan.fallback).keep();
   auto second = Box(subject, occasion, plan, remarks).fill(plan.fallback);
   if (!second) return writer;
   remarks.push_back(std::move(writer.error()));

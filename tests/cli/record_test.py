@@ -50,7 +50,8 @@ class Record(cases.CommandCase):
             outcome = self.record("")
             session = os.path.join(self.folder, "tailtrace", f"talks.{number}")
             self.assertIn(f"recorded: tailtrace history {session}\n", outcome.stderr)
-            self.assertEqual(stat.S_IMODE(os.stat(session).st_mode), 0o700)
+            for folder in (session, os.path.dirname(session)):
+                self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700, folder)
             for path in glob.glob(session + "/*/*"):
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600, path)
 
