@@ -7,11 +7,17 @@
 #include <filesystem>
 
 #include "plugin/cli/say_recorded.h"
+#include "plugin/engines/qemu/qemu_command.h"
 #include "plugin/engines/qemu/qemu_process.h"
 
 namespace tailtrace {
 
 namespace fs = std::filesystem;
+
+namespace {
+// What helps those for whom qemu does not work, since steps need a debugger.
+constexpr char kUnderDebugger[] = "--engine=step under a debugger (works without it, slower)";
+}  // namespace
 
 Result<std::string> free_recording_folder(const std::string& program) {
   const char* state = std::getenv("XDG_STATE_HOME");
@@ -47,7 +53,10 @@ Result<int> record_to_end(const ServeOptions& options, std::FILE* err) {
     qemu.kept_session = *folder;
   }
   auto process = QemuProcess::launch(qemu);
-  if (!process) return fail(std::move(process.error()));
+  if (!process) {
+    if (process.error().now == kWithoutQemu) process.error().now = kUnderDebugger;
+    return fail(std::move(process.error()));
+  }
   LeaveSignalsToProgram signals;
   auto status = process->wait();
   if (!status) return fail(std::move(status.error()));

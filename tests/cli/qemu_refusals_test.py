@@ -36,7 +36,7 @@ class Refusal(cases.CommandCase):
         # qemu itself has its say before.
         outcome.stderr = outcome.stderr[outcome.stderr.find("error: "):]
         self.assert_error(outcome, 3, what, why, fix)
-        self.assertIn("now:  --engine=step", outcome.stderr)
+        self.assertIn("now:  --engine=step under a debugger", outcome.stderr)
         self.assertFalse(os.path.exists(self.kept))
         self.assertNotIn("deep", os.listdir(self.folder))
 
@@ -104,13 +104,13 @@ class FullDisk(Refusal):
     def test_ring_has_no_space(self):
         outcome = self.shell('exec "$@"', *self.command("--ring=64MiB"))
         self.assert_refused(outcome, "cannot record in the folder", "No space left",
-                            "free some space")
+                            "free some space there, or record in another folder")
 
     def test_nothing_has_space(self):
         outcome = self.shell('dd if=/dev/zero of="$0/all" bs=64k status=none 2>&-; exec "$@"',
                              *self.command())
         self.assert_refused(outcome, "cannot record in the folder", "no space is left",
-                            "free some space")
+                            "free some space there, or record in another folder")
 
     def test_threads_without_space_for_their_rings_run_on(self):
         threads = os.path.join(cases.BINARY_DIR, "tests/programs/three_workers")

@@ -27,6 +27,10 @@ std::string describe_status(int status) {
   return fmt::format("it ended with status {}", WEXITSTATUS(status));
 }
 
+std::string space_advice(const QemuOptions& options) {
+  return kFreeSpace + std::string(options.kept_session.empty() ? ": TAILTRACE_SESSIONS=DIR" : "");
+}
+
 }  // namespace
 
 QemuProcess::QemuProcess(QemuProcess&& other) noexcept
@@ -116,7 +120,7 @@ Error QemuProcess::early_end(const QemuOptions& options) {
   if (refusal && refusal->empty()) {
     error.what = "cannot record in the folder " + session_.path();
     error.why = "not even the reason could be written there: no space is left";
-    error.fix = "free some space there, or name another folder with TAILTRACE_SESSIONS";
+    error.fix = space_advice(options);
     return error;
   }
   if (!refusal) {
@@ -132,6 +136,7 @@ Error QemuProcess::early_end(const QemuOptions& options) {
     *part = text.substr(std::min(at, text.size()), end - std::min(at, text.size()));
     at = end + 1;
   }
+  if (error.fix == kFreeSpace) error.fix = space_advice(options);
   return error;
 }
 

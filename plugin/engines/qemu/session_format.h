@@ -12,6 +12,9 @@
 
 namespace tailtrace {
 
+// What helps where a session's folder has no space left.
+constexpr char kFreeSpace[] = "free some space there, or record in another folder";
+
 // Names in the session folder.
 constexpr char kRefusalName[] = "refusal";  // three lines: what, why, fix; the plugin gave up
 constexpr char kStubName[] = "stub.";       // with the number N below: qemu's stub's socket

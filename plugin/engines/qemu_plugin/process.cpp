@@ -34,7 +34,7 @@ bool refuse_for_space(const RecorderOptions& options, const std::string& what) {
   int error = errno;
   remove_folder(g_recorder.folder);  // the refusal itself needs space
   errno = error;
-  const char* fix = "free some space there, or name another folder with TAILTRACE_SESSIONS";
+  const char* fix = kFreeSpace;
   if (errno == ENOMEM) fix = "raise the limit of addresses (ulimit -v), or ask for a smaller ring";
   if (errno == EFBIG) fix = "raise the limit of file sizes (ulimit -f)";
   return refuse(options, "cannot record in the folder " + options.session, system_text(what), fix);
