@@ -50,16 +50,22 @@ std::string registers_text(const perf::MarkerHit& hit) {
   return text;
 }
 
-// Where the program was then: an access is told behind its instruction.
-std::string hit_place(Symbolizer& symbols, Address at) {
-  const Function& function = symbols.function_at(at);
+// An address in the instruction: an access is told with the one behind it.
+Address in_instruction(Address told, perf::BreakOn on) {
+  return on == perf::BreakOn::kExecute ? told : told - 1;
+}
+
+// Where the program was then.
+std::string hit_place(Symbolizer& symbols, Address at, perf::BreakOn on) {
+  const Address instruction = in_instruction(at, on);
+  const Function& function = symbols.function_at(instruction);
   std::string text = fmt::format("{:#x}", at.value);
   if (!function.name.empty()) {
     text += "  " + function.name;
     if (at > function.entry && !function.entry.is_null())
       text += fmt::format("+{:#x}", at - function.entry);
   }
-  if (auto line = symbols.line_at(at)) {
+  if (auto line = symbols.line_at(instruction)) {
     std::string_view file = line->file;
     file.remove_prefix(file.rfind('/') + 1);
     text += fmt::format("  {}:{}", file, line->line);
@@ -127,7 +133,7 @@ void HitReport::print(std::FILE* out, const Form& form) const {
     fmt::print(out, "{:>14.3f} us  {}  {} {}  at {}{}\n",
                static_cast<double>(hit.hit.time_ns - begin_ns) / 1e3, hit.hit.thread.tid,
                watches_[hit.watch].name, verb_of(watches_[hit.watch].on),
-               hit_place(names.of(hit.hit.thread.pid), hit.hit.ip),
+               hit_place(names.of(hit.hit.thread.pid), hit.hit.ip, watches_[hit.watch].on),
                form.registers ? registers_text(hit.hit) : "");
   for (std::size_t i = 0; i < watches_.size(); ++i)
     fmt::print(out, "{}: {} {} times\n", watches_[i].name, verb_of(watches_[i].on), counts_[i]);
@@ -148,9 +154,10 @@ void HitReport::print_json(std::FILE* out, const Form& form, JsonForm json) cons
         {"what", watches_[hit.watch].name}, {"number", hit.hit.number},
         {"pid", hit.hit.thread.pid},        {"tid", hit.hit.thread.tid},
         {"time_ns", hit.hit.time_ns},       {"address", json_address(hit.hit.ip)}};
-    if (const Function& function = symbols.function_at(hit.hit.ip); !function.name.empty())
+    const Address instruction = in_instruction(hit.hit.ip, watches_[hit.watch].on);
+    if (const Function& function = symbols.function_at(instruction); !function.name.empty())
       object["function"] = function.name;
-    if (auto line = symbols.line_at(hit.hit.ip)) {
+    if (auto line = symbols.line_at(instruction)) {
       object["file"] = line->file;
       object["line"] = line->line;
     }

@@ -8,6 +8,7 @@ import tempfile
 
 import cases
 
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/counter.c")
 COUNTER = os.path.join(cases.BINARY_DIR, "tests/programs/counter")
 
 
@@ -75,6 +76,12 @@ class Watch(cases.CommandCase):
         self.assertEqual(len(lines), 9)
         self.assertRegex(lines[0], r"^ +0\.000 us  \d+  counter written  at 0x[0-9a-f]+  add\+0x")
         self.assertEqual(lines[-1], "counter: written 8 times")
+
+    def test_an_access_is_of_the_line_that_made_it(self):
+        with open(SOURCE, encoding="ascii") as file:
+            lines = file.read().splitlines()
+        (hit,) = self.hits("letters+8:1")["hits"]
+        self.assertEqual(hit["line"], lines.index("  letters[8] = 'a';") + 1)
 
     def test_what_cannot_be_watched_is_named(self):
         for words, why in ((["nobody"], "has no symbol of that name"),
