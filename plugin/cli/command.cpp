@@ -50,7 +50,7 @@ Result<int> print(const std::string& text, std::FILE* out) {
 
 Result<int> show_help(const std::vector<Command>& table, const std::vector<std::string>& args,
                       std::FILE* out) {
-  if (args.empty()) return print(overview_help(table), out);
+  if (args.empty() || args.front() == "help") return print(overview_help(table), out);
   constexpr std::pair<std::string_view, std::string (*)(const std::vector<Command>&)> kFiles[] = {
       {"--man", man_page},
       {"--bash", bash_completion},

@@ -20,6 +20,7 @@ namespace tailtrace {
 struct OpenFolder {
   std::mutex mutex;  // guards the engine: threads may be opened at once
   std::unique_ptr<QemuEngine> engine;
+  RecordingLosses losses;  // when it was opened: in a process that goes on they grow
   std::optional<KeptMaps> maps;
 
   // What was mapped when it ended, or is now.
@@ -58,6 +59,7 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& t
   if (!opened) return fail(std::move(opened.error()));
   auto open = std::make_shared<OpenFolder>();
   open->engine = std::move(*opened);
+  open->losses = open->engine->folder().losses();
   Result<std::vector<QemuEngine::Thread>> found = open->engine->threads();
   if (!found) return fail(std::move(found.error()));
   bool alive = open->engine->folder().is_alive();
@@ -158,8 +160,7 @@ Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path
 }
 
 // What a process's recording lacks.
-std::vector<Error> losses_of(const ProcessFolder& folder) {
-  RecordingLosses losses = folder.losses();
+std::vector<Error> losses_of(const ProcessFolder& folder, const RecordingLosses& losses) {
   std::vector<Error> found;
   if (losses.threads != 0)
     found.push_back(
@@ -185,7 +186,7 @@ Result<OpenedThread> open_in_folder(const ThreadSource& thread, std::uint64_t li
   const KeptMaps& maps = thread.qemu->known_maps();
   loaded.maps = maps.text;
   loaded.perf_map = folder.perf_map();
-  loaded.problems = losses_of(folder);
+  loaded.problems = losses_of(folder, thread.qemu->losses);
   loaded.problems.insert(loaded.problems.end(), maps.problems.begin(), maps.problems.end());
   return opened_thread(std::move(loaded));
 }

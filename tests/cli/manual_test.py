@@ -39,6 +39,11 @@ class Bash(cases.CommandCase):
         self.assertEqual(complete("doctor", "tm"), ["tmp"])
 
 
+class Help(cases.CommandCase):
+    def test_of_help_is_the_overview_that_lists_it(self):
+        self.assertEqual(cases.tailtrace("help", "help").stdout, cases.tailtrace("help").stdout)
+
+
 class OtherShells(cases.CommandCase):
     def check_syntax(self, shell, flag):
         if not shutil.which(shell):

@@ -4,6 +4,8 @@ and all of them together are what the program did."""
 import json
 import os
 import shutil
+import signal
+import subprocess
 import tempfile
 import unittest
 
@@ -131,6 +133,14 @@ class Threads(cases.CommandCase):
         self.assertEqual(len({line.split()[1] for line in headers}), 2)
         self.assertIn("(may overlap what is above)", said.stdout)
 
+    def test_last_of_none_is_whether_there_is_one(self):
+        for place, status in (("work_begin", 0), ("main", 0), ("exit_group", 1)):
+            outcome = cases.tailtrace("last", "--limit=0", self.session, place)
+            self.assertEqual((outcome.returncode, outcome.stdout), (status, ""), outcome.stderr)
+            self.assertEqual(outcome.stderr == "", status == 0, outcome.stderr)
+        outcome = cases.tailtrace("last", "--frames=0", self.session, "work_begin")
+        self.assert_error(outcome, 2, "arguments of tailtrace last", "--frames")
+
     def test_merged_has_no_numbers_in_common(self):
         outcome = cases.tailtrace("history", "--merged", self.session, "1,5")
         self.assert_error(outcome, 2, "cannot show the range `1,5` of all threads",
@@ -143,6 +153,33 @@ class Threads(cases.CommandCase):
         folded = cases.tailtrace("export", "--format=folded", self.session)
         self.assertEqual(folded.returncode, 0, folded.stderr)
         self.assertIn("work;collatz", folded.stdout)
+
+
+class Live(cases.CommandCase):
+    def setUp(self):
+        cases.needs_engine(self, "qemu")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.session = os.path.join(folder.name, "session")
+
+    def end(self, recorder):
+        for pid in cases.children_of(recorder.pid):
+            os.kill(pid, signal.SIGKILL)
+        recorder.wait(cases.HANG_S)
+
+    def test_what_is_lost_is_told_once_while_it_grows(self):
+        program = os.path.join(cases.BINARY_DIR, "tests/programs/comes_and_goes")
+        with subprocess.Popen([cases.TAILTRACE, "run", "--no-debugger", "--ring=4096",
+                               "--keep=" + self.session, "--", program],
+                              stderr=subprocess.DEVNULL) as recorder:
+            try:
+                said = ""
+                while "ended threads" not in said and recorder.poll() is None:
+                    said = cases.tailtrace("info", self.session).stderr
+                said = cases.tailtrace("info", self.session).stderr
+            finally:
+                self.end(recorder)
+        self.assertEqual(said.count("are missing"), 1, said)
 
 
 if __name__ == "__main__":

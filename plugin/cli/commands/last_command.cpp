@@ -25,7 +25,8 @@ struct LastCommandOptions {
   LastCommandOptions() { question.limit = 1; }
 };
 
-// The items whose callers are asked for: hits, or where no place is named the one at --at.
+// The items whose callers are asked for: hits, or where no place is named the one at --at. Any at
+// least: whether there is one is an answer, too.
 Result<std::vector<std::uint64_t>> asked_items(const HistoryView& view,
                                                const LastCommandOptions& options,
                                                const std::optional<Wanted>& wanted) {
@@ -33,7 +34,7 @@ Result<std::vector<std::uint64_t>> asked_items(const HistoryView& view,
   Result<Range> range = asked_range(options.question, *view.history);
   if (!range) return fail(std::move(range.error()));
   const auto newest = view.history->resolve(options.at);
-  if (!newest || options.question.limit == 0) return found;
+  if (!newest) return found;
   if (!wanted) return std::vector{*newest};
   range->last = std::min(range->last, *newest);
   if (range->size() == 0) return found;
@@ -147,6 +148,7 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
         auto items = asked_items(view, options, wanted);
         if (!items) return fail(std::move(items.error()));
         any = any || !items->empty();
+        if (options.question.limit == 0) items->clear();
         asked.add(view);
         if (items->empty() && !printer.is_json()) return {};
         printer.begin(view, several);
@@ -189,7 +191,8 @@ Command last_command() {
         app.add_option("--at", options->at,
                        "this item instead of the newest; with LOCATION, hits not after it")
             ->type_name("N");
-        add_count(app, "--frames", options->frames, "show the innermost N calls");
+        add_count(app, "--frames", options->frames, "show the innermost N calls, 1 at least")
+            ->check(CLI::PositiveNumber);
         add_question_options(app, options->question);
         return [options](const Invocation& invocation) { return show_last(*options, invocation); };
       },
