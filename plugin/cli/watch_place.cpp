@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "decoder/base/bytes.h"
+#include "decoder/history/function_name.h"
 #include "decoder/symbols/demangle.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
@@ -27,6 +28,15 @@ struct Words {
 struct Symbol {
   std::uint64_t value = 0, size_bytes = 0;
   bool is_data = false;
+  std::string name;  // for people
+
+  friend bool operator==(const Symbol&, const Symbol&) = default;
+};
+
+// What a file has of a name: the first that has it exactly, and those that a debugger would take.
+struct Named {
+  std::optional<Symbol> exactly;
+  std::vector<Symbol> called;
 };
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
@@ -66,17 +76,24 @@ Result<Words> words_of(const std::string& text) {
   return words;
 }
 
-bool is_named(const std::string& symbol, const std::string& name) {
-  if (symbol == name) return true;
-  if (!symbol.starts_with("_Z")) return false;
-  const std::string shown = demangle(symbol);
-  return shown == name || shown.substr(0, shown.find('(')) == name;
+// Parts that compilers put apart ("_Z3addi.cold") go by their whole name only.
+void note_if_named(const std::string& symbol, const std::string& name, Symbol found, Named& named) {
+  Function function;
+  function.symbol_name = symbol;
+  if (symbol.find('.') == symbol.npos) function.name = demangle(symbol);
+  found.name = function.name.empty() ? symbol : function.name;
+  if (has_name(function, name)) {
+    if (!named.exactly) named.exactly = std::move(found);
+  } else if (is_called(function, name) &&
+             std::ranges::find(named.called, found) == named.called.end()) {
+    named.called.push_back(std::move(found));
+  }
 }
 
-std::optional<Symbol> find_in(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
-                              const std::string& name) {
+void find_in(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, const std::string& name,
+             Named& named) {
   Elf_Data* data = elf_getdata(section, nullptr);
-  if (data == nullptr || header.sh_entsize == 0) return std::nullopt;
+  if (data == nullptr || header.sh_entsize == 0) return;
   const auto count = static_cast<int>(
       std::min<std::uint64_t>(header.sh_size / header.sh_entsize, ElfFile::kMaxSymbols));
   for (int i = 0; i < count; ++i) {
@@ -85,25 +102,38 @@ std::optional<Symbol> find_in(Elf* elf, Elf_Scn* section, const GElf_Shdr& heade
     const int type = GELF_ST_TYPE(symbol.st_info);
     if (type != STT_OBJECT && type != STT_FUNC && type != STT_NOTYPE) continue;
     const char* found = elf_strptr(elf, header.sh_link, symbol.st_name);
-    if (found != nullptr && is_named(found, name))
-      return Symbol{symbol.st_value, symbol.st_size, type == STT_OBJECT};
+    if (found != nullptr)
+      note_if_named(found, name, {symbol.st_value, symbol.st_size, type == STT_OBJECT, {}}, named);
   }
-  return std::nullopt;
 }
 
-// Of the full symbol table, else of the one for the dynamic linker.
+// Of the full symbol table, and of the one for the dynamic linker.
 // Errors: the file cannot be read.
-Result<std::optional<Symbol>> find_symbol(const std::string& path, const std::string& name) {
+Result<Named> find_symbols(const std::string& path, const std::string& name) {
   auto file = ElfFile::open(path);
   if (!file) return fail(std::move(file.error()));
+  Named named;
   for (Elf64_Word wanted : {SHT_SYMTAB, SHT_DYNSYM})
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(file->elf(), section)) != nullptr;) {
       GElf_Shdr header;
       if (gelf_getshdr(section, &header) == nullptr || header.sh_type != wanted) continue;
-      if (auto symbol = find_in(file->elf(), section, header, name))
-        return std::optional(std::move(symbol));
+      find_in(file->elf(), section, header, name, named);
     }
-  return std::optional<Symbol>();
+  return named;
+}
+
+Result<Symbol> symbol_of(const std::string& text, const std::string& path,
+                         const std::string& name) {
+  auto named = find_symbols(path, name);
+  if (!named) return fail(std::move(named.error()));
+  if (named->exactly) return std::move(*named->exactly);
+  const std::vector<Symbol>& called = named->called;
+  if (called.size() == 1) return called.front();
+  if (called.empty())
+    return unusable(text, fmt::format("{} has no symbol of that name", path),
+                    "a variable or function of the program itself, or *ADDRESS");
+  return unusable(text, fmt::format("{} symbols may be meant", called.size()),
+                  fmt::format("{} or {}", called[0].name, called[1].name));
 }
 
 struct Loaded {
@@ -133,12 +163,8 @@ Result<Loaded> program_of(std::int32_t pid) {
 
 Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words,
                                      const Loaded& program, bool& is_data, std::uint64_t& size) {
-  auto looked_up = find_symbol(program.path, words.name);
-  if (!looked_up) return fail(std::move(looked_up.error()));
-  const std::optional<Symbol>& symbol = *looked_up;
-  if (!symbol)
-    return unusable(text, fmt::format("{} has no symbol of that name", program.path),
-                    "a variable or function of the program itself, or *ADDRESS");
+  auto symbol = symbol_of(text, program.path, words.name);
+  if (!symbol) return fail(std::move(symbol.error()));
   if (words.offset > symbol->size_bytes)
     return unusable(text, fmt::format("{} has {} bytes only", words.name, symbol->size_bytes));
   is_data = symbol->is_data;

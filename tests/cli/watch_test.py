@@ -9,6 +9,7 @@ import tempfile
 import cases
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/counter.c")
+SCOPES = os.path.join(cases.BINARY_DIR, "tests/programs/scopes")
 COUNTER = os.path.join(cases.BINARY_DIR, "tests/programs/counter")
 
 
@@ -82,6 +83,18 @@ class Watch(cases.CommandCase):
             lines = file.read().splitlines()
         (hit,) = self.hits("letters+8:1")["hits"]
         self.assertEqual(hit["line"], lines.index("  letters[8] = 'a';") + 1)
+
+    def test_names_may_lack_what_debuggers_do_not_ask_for(self):
+        def watch(name):
+            return cases.tailtrace("watch", name, "--", SCOPES)
+        for name, times in (("Worker::rework", 1), ("Part::rework", 1), ("rework", 2),
+                            ("turn<double>", 2), ("hidden(int)", 1)):
+            outcome = watch(name)
+            if outcome.returncode in (3, 4):
+                self.skipTest(outcome.stderr.replace("\n", " "))
+            self.assertIn(f"{name}: executed {times} times\n", outcome.stderr)
+        self.assert_error(watch("turn"), 2, "cannot watch turn", "2 symbols may be meant",
+                          "turn<int>(int)")
 
     def test_what_cannot_be_watched_is_named(self):
         for words, why in ((["nobody"], "has no symbol of that name"),
