@@ -153,7 +153,8 @@ Command watch_command() {
           "Hits are counted exactly; the newest of each thread and place are kept, a thousand or "
           "so, "
           "three hundred with registers. Processes that the program makes are not watched. "
-          "An access is told with the address behind its instruction. Names are those of the "
+          "An access is told with the address behind its instruction, and with the line of that. "
+          "A name may lack scopes and parameters, as in `tailtrace hits`. Names are those of the "
           "program's own file. The exit status is the program's. To have hits in a history, see "
           "`--watch` of `tailtrace run`.",
   };
