@@ -473,7 +473,10 @@ void Proxy::note_done(std::string_view answer) {
     return;
   }
   for (std::string_view prefix : {"vKill;", "D;"})
-    if (auto pid = process_of(owed_for_, prefix)) recorder_.process_gone(*pid);
+    if (auto pid = process_of(owed_for_, prefix)) {
+      recorder_.process_gone(*pid);
+      lldb_replay_.process_gone(*pid);
+    }
   if (owed_for_ == "D") recorder_.forget_all();
   below_.debugger_selected(std::nullopt);
 }

@@ -65,7 +65,7 @@ Result<bool> LldbReplay::means_past() {
 }
 
 Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
-  note_breakpoint(packet);
+  if (auto noted = note_breakpoint(packet); !noted) return fail(std::move(noted.error()));
   auto in_past = means_past();
   if (!in_past) return fail(std::move(in_past.error()));
   Result<std::string> answer;
@@ -102,23 +102,33 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
 // REQUIRES: it stands on an item.
 std::uint64_t LldbReplay::items_back() const { return present() - past_->at->item().number; }
 
-// `Z0,ADDRESS,KIND` and `z0,...`, and the same of hardware breakpoints.
-void LldbReplay::note_breakpoint(std::string_view packet) {
+bool LldbReplay::has_breakpoint(std::int32_t process, Address address) const {
+  auto those = breakpoints_.find(process);
+  return those != breakpoints_.end() && those->second.contains(address);
+}
+
+// `Z0,ADDRESS,KIND` and `z0,...`, and the same of hardware breakpoints. LLDB takes its breakpoints
+// out of processes that the program makes, too.
+Result<void> LldbReplay::note_breakpoint(std::string_view packet) {
   bool is_breakpoint = packet.size() > 3 && (packet[0] == 'Z' || packet[0] == 'z') &&
                        (packet[1] == '0' || packet[1] == '1') && packet[2] == ',';
-  if (!is_breakpoint) return;
+  if (!is_breakpoint) return {};
   auto address = parse_hex(packet.substr(3, packet.find(',', 3) - 3));
-  if (!address) return;
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  if (!address || !*thread) return {};
+  auto& those = breakpoints_[(*thread)->pid];
   if (packet[0] == 'Z') {
-    if (breakpoints_.size() < kMaxBreakpoints) breakpoints_.insert({*address});
-  } else if (auto one = breakpoints_.find({*address}); one != breakpoints_.end()) {
-    breakpoints_.erase(one);
+    if (those.size() < kMaxBreakpoints) those.insert({*address});
+  } else if (auto one = those.find({*address}); one != those.end()) {
+    those.erase(one);
   }
+  return {};
 }
 
 bool LldbReplay::stops_here() const {
   const HistoryItem& item = past_->at->item();
-  return !item.is_gap && breakpoints_.contains(item.instruction.address);
+  return !item.is_gap && has_breakpoint(past_->thread.pid, item.instruction.address);
 }
 
 // `edge`: "begin" or "end" when the history has no more in that direction.

@@ -60,7 +60,8 @@ class LldbReplay {
   // Another debugger, which has inserted no breakpoints yet and sees the present.
   void forget_debugger();
 
-  bool has_breakpoint(Address address) const { return breakpoints_.contains(address); }
+  bool has_breakpoint(std::int32_t process, Address address) const;
+  void process_gone(std::int32_t process) { breakpoints_.erase(process); }
 
   // A request as the server below understands it: gdbserver writes all registers at once only.
   // Errors: kGone.
@@ -115,7 +116,7 @@ class LldbReplay {
   Result<std::optional<ThreadId>> thread_back(Until until);
   std::string stop_reply(ThreadId thread, std::string_view edge) const;
   bool stops_here() const;
-  void note_breakpoint(std::string_view packet);
+  Result<void> note_breakpoint(std::string_view packet);
 
   Result<bool> means_past();
   Result<std::string> read_register(std::uint64_t number);
@@ -134,7 +135,7 @@ class LldbReplay {
     std::uint64_t number = 0;
   };
   std::optional<Plan> planned_;  // where the next request to run leads
-  std::multiset<Address> breakpoints_;
+  std::map<std::int32_t, std::multiset<Address>> breakpoints_;  // by process
   std::set<ThreadId> hits_;  // stopped at a breakpoint, and have not run since
   // Were to be delivered by the request that led a thread from the present to the past.
   std::map<ThreadId, std::uint8_t> withheld_;

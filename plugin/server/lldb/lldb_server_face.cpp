@@ -75,7 +75,8 @@ bool LldbServerFace::is_step(const rsp::StopReply& reply) const {
   if (!in_use_ || reply.signal != kProtocolSigTrap || !reply.thread || !reply.thread->is_thread())
     return false;
   if (reply.is_plain_trap()) return true;
-  if (reply.reasons != rsp::StopReply::kSwBreak || !reply.pc || replay_.has_breakpoint(*reply.pc))
+  if (reply.reasons != rsp::StopReply::kSwBreak || !reply.pc ||
+      replay_.has_breakpoint(reply.thread->pid, *reply.pc))
     return false;
   std::array<std::uint8_t, 1> before{};
   return below_.read_memory(reply.thread->thread(), Address{reply.pc->value - 1}, before) == 1 &&

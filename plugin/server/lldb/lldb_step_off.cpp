@@ -12,9 +12,11 @@ using rsp::ResumeAction;
 using rsp::StopReply;
 
 void LldbReplay::note_stop(const StopReply& stop) {
-  if (stop.kind == StopReply::Kind::kStopped && stop.reasons == StopReply::kSwBreak &&
-      stop.thread && stop.thread->is_thread())
-    hits_.insert(stop.thread->thread());
+  if (stop.kind != StopReply::Kind::kStopped || !stop.thread || !stop.thread->is_thread()) return;
+  if (stop.reasons == StopReply::kSwBreak) hits_.insert(stop.thread->thread());
+  // What is in the memory that it is a copy of.
+  if (stop.reasons == StopReply::kFork && stop.child)
+    breakpoints_[stop.child->pid] = breakpoints_[stop.thread->pid];
 }
 
 // LLDB itself takes a breakpoint away before it lets the thread go on that it knows to have hit it.
@@ -31,7 +33,7 @@ Result<std::string> LldbReplay::first_of(const std::string& packet) {
     one = hits_.erase(one);
     auto pc = below_.read_pc(thread);
     if (!pc && pc.error().code == ErrorCode::kGone) return fail(std::move(pc.error()));
-    if (!pc || !has_breakpoint(*pc) || action->signal) continue;
+    if (!pc || !has_breakpoint(thread.pid, *pc) || action->signal) continue;
     const std::string breakpoint = fmt::format("0,{:x},1", pc->value);
     auto removed = below_.ask("z" + breakpoint);
     if (!removed) return fail(std::move(removed.error()));
