@@ -1,5 +1,6 @@
 """`tailtrace run --lldb`: LLDB and the program at one terminal, and the program's exit status."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from run_cases import TALKS
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "debuggers"))
 import lldb_stock  # noqa: E402
 
+FORKS = os.path.join(cases.BINARY_DIR, "tests/programs/forks")
 PROMPT = r"\(lldb\) "
 
 
@@ -42,6 +44,11 @@ class Batch(run_cases.Batch, LldbCase):
         self.assertIn("Number of individual errors: 0\n", outcome.stdout)
         self.assertRegex(outcome.stderr, "the newest [0-9,]+ branches are kept, and LLDB is given")
         self.assertRegex(outcome.stdout, r"(?m)^  talks`main .*at talks\.c:11:")
+
+    def test_goes_on_when_lldb_lets_go_what_the_program_has_forked(self):
+        outcome = self.run_batch("", "breakpoint set --line 20", "continue", program=(FORKS,))
+        self.assertRegex(outcome.stdout, r"main at forks\.c:20:")
+        self.assertNotIn("exited", outcome.stdout)
 
     def test_a_signal_has_its_name_in_lldb(self):
         outcome = self.run_batch("signal 10\n", "continue")

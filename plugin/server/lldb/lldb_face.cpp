@@ -77,12 +77,16 @@ void LldbFace::change_features(rsp::FeatureList& features) const {
 
 Result<std::string> LldbFace::request_for_server(std::string packet) {
   if (!is_lldb_ || is_spoken_below_) return packet;
+  bool kills = packet == "k";
   bool detaches = packet == "D" || packet.starts_with("D;");
-  if (packet != "k" && !(detaches && detach_kills_)) return packet;
+  if (!kills && !(detaches && detach_kills_)) return packet;
   auto thread = below_.debugger_thread();
   if (!thread) return fail(std::move(thread.error()));
-  killing_ = packet == "k";
-  return *thread ? fmt::format("vKill;{:x}", (*thread)->pid) : packet;
+  // LLDB lets go, too, what the program has forked.
+  if (!*thread || !(kills || packet == "D" || parse_hex(packet.substr(2)) == (*thread)->pid))
+    return packet;
+  killing_ = kills;
+  return fmt::format("vKill;{:x}", (*thread)->pid);
 }
 
 std::string LldbFace::stop_for_debugger(std::string_view payload) const {

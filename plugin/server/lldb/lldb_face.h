@@ -22,9 +22,9 @@ namespace tailtrace {
 
 class LldbFace {
  public:
-  // `is_local`: the program's own memory map is /proc/PID/maps. `detach_kills`: a detach means a
-  // kill. LLDB detaches when it ends from programs that it did not start itself, as it believes of
-  // all that a server has.
+  // `is_local`: the program's own memory map is /proc/PID/maps. `detach_kills`: a detach from the
+  // debugger's process means a kill. LLDB detaches when it ends from programs that it did not start
+  // itself, as it believes of all that a server has.
   // `is_spoken_below`: the server below is LLDB's own, and nothing has to be said otherwise.
   LldbFace(Below& below, bool is_local, bool detach_kills, bool is_spoken_below)
       : below_(below),
