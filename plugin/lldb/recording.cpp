@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -42,15 +43,17 @@ Result<std::string> ask(Session& session, const std::string& verb, const std::st
   auto answer = run_tailtrace(session.debugger(), args);
   if (!answer) return fail(std::move(answer.error()));
   bool is_no = answer->status == static_cast<int>(ErrorCode::kNegative);
+  std::string said = answer->err + answer->out;
   if (answer->status != 0 && !(is_no && !answer->out.empty())) return refused(*answer);
-  return answer->err + answer->out;
+  return said;
 }
 
 // Others are of all threads unless one is named.
 bool is_of_one_thread(const std::string& verb, const Words& words) {
   bool names_item =
       std::ranges::any_of(words, [](const std::string& word) { return word.starts_with("--at="); });
-  return verb == "history" || verb == "calls" || verb == "why" || verb == "diff" || names_item;
+  static constexpr std::array kVerbs = {"history", "calls", "why", "diff", "hits", "last"};
+  return names_item || std::ranges::find(kVerbs, verb) != kVerbs.end();
 }
 
 bool names_thread(const Words& words) {
@@ -99,7 +102,11 @@ Result<std::string> answer_of_recording(Session& session, const std::string& ver
   Words asked = words;
   if (is_of_one_thread(verb, words) && session.thread().IsValid() && !names_thread(words))
     asked.push_back(fmt::format("--thread={}", session.thread().GetThreadID()));
-  if (auto saved = save_into(session, path); !saved) return fail(std::move(saved.error()));
+  if (auto saved = save_into(session, path); !saved) {
+    // Nobody has asked for that folder.
+    if (saved.error().code == ErrorCode::kNegative) saved.error().what = "cannot show a history";
+    return fail(std::move(saved.error()));
+  }
   return ask(session, verb, path, asked);
 }
 

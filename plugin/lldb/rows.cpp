@@ -10,13 +10,13 @@
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/override.h"
 #include "plugin/lldb/paging.h"
-#include "plugin/lldb/search.h"
+#include "plugin/lldb/positions.h"
 #include "plugin/lldb/source.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
 
-constexpr std::uint64_t kHitRows = 10, kFrames = 50;
+constexpr std::uint64_t kFrames = 50;
 constexpr std::size_t kMany = 64;  // options and words of the command line
 
 std::string joined(const Words& words) { return fmt::format("{}", fmt::join(words, " ")); }
@@ -54,12 +54,6 @@ Result<void> stack(Session& session, const Words& words) {
   auto count = count_in(words, 1, kFrames);
   if (!count) return fail(std::move(count.error()));
   return show(session, session.monitor_thread(fmt::format("stack {} {}", position, *count)));
-}
-
-Result<void> hits(Session& session, const Words& words) {
-  if (words.size() > 2) return misused("hits");
-  auto count = count_in(words, 1, kHitRows);
-  return count ? show_hits(session, words[0], *count) : fail(std::move(count.error()));
 }
 
 Result<void> refuse_in_folder(Session& session) {
@@ -119,10 +113,6 @@ Result<void> calls(Session& session, const Words& words) {
 }
 
 Result<void> info(Session& session, const Words&) { return show(session, session.monitor("info")); }
-
-Result<void> last(Session& session, const Words& words) {
-  return words.size() > 1 ? misused("last") : show_hits(session, words[0], 1);
-}
 
 Result<void> override_or_not(Session& session, const Words& words) {
   if (words[0] == "on" || words[0] == "off") return override_commands(session, words[0] == "on");
@@ -185,9 +175,10 @@ constexpr std::array kRows = {
         "The calls that led to a position, innermost first; without one, to where it stopped.", "",
         0, kMany, stack},
     Row{"last", "last", "[OPTIONS] LOCATION",
-        "When FUNCTION, FILE:LINE or 0xADDRESS was executed last.", "", 1, kMany, last},
-    Row{"hits", "hits", "[OPTIONS] LOCATION [COUNT]", "When it was executed, the newest times.", "",
-        1, kMany, hits},
+        "When FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET was reached last, by which calls.", "",
+        1, kMany, nullptr},
+    Row{"hits", "hits", "[OPTIONS] LOCATION [COUNT]", "When it was reached, the newest times.", "",
+        1, kMany, nullptr},
     Row{"why", "why", "[OPTIONS] [LOCATION]", "The branches that decided that it came there.", "",
         0, kMany, nullptr},
     Row{"find", "find", "[OPTIONS]", "Instructions, gaps and events: by place, kind and time.", "",
@@ -260,8 +251,8 @@ Result<void> ask_command_line(const Row& row, Session& session, Words words) {
     if (!options) return fail(std::move(options.error()));
     words = std::move(*options);
   }
-  bool has_count =
-      row.run == hits && words.size() == 2 && is_range(words[1]) && !words[1].starts_with('-');
+  const bool is_hits = std::string_view(row.name) == "hits";
+  bool has_count = is_hits && words.size() == 2 && is_range(words[1]) && !words[1].starts_with('-');
   if (has_count) words[1] = "--limit=" + words[1];
   return ask_recording(session, row.verb, with_range(session, row.verb, std::move(words)));
 }

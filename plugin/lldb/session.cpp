@@ -11,7 +11,7 @@ namespace tailtrace::lldb_plugin {
 namespace {
 
 constexpr std::string_view kResponse = "response: ";
-constexpr std::string_view kGdbStart = "record btrace", kOurStart = "tailtrace start";
+constexpr std::string_view kOurStart = "tailtrace start";
 
 tl::unexpected<Error> no_process(ErrorCode code) {
   return fail(code, "cannot show a history", "there is no process", "run");
@@ -38,10 +38,12 @@ std::string_view behind(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-// The server does not know who asks, and names GDB's command.
+// The server does not know who asks, and names GDB's command, or none.
 std::string with_our_words(std::string text) {
-  std::size_t at = text.find(kGdbStart);
-  if (at != std::string::npos) text.replace(at, kGdbStart.size(), kOurStart);
+  for (std::string_view start : {"record btrace", "record first"}) {
+    std::size_t at = text.find(start);
+    if (at != std::string::npos) text.replace(at, start.size(), kOurStart);
+  }
   return text;
 }
 

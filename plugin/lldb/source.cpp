@@ -11,8 +11,8 @@
 
 #include "decoder/base/text.h"
 #include "plugin/lldb/native.h"
+#include "plugin/lldb/positions.h"
 #include "plugin/lldb/recording.h"
-#include "plugin/lldb/search.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {

@@ -246,7 +246,7 @@ class WhileTheServerIsAtWork(cases.CommandCase):
         self.assertTrue(self.server.was_stopped.is_set())
         self.server.is_at_work.clear()
         self.lldb.type("tailtrace last middle\n")
-        self.lldb.expect(r"0x[0-9a-f]+  middle  stairs\.c:8\n")
+        self.lldb.expect(r"\[-[0-9]+\]  stairs\.c:8  middle")
         self.lldb.type("register read rip\n")
         self.lldb.expect("rip = 0x[0-9a-f]+ +stairs`top")
 

@@ -1,4 +1,4 @@
-// Places in the history: when code at a location was executed.
+// Items of the history: their positions as users name them, and where in the source they are.
 //
 // Threading: on LLDB's thread, for the time of one command.
 #pragma once
@@ -6,10 +6,6 @@
 #include "plugin/lldb/session.h"
 
 namespace tailtrace::lldb_plugin {
-
-// The newest `limit` executions of a LOCATION (function, FILE:LINE or address), the newest last.
-// Errors: kUsage for a location that is none; kNegative when it was not executed.
-Result<void> show_hits(Session& session, const std::string& location, std::uint64_t limit);
 
 // FUNCTION+OFFSET  FILE:LINE, as far as they are known, of an item of the server's.
 std::string place_of(const Json& item);
