@@ -104,7 +104,17 @@ Result<void> leave(Session& session, std::uint64_t functions) {
 }
 
 Result<void> go_to(Session& session, std::int64_t position) {
-  return move_and_show(session, fmt::format("goto;{}", position));
+  Synchronous synchronous(session.debugger());
+  if (position != kPresent) show_history_frames(session);
+  auto moved = move(session, fmt::format("goto;{}", position));
+  if (!moved) return fail(std::move(moved.error()));
+  if (!moved->moved)
+    return fail(ErrorCode::kNegative, position == kPresent
+                                          ? "the thread is in the present already"
+                                          : fmt::format("the thread is at {} already", position));
+  if (position == kPresent) show_own_frames(session);
+  session.print(moved->shown);
+  return {};
 }
 
 Result<void> back_line(Session& session, bool into) {

@@ -9,8 +9,8 @@
 
 namespace tailtrace::lldb_plugin {
 
-// Each prints where the thread stands then. Errors: kNegative at the beginning of the history, or
-// when there is none.
+// Each prints where the thread stands then. Errors: kNegative at the beginning of the history, when
+// there is none, or when it stands there already.
 Result<void> back_instruction(Session& session);
 // To the beginning of the line; where it stands there, of the line before. `into`: functions with
 // source that were called from it are entered, else gone over.

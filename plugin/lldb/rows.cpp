@@ -6,7 +6,6 @@
 #include <array>
 
 #include "plugin/lldb/back.h"
-#include "plugin/lldb/frames.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/override.h"
 #include "plugin/lldb/paging.h"
@@ -75,12 +74,6 @@ Result<void> go(Session& session, const Words& words) {
   if (auto allowed = refuse_in_folder(session); !allowed) return allowed;
   auto position = position_back(session, words[0]);
   return position ? go_to(session, *position) : fail(std::move(position.error()));
-}
-
-Result<void> live(Session& session, const Words&) {
-  auto gone = go_to(session, kPresent);
-  show_own_frames(session);
-  return gone;
 }
 
 // LLDB's own bundle stands in the same folder, if it is LLDB that has the thread traced.
@@ -199,7 +192,8 @@ constexpr std::array kRows = {
         "", 1, 1, override_or_not},
     Row{"goto", nullptr, "POSITION", "Go to a position of the history, as the listings have them.",
         "", 1, 1, go},
-    Row{"live", nullptr, "", "Go back to where the program really stands.", "", 0, 0, live},
+    Row{"live", nullptr, "", "Go back to where the program really stands.", "", 0, 0,
+        [](Session& s, const Words&) { return go_to(s, kPresent); }},
     Row{"back", nullptr, "",
         "Go back to the breakpoint before, or to the beginning of the history.", nullptr, 0, 0,
         step<back_to_breakpoint>},
