@@ -10,6 +10,7 @@
 
 #include "decoder/base/own_folder.h"
 #include "decoder/base/text.h"
+#include "plugin/lldb/lldb_bundle.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/program.h"
 
@@ -68,7 +69,7 @@ Result<void> save_into(Session& session, const std::string& path) {
   auto saved = has_native(session) ? save_native(session, path) : session.monitor("save " + path);
   if (saved) return {};
   bool elsewhere = saved.error().code == ErrorCode::kNoEngine;
-  bool by_lldb = elsewhere && session.command("trace save " + path);
+  bool by_lldb = elsewhere && save_by_lldb(session, path);
   return by_lldb ? Result<void>() : fail(std::move(saved.error()));
 }
 

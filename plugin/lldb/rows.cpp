@@ -6,6 +6,7 @@
 #include <array>
 
 #include "plugin/lldb/back.h"
+#include "plugin/lldb/lldb_bundle.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/override.h"
 #include "plugin/lldb/paging.h"
@@ -82,9 +83,9 @@ Result<void> save(Session& session, const Words& words) {
   auto said = session.monitor("save " + words[0]);
   bool is_elsewhere = !said && said.error().code == ErrorCode::kNoEngine;
   if (is_elsewhere && session.target().GetTrace().IsValid())
-    return show(session, session.command("trace save " + words[0]));
+    return show(session, save_by_lldb(session, words[0]));
   if (said && session.target().GetTrace().IsValid()) {
-    auto by_lldb = session.command("trace save " + words[0]);
+    auto by_lldb = save_by_lldb(session, words[0]);
     if (!by_lldb) return fail(std::move(by_lldb.error()));
     *said += *by_lldb;
   }
