@@ -17,6 +17,29 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
+// Of an option with a file of commands, the one that has a command in its place; else null.
+const char* one_line_of(std::string_view option) {
+  if (option == "-s" || option == "--source") return "-o";
+  if (option == "-S" || option == "--source-before-file") return "-O";
+  if (option == "-K" || option == "--source-on-crash") return "-k";
+  return nullptr;
+}
+
+// What the user's files of commands say is shown, although ours are quiet.
+std::vector<std::string> with_files_shown(const std::vector<std::string>& options) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const char* one_line = i + 1 < options.size() ? one_line_of(options[i]) : nullptr;
+    if (one_line == nullptr) {
+      words.push_back(options[i]);
+    } else {
+      words.emplace_back(one_line);
+      words.push_back("command source -s false " + quoted(options[++i]));
+    }
+  }
+  return words;
+}
+
 }  // namespace
 
 std::string lldb_terminal_script() {
@@ -49,7 +72,8 @@ std::vector<std::string> lldb_command_line(const LldbStart& start) {
     run("process continue");
   }
   if (!start.record_from_start) run("process trace start");
-  words.insert(words.end(), start.options.begin(), start.options.end());
+  const std::vector<std::string> options = with_files_shown(start.options);
+  words.insert(words.end(), options.begin(), options.end());
   return words;
 }
 

@@ -50,6 +50,13 @@ class Batch(run_cases.Batch, LldbCase):
         self.assertRegex(outcome.stdout, r"main at forks\.c:20:")
         self.assertNotIn("exited", outcome.stdout)
 
+    def test_shows_what_a_file_of_commands_says(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".lldb") as file:
+            file.write("script print(6 * 7)\n")
+            file.flush()
+            outcome = self.run_batch("", debugger=("-s", file.name))
+        self.assertIn("\n(lldb) script print(6 * 7)\n42\n", outcome.stdout)
+
     def test_a_signal_has_its_name_in_lldb(self):
         outcome = self.run_batch("signal 10\n", "continue")
         self.assertIn("stop reason = signal SIGUSR1", outcome.stdout)

@@ -50,6 +50,16 @@ TEST(LldbStart, ProgramWithoutMainStaysAtItsFirstInstruction) {
   EXPECT_THAT(commands(start), testing::Not(testing::Contains("process continue")));
 }
 
+// Ours are quiet, and LLDB would be quiet in files, too.
+TEST(LldbStart, CommandsOfTheUsersFilesAreShown) {
+  LldbStart start = an_lldb_start();
+  start.options = {"-b", "-s", "a b.lldb", "--source-before-file", "before"};
+  EXPECT_THAT(lldb_command_line(start),
+              testing::IsSupersetOf({"-b", "command source -s false \"a b.lldb\"",
+                                     "command source -s false \"before\""}));
+  EXPECT_EQ(commands(start).back(), "command source -s false \"before\"");
+}
+
 // LLDB would take qemu for the program.
 TEST(LldbStart, ProgramUnderQemuIsOneOfAnotherMachine) {
   LldbStart start = an_lldb_start();
