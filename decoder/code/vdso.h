@@ -16,7 +16,8 @@ constexpr std::string_view kVdsoName = "[vdso]";  // in /proc/PID/maps
 
 constexpr std::size_t kMaxVdso_bytes = 1 << 20;  // more is none
 
-// Where a process has it, begin and end; `maps` as /proc/PID/maps. Nothing: it has none.
+// Where a process has it, begin and end, no more than kMaxVdso_bytes; `maps` as /proc/PID/maps.
+// Nothing: it has none.
 std::optional<std::pair<Address, Address>> vdso_in(std::string_view maps);
 
 }  // namespace tailtrace

@@ -40,12 +40,13 @@ Tables tables_of(ByteSpan image) {
   return tables;
 }
 
-// Empty where it does not end inside of the strings.
+// Empty where it does not end inside of the strings, or is longer than any of the kernel's.
 std::string name_at(ByteSpan strings, std::size_t offset) {
+  constexpr std::size_t kMaxName_bytes = 256;
   if (offset >= strings.size()) return {};
-  const auto begin = strings.begin() + static_cast<std::ptrdiff_t>(offset);
-  const auto end = std::find(begin, strings.end(), 0);
-  return end == strings.end() ? std::string() : std::string(begin, end);
+  strings = strings.subspan(offset, std::min(strings.size() - offset, kMaxName_bytes));
+  const auto end = std::find(strings.begin(), strings.end(), 0);
+  return end == strings.end() ? std::string() : std::string(strings.begin(), end);
 }
 
 }  // namespace

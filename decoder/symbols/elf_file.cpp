@@ -61,11 +61,21 @@ void cut_default_version(std::string& name) {
   if (at != std::string::npos) name.resize(at);
 }
 
+// How long all names of a table of strings may be together: they share their ends, if anything.
+std::uint64_t names_limit_bytes(Elf* elf, std::size_t strings) {
+  constexpr std::uint64_t kMostShared = 64;
+  GElf_Shdr header;
+  Elf_Scn* section = elf_getscn(elf, strings);
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return 0;
+  return std::min<std::uint64_t>(header.sh_size, 1ull << 40) * kMostShared;
+}
+
 void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
                 std::vector<ElfSymbol>& symbols) {
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr || header.sh_entsize == 0) return;
   std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, 1u << 30);
+  std::uint64_t left_bytes = names_limit_bytes(elf, header.sh_link);
   std::vector<std::optional<std::uint64_t>> ends;  // of code, by section; nothing: not known yet
   for (std::size_t i = 0; i < count && symbols.size() < ElfFile::kMaxSymbols; ++i) {
     GElf_Sym symbol;
@@ -76,6 +86,8 @@ void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
     if (*end == 0) continue;
     std::string name = name_at(elf, header.sh_link, symbol.st_name);
     if (name.empty() || name.starts_with(".L") || name.front() == '$') continue;
+    if (name.size() > left_bytes) return;
+    left_bytes -= name.size();
     cut_default_version(name);
     symbols.push_back({symbol.st_value, symbol.st_size, std::move(name), *end,
                        GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC});

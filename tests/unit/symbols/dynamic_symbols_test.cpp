@@ -91,5 +91,43 @@ TEST_F(VdsoNames, WhatIsNoneHasNoNames) {
   EXPECT_TRUE(symbols.problems().empty());
 }
 
+template <class T>
+void append(Bytes& image, const T& value) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
+  image.insert(image.end(), bytes, bytes + sizeof value);
+}
+
+// As many functions as are asked for, all of this name.
+Bytes image_of(std::size_t functions, const std::string& name) {
+  constexpr std::uint64_t kDynamic = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);
+  constexpr std::uint64_t kSymbols = kDynamic + 3 * sizeof(Elf64_Dyn);
+  Elf64_Ehdr header{};
+  header.e_phoff = sizeof header;
+  header.e_phnum = 1;
+  Elf64_Phdr segment{};
+  segment.p_type = PT_DYNAMIC;
+  segment.p_offset = kDynamic;
+  segment.p_filesz = kSymbols - kDynamic;
+  Elf64_Sym symbol{};
+  symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+  symbol.st_shndx = 1;
+  symbol.st_value = 0x100;
+  Bytes image;
+  append(image, header);
+  append(image, segment);
+  append(image, Elf64_Dyn{DT_SYMTAB, {kSymbols}});
+  append(image, Elf64_Dyn{DT_STRTAB, {kSymbols + functions * sizeof symbol}});
+  append(image, Elf64_Dyn{DT_STRSZ, {name.size() + 1}});
+  for (std::size_t i = 0; i < functions; ++i) append(image, symbol);
+  image.insert(image.end(), name.begin(), name.end());
+  image.push_back(0);
+  return image;
+}
+
+TEST(DynamicSymbols, NamesThatAreLongerThanAnyAreNone) {
+  EXPECT_EQ(dynamic_symbols(image_of(3, "clock")).size(), 3u);
+  EXPECT_EQ(dynamic_symbols(image_of(10000, std::string(500000, 'x'))).size(), 0u);
+}
+
 }  // namespace
 }  // namespace tailtrace
