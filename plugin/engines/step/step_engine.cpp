@@ -15,7 +15,15 @@ namespace {
 
 constexpr std::size_t kMaxStatus_bytes = 1 << 16;
 
-// Whether the process has a handler for the signal: SigCgt of /proc/PID/status.
+BranchRecord async_record(RecordKind kind, Address from, Address to, std::uint64_t insns,
+                          std::uint16_t extra) {
+  return {from, to, 0, static_cast<std::uint32_t>(insns), kind, kFlagAsync, extra};
+}
+
+std::uint16_t cause(EdgeCause c) { return static_cast<std::uint16_t>(c); }
+
+}  // namespace
+
 bool is_caught(std::int32_t pid, int signal) {
   static constexpr std::string_view kCaught = "SigCgt:\t";
   auto text = read_file(fmt::format("/proc/{}/status", pid), kMaxStatus_bytes);
@@ -25,15 +33,6 @@ bool is_caught(std::int32_t pid, int signal) {
   auto mask = parse_hex(as_text(*text).substr(at + kCaught.size(), 16));
   return mask && (*mask >> (signal - 1) & 1) != 0;
 }
-
-BranchRecord async_record(RecordKind kind, Address from, Address to, std::uint64_t insns,
-                          std::uint16_t extra) {
-  return {from, to, 0, static_cast<std::uint32_t>(insns), kind, kFlagAsync, extra};
-}
-
-std::uint16_t cause(EdgeCause c) { return static_cast<std::uint16_t>(c); }
-
-}  // namespace
 
 struct StepEngine::Recording {
   ThreadId thread;
@@ -155,7 +154,7 @@ bool StepEngine::follow(Recording& r, Address before, Address after, int signal)
   }
   if (r.code->epoch() != epoch) note_code_change(r.thread.pid);
   bool unclear = transition == Transition::kImpossible || (insn && leads_anywhere(insn->kind));
-  if (signal != 0 && unclear && interrupted_by(r, signal)) {
+  if (signal != 0 && unclear && is_caught(r.thread.pid, signal)) {
     r.push(async_record(RecordKind::kSignal, before, after, r.run_insns,
                         static_cast<std::uint16_t>(signal)));
     return true;
@@ -204,10 +203,6 @@ bool StepEngine::aborted(Recording& r, const Instruction& insn, Address after) {
   record.flags |= kFlagAbort;
   r.push(record);
   return after == *way_out || follow(r, *way_out, after, 0);
-}
-
-bool StepEngine::interrupted_by(const Recording& recording, int signal) const {
-  return is_caught(recording.thread.pid, signal);
 }
 
 void StepEngine::moved(ThreadId thread, Address before, Address after) {

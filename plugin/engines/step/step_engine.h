@@ -17,6 +17,10 @@
 
 namespace tailtrace {
 
+// Whether the process has a handler for the signal, the system's number: SigCgt of
+// /proc/PID/status.
+bool is_caught(std::int32_t pid, int signal);
+
 class StepEngine final : public Engine {
  public:
   // Reads memory of a thread's process as it would be without breakpoints. Returns how much of it.
@@ -64,7 +68,6 @@ class StepEngine final : public Engine {
   void restart(Recording& recording, Address pc, EdgeCause why);
   void renew_code(ThreadId thread, EdgeCause why);
   void note_code_change(std::int32_t pid);
-  bool interrupted_by(const Recording& recording, int signal) const;
 
   std::string folder_;
   EngineConfig config_;

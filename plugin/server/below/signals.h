@@ -16,7 +16,6 @@ std::uint8_t protocol_signal(int system_signal);
 constexpr std::uint8_t kProtocolSigInt = 2;
 constexpr std::uint8_t kProtocolSigTrap = 5;
 constexpr std::uint8_t kProtocolSigKill = 9;
-constexpr std::uint8_t kProtocolSigStop = 17;
 
 // SIGILL, SIGFPE, SIGBUS, SIGSEGV: what an instruction raises about itself.
 bool is_fault(int system_signal);

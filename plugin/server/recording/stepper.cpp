@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <array>
 #include <limits>
@@ -49,7 +50,7 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
       stepping_.insert(thread.id.pid);
     else
       thread.has_run();
-    if (action->signal) thread.signal = below_.system_signal(*action->signal);
+    if (action->signal) deliver(thread, *action->signal);
   });
   if (!settled) return settled;
   if (stepping_.empty()) {
@@ -97,9 +98,16 @@ Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
   first.selector = {thread.pid, thread.tid};
   first.signal = signal;
   once.insert(once.begin(), first);
-  if (RecordedThread* recorded = recorder_.find(thread))
-    recorded->signal = below_.system_signal(signal);
+  if (RecordedThread* recorded = recorder_.find(thread)) deliver(*recorded, signal);
   return below_.link().send(rsp::format_resume(once));
+}
+
+// The thread is about to be resumed with that signal. lldb-server tells nothing of the trap at the
+// first instruction of a handler, and steps on: a second signal stops the thread there.
+void Stepper::deliver(RecordedThread& thread, std::uint8_t signal) {
+  thread.signal = below_.system_signal(signal);
+  if (knows_all_ && recorder_.needs_steps() && is_caught(thread.id.pid, thread.signal))
+    (void)::tgkill(thread.id.pid, thread.id.tid, SIGSTOP);
 }
 
 bool Stepper::resumes(const ResumeActions& actions, ThreadId thread) const {

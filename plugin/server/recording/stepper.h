@@ -43,6 +43,7 @@ class Stepper {
   bool resumes(const rsp::ResumeActions& actions, ThreadId thread) const;
   Result<void> go_on(ThreadId stopped);
   Result<void> go_on_with_signal(ThreadId thread, std::uint8_t signal);
+  void deliver(RecordedThread& thread, std::uint8_t signal);
   void note_report(ThreadId thread);
 
   Result<bool> is_about_to_clone(ThreadId thread);

@@ -1,6 +1,7 @@
 #include "plugin/server/recording/stop_judge.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -54,8 +55,8 @@ Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
   if ((reply.reasons & StopReply::kThreadCreated) != 0)
     return reports_threads_ ? Judgement::kReport : Judgement::kGoOn;
   const bool is_known = reply.thread && reply.thread->is_thread();
-  if (reply.signal == kProtocolSigStop && reply.reasons == 0 && is_known) {
-    auto own = is_of_server(thread);
+  if (below_.system_signal(reply.signal) == SIGSTOP && reply.reasons == 0 && is_known) {
+    auto own = is_nobodys(thread);
     if (!own) return fail(std::move(own.error()));
     if (*own) return Judgement::kGoOn;
   }
@@ -85,15 +86,16 @@ Result<Judgement> StopJudge::trapped(const StopReply& reply, const ResumeAction*
   return *sent && (*sent)->code <= 0 ? Judgement::kReport : Judgement::kGoOn;
 }
 
-// Whether it stands for a SIGSTOP that gdbserver should have kept to itself: that of PTRACE_ATTACH,
-// which no program can send, when other threads got signals meanwhile; or by which it stopped the
-// thread, when that came to be another by an execve before it stopped.
-Result<bool> StopJudge::is_of_server(ThreadId thread) {
+// Whether it stands for a SIGSTOP that is nobody's business: one of ours, by which the Stepper
+// stops a thread in a handler; or one that gdbserver should have kept to itself: that of
+// PTRACE_ATTACH, which no program can send, when other threads got signals meanwhile; or by which
+// it stopped the thread, when that came to be another by an execve before it stopped.
+Result<bool> StopJudge::is_nobodys(ThreadId thread) {
   auto sent = signal_sent(thread);
   if (!sent) return fail(std::move(sent.error()));
   if (!*sent) return false;
-  return (*sent)->code == SI_KERNEL ||
-         ((*sent)->code == SI_TKILL && (*sent)->by == below_.link().process());
+  const bool by_us = (*sent)->by == ::getpid() || (*sent)->by == below_.link().process();
+  return (*sent)->code == SI_KERNEL || ((*sent)->code == SI_TKILL && by_us);
 }
 
 // The signal that a thread stands for, if that is known.

@@ -52,7 +52,7 @@ class StopJudge {
   Result<Judgement> judge_alone(const rsp::StopReply& reply, const Circumstances& circumstances);
   Result<Judgement> trapped(const rsp::StopReply& reply, const rsp::ResumeAction* action,
                             bool certain);
-  Result<bool> is_of_server(ThreadId thread);
+  Result<bool> is_nobodys(ThreadId thread);
   struct Sent {
     std::int32_t code;  // siginfo_t::si_code
     std::int32_t by;    // process, where the code says that there is one
