@@ -81,8 +81,10 @@ Result<void> PerfDataExport::add(const History& history, const std::vector<Mappi
   options.newest_instructions = instructions;
   auto trace = pt::synthesize(snapshot.records, seen.image, snapshot.first_epoch, options);
   if (!trace) return fail(std::move(trace.error()));
-  if (processes_.insert(snapshot.thread.pid).second)
-    writer_.add_process(snapshot.thread.pid, seen.mappings);
+  std::erase_if(seen.mappings, [&](const WrittenMapping& mapping) {
+    return !written_.insert({snapshot.thread.pid, mapping.begin}).second;
+  });
+  writer_.add_mappings(snapshot.thread.pid, seen.mappings);
   writer_.add_thread(snapshot.thread, name_of(used), *trace);
   return {};
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "decoder/history/history.h"
@@ -33,8 +34,8 @@ class PerfDataExport {
 
  private:
   PerfDataWriter writer_;
-  std::set<std::int32_t> processes_;
-  std::vector<Error> problems_;  // one of a file
+  std::set<std::pair<std::int32_t, Address>> written_;  // mappings: process and begin
+  std::vector<Error> problems_;                         // one of a file
 };
 
 }  // namespace tailtrace::perf

@@ -77,7 +77,7 @@ void PerfDataWriter::put_record(std::uint32_t type, std::uint16_t misc, Bytes bo
   append(data_, record.take());
 }
 
-void PerfDataWriter::add_process(std::int32_t pid, std::span<const WrittenMapping> mappings) {
+void PerfDataWriter::add_mappings(std::int32_t pid, std::span<const WrittenMapping> mappings) {
   constexpr std::uint32_t kReadExecute = 5, kPrivate = 2;
   constexpr std::size_t kId_bytes = 20;
   for (const WrittenMapping& mapping : mappings) {

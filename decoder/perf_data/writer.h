@@ -26,8 +26,9 @@ class PerfDataWriter {
   // `return_compression`: the traces have it.
   explicit PerfDataWriter(bool return_compression);
 
-  // A process, before its threads. Names and paths are cut where a record cannot hold more.
-  void add_process(std::int32_t pid, std::span<const WrittenMapping> mappings);
+  // Of a process, before the thread that executed their code. Names and paths are cut where a
+  // record cannot hold more.
+  void add_mappings(std::int32_t pid, std::span<const WrittenMapping> mappings);
   // A thread with its whole trace.
   void add_thread(ThreadId thread, const std::string& name, ByteSpan trace);
 

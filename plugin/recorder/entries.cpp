@@ -28,8 +28,9 @@ class Called {
   explicit Called(const std::string& name) : name_(name) {}
 
   void look_into(const ElfFile& file, const ElfFile& code) {
+    const std::vector<ElfSymbol> all = file.symbols();
     std::vector<ElfSymbol> exact, alike;
-    for (const ElfSymbol& symbol : file.symbols()) {
+    for (const ElfSymbol& symbol : all) {
       if (symbol.name.ends_with("@plt")) continue;
       Function function;
       function.symbol_name = symbol.name;
@@ -39,25 +40,26 @@ class Called {
       else if (is_called(function, name_))
         alike.push_back(symbol);
     }
-    add(exact, file, code, exact_);
-    add(alike, file, code, alike_);
+    add(exact, all, code, exact_);
+    add(alike, all, code, alike_);
   }
 
   const std::map<std::uint64_t, std::string>& exact() const { return exact_; }
   const std::map<std::uint64_t, std::string>& alike() const { return alike_; }
 
  private:
-  static void add(const std::vector<ElfSymbol>& symbols, const ElfFile& file, const ElfFile& code,
-                  std::map<std::uint64_t, std::string>& found) {
+  static void add(const std::vector<ElfSymbol>& symbols, const std::vector<ElfSymbol>& all,
+                  const ElfFile& code, std::map<std::uint64_t, std::string>& found) {
     for (const ElfSymbol& symbol : symbols)
       if (!symbol.is_resolver) found.emplace(symbol.value, demangle(symbol.name));
     for (const IndirectFunction& one : indirect_functions(code, symbols))
-      found.emplace(one.implementation, name_at(one.implementation, file));
+      if (!found.contains(one.implementation))
+        found.emplace(one.implementation, name_at(one.implementation, all));
   }
 
   // Empty where it has none.
-  static std::string name_at(std::uint64_t address, const ElfFile& file) {
-    for (const ElfSymbol& symbol : file.symbols())
+  static std::string name_at(std::uint64_t address, const std::vector<ElfSymbol>& all) {
+    for (const ElfSymbol& symbol : all)
       if (symbol.value == address && !symbol.is_resolver) return demangle(symbol.name);
     return {};
   }

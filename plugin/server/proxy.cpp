@@ -134,7 +134,7 @@ Result<void> Proxy::accept() {
   if (!accepted) return listener_.is_stdio() ? fail(std::move(accepted.error())) : Result<void>();
   say(accepted->announcement);
   debugger_.emplace(std::move(accepted->connection));
-  debugger_lost_ = false;
+  debugger_lost_ = interrupts_next_ = false;
   run_choice_ = {};
   if (owed_ == Owed::kStop) {
     // The program still runs for a debugger that is gone; this one finds it stopped.
@@ -252,6 +252,20 @@ Result<void> Proxy::interrupt() {
   // An lldb-server waits for programs by their name, too.
   if (owed_ == Owed::kStop || (owed_ == Owed::kStatus && lldb_server_.in_use()))
     return below_.link().interrupt();
+  // GDB may be about to make its next step, which a gdbserver would not take then.
+  interrupts_next_ = !lldb_.is_lldb() && !is_non_stop_;
+  return {};
+}
+
+// A request to run is answered although nothing runs.
+Result<void> Proxy::stop_at_once(std::string_view request) {
+  auto actions = rsp::parse_resume(request, run_choice_);
+  auto thread = below_.debugger_thread();
+  if (!thread) return fail(std::move(thread.error()));
+  ThreadId stopped = thread->value_or(ThreadId{});
+  if (actions && !actions->empty() && actions->front().selector.tid > 0)
+    stopped = {actions->front().selector.pid, actions->front().selector.tid};
+  reply(fmt::format("T{:02x}thread:{};", kProtocolSigInt, rsp::format_thread(stopped)));
   return {};
 }
 
@@ -301,6 +315,7 @@ Result<void> Proxy::on_packet(std::string packet) {
   if (*answered) return {};
   if (auto noted = note_request(packet); !noted) return noted;
   if (is_resume(packet)) {
+    if (std::exchange(interrupts_next_, false)) return stop_at_once(packet);
     if (auto noted = note_resume(); !noted) return noted;
     if (auto noted = lldb_trace_.runs(); !noted) return noted;
     auto first = lldb_.is_lldb() ? lldb_replay_.first_of(packet) : Result<std::string>(packet);

@@ -59,6 +59,7 @@ class Proxy {
   Result<bool> take_debugger_frames();
   Result<void> take_waiting_packets();
   Result<void> interrupt();
+  Result<void> stop_at_once(std::string_view request);
   Result<void> work();
   Result<bool> take_server_frames();
   Result<void> take_notifications();
@@ -107,6 +108,7 @@ class Proxy {
   bool has_thread_events_ = false, thread_events_on_ = false;  // in non-stop
   bool hides_next_stop_ = false;             // the debugger that asked for it is gone
   std::deque<std::string> waiting_packets_;  // came while the server below owed something
+  bool interrupts_next_ = false;             // the next request to run
   bool asked_last_ = false;  // what the server below said with its answers is not looked at yet
 
   Owed owed_ = Owed::kNothing;

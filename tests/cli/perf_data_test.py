@@ -31,7 +31,12 @@ def executed_by_perf(path, *options):
     return threads, outcome.stderr
 
 
-class PerfData(cases.CommandCase):
+class Written(cases.CommandCase):
+    """Cases about the file that is made of a recording of PROGRAM."""
+
+    PROGRAM = None
+    THREADS = 0
+
     @classmethod
     def setUpClass(cls):
         cases.needs_engine(cls("test_is_read_again"), "qemu")
@@ -40,14 +45,14 @@ class PerfData(cases.CommandCase):
         cls.session = os.path.join(folder, "session")
         cls.path = os.path.join(folder, "perf.data")
         for arguments in (("run", "--no-debugger", "--engine=qemu", "--keep=" + cls.session, "--",
-                           os.path.join(PROGRAMS, "three_workers")),
+                           os.path.join(PROGRAMS, cls.PROGRAM)),
                           ("export", "--format=perf-data", "-o", cls.path, cls.session)):
             outcome = cases.tailtrace(*arguments)
             assert outcome.returncode == 0, outcome.stderr
         info = json.loads(cases.tailtrace("info", "--json", cls.session).stdout)
         cls.threads = {thread["tid"]: executed(cls.session, thread["tid"])
                        for thread in info["threads"]}
-        assert len(cls.threads) == 3 and all(cls.threads.values())
+        assert len(cls.threads) == cls.THREADS and all(cls.threads.values())
 
     @unittest.skipUnless(PERF, "no perf (Debian: linux-perf)")
     def test_perf_decodes_every_instruction_of_every_thread(self):
@@ -61,6 +66,16 @@ class PerfData(cases.CommandCase):
         for thread, addresses in self.threads.items():
             self.assertTrue(executed(self.path, thread) == addresses, thread)
 
+
+class LibraryOfOneThread(Written):
+    PROGRAM = "loads_in_thread"
+    THREADS = 2
+
+
+class ThreeWorkers(Written):
+    PROGRAM = "three_workers"
+    THREADS = 3
+
     def test_opens_where_a_recording_does(self):
         opened = cases.tailtrace("open", "--json", self.path)
         self.assertEqual(opened.returncode, 0, opened.stderr)
@@ -72,6 +87,9 @@ class PerfData(cases.CommandCase):
         outcome = cases.tailtrace("export", "--format=perf-data", "--range=1,10", self.session)
         self.assertEqual(outcome.returncode, 2)
         self.assertIn("ends with the newest", outcome.stderr)
+
+
+del Written  # it has no program
 
 
 class Version(cases.CommandCase):

@@ -220,6 +220,14 @@ class Debuggers(Serving):
                 pass
             self.assertRegex(stop, "^T0[25]")
 
+    def test_an_interrupt_between_two_steps_stops_the_program(self):
+        _, debugger = self.recording("127.0.0.1:0", ROUNDS, "-1")
+        thread = re.search("thread:([^;]+);", debugger.ask("?"))[1]
+        for _ in range(10):
+            debugger.send_raw(b"\x03")
+            self.assertRegex(debugger.ask(f"vCont;s:{thread}"), f"^T02thread:{thread};")
+            self.assertRegex(debugger.ask(f"vCont;s:{thread}"), "^T05")
+
     def test_packets_that_are_none(self):
         _, debugger = self.recording("127.0.0.1:0", TALKS)
         for packet in ("", "Q", "qXfer", "qXfer:btrace", "qXfer:btrace:read:all:0", "vCont;",

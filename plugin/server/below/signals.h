@@ -17,6 +17,11 @@ constexpr std::uint8_t kProtocolSigInt = 2;
 constexpr std::uint8_t kProtocolSigTrap = 5;
 constexpr std::uint8_t kProtocolSigKill = 9;
 
+// What the thread library uses between its threads: never the user's business.
+constexpr bool is_of_threads(int system_signal) {
+  return system_signal == 32 || system_signal == 33;
+}
+
 // SIGILL, SIGFPE, SIGBUS, SIGSEGV: what an instruction raises about itself.
 bool is_fault(int system_signal);
 

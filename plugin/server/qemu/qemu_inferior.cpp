@@ -314,6 +314,13 @@ void QemuInferior::go_on() {
   (void)stub_->send("vCont;c").has_value();
 }
 
+// The others go on as well.
+void QemuInferior::deliver(std::uint8_t signal) {
+  running_ = true;
+  const std::string thread = rsp::format_thread({kStubPid, stopped_.tid});
+  (void)stub_->send(fmt::format("vCont;C{:02x}:{};c", signal, thread)).has_value();
+}
+
 // The others go on.
 void QemuInferior::step_stopped() {
   running_ = true;
@@ -373,11 +380,19 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();
   bool is_new = (stop->reasons & rsp::StopReply::kThreadCreated) != 0;
   bool has_accessed = (stop->reasons & rsp::StopReply::kWatch) != 0;
+  const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
+  const bool steps = action != nullptr && is_step(*action);
+  if (is_of_threads(system_signal(stop->signal)) && !steps)
+    return deliver(stop->signal), std::optional<Event>();
   if (stop->signal != kProtocolSigTrap || is_new || has_accessed)
     return std::optional(std::move(event));
   // A step that was not taken.
-  const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
-  if (stands && action != nullptr && is_step(*action)) return go_on(), std::optional<Event>();
+  if (stands && steps) return go_on(), std::optional<Event>();
+  // The signal comes too late for it, and is kept from the program.
+  if (steps && was_to_step && interrupt_wanted_) {
+    event.reply.replace(0, 3, fmt::format("T{:02x}", kProtocolSigInt));
+    return std::optional(std::move(event));
+  }
   if (!was_to_step && breakpoints_.empty() && doomed_.empty() && removed_.empty())
     return std::optional(std::move(event));
   auto pc = pc_of_stopped();

@@ -90,6 +90,7 @@ class QemuInferior {
   void send_wanted_interrupt();
   void go_on();
   void step_stopped();
+  void deliver(std::uint8_t signal);
   Result<std::optional<Address>> pc_of_stopped();
   Result<bool> is_untold(Address pc, bool was_to_step);
 

@@ -16,8 +16,9 @@ namespace {
 using rsp::ResumeAction;
 using rsp::StopReply;
 
-// What the thread library uses between its threads: never the user's business.
-constexpr int kSig32 = 32, kSig33 = 33;
+// What a breakpoint may be met by, as behind a call that the debugger makes: it is told whatever
+// the debugger wants passed on, as gdbserver does.
+bool may_be_breakpoint(int signal) { return signal == SIGILL || signal == SIGSEGV; }
 
 }  // namespace
 
@@ -68,7 +69,7 @@ Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
   bool runs = circumstances.action != nullptr &&
               circumstances.action->kind == ResumeAction::Kind::kContinue;
   int signal = below_.system_signal(reply.signal);
-  bool passed = passed_[reply.signal] || signal == kSig32 || signal == kSig33;
+  bool passed = (passed_[reply.signal] && !may_be_breakpoint(signal)) || is_of_threads(signal);
   return runs && passed ? Judgement::kGoOnWithSignal : Judgement::kReport;
 }
 

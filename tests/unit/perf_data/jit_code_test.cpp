@@ -51,7 +51,7 @@ TEST(JitCode, OfARecordingIsThatOfTheDump) {
   ASSERT_TRUE(trace);
   PerfDataWriter writer(false);
   const WrittenMapping mapping{kDumpAt, 0x1000, 0, {}, path};
-  writer.add_process(kJitThread.pid, {&mapping, 1});
+  writer.add_mappings(kJitThread.pid, {&mapping, 1});
   writer.add_thread(kJitThread, "jit", *trace);
   const Bytes file = writer.finish();
   auto data = parse_perf_data(file, "perf.data");

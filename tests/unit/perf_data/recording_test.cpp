@@ -83,8 +83,8 @@ TEST_F(PerfRecordingTest, NamesAFileThatIsGoneOrAnotherOne) {
   EXPECT_GE(gaps_of(*opened), 1u);
 
   PerfDataWriter writer(true);
-  writer.add_process(40, std::vector<WrittenMapping>{
-                             {ToyProgram::kBase, 4096, 0, Bytes(20, 0xab), "/proc/self/exe"}});
+  writer.add_mappings(40, std::vector<WrittenMapping>{
+                              {ToyProgram::kBase, 4096, 0, Bytes(20, 0xab), "/proc/self/exe"}});
   writer.add_thread(kThread, "toy", Bytes{});
   writer.add_thread({40, 42}, "toy", *pt::synthesize({}, CodeImage(), {}, {}));
   recording = recording_of(writer.finish());
