@@ -257,18 +257,6 @@ Result<void> Proxy::interrupt() {
   return {};
 }
 
-// A request to run is answered although nothing runs.
-Result<void> Proxy::stop_at_once(std::string_view request) {
-  auto actions = rsp::parse_resume(request, run_choice_);
-  auto thread = below_.debugger_thread();
-  if (!thread) return fail(std::move(thread.error()));
-  ThreadId stopped = thread->value_or(ThreadId{});
-  if (actions && !actions->empty() && actions->front().selector.tid > 0)
-    stopped = {actions->front().selector.pid, actions->front().selector.tid};
-  reply(fmt::format("T{:02x}thread:{};", kProtocolSigInt, rsp::format_thread(stopped)));
-  return {};
-}
-
 // Whether there was any.
 Result<bool> Proxy::take_server_frames() {
   bool any = false;
@@ -315,13 +303,15 @@ Result<void> Proxy::on_packet(std::string packet) {
   if (*answered) return {};
   if (auto noted = note_request(packet); !noted) return noted;
   if (is_resume(packet)) {
-    if (std::exchange(interrupts_next_, false)) return stop_at_once(packet);
+    const bool interrupts = std::exchange(interrupts_next_, false);
+    if (interrupts && stop_at_once(packet)) return {};
     if (auto noted = note_resume(); !noted) return noted;
     if (auto noted = lldb_trace_.runs(); !noted) return noted;
     auto first = lldb_.is_lldb() ? lldb_replay_.first_of(packet) : Result<std::string>(packet);
     if (!first) return fail(std::move(first.error()));
     owed_ = Owed::kStop;
-    return stepper_.resume(*first, run_choice_);
+    auto resumed = stepper_.resume(*first, run_choice_);
+    return resumed && interrupts ? interrupt() : resumed;
   }
   if (packet == "?" || packet.starts_with("vRun;") || packet.starts_with("vAttach"))
     return pass_on(packet, Owed::kStatus);

@@ -59,7 +59,7 @@ class Proxy {
   Result<bool> take_debugger_frames();
   Result<void> take_waiting_packets();
   Result<void> interrupt();
-  Result<void> stop_at_once(std::string_view request);
+  bool stop_at_once(std::string_view request);
   Result<void> work();
   Result<bool> take_server_frames();
   Result<void> take_notifications();

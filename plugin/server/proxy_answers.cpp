@@ -1,5 +1,10 @@
 // What Proxy answers by itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "decoder/base/bytes.h"
+#include "plugin/server/below/signals.h"
 #include "plugin/server/proxy.h"
 #include "plugin/server/rsp/feature_list.h"
 
@@ -32,6 +37,21 @@ Result<bool> Proxy::answer_here(const std::string& packet) {
   if (packet.starts_with("qTailtrace:") || packet.starts_with("qTailtrace."))
     return on_question(packet);
   return answer_trace(packet);
+}
+
+// A request to run is answered although nothing runs. False: it brings a signal along, which must
+// not be lost, or names no thread.
+bool Proxy::stop_at_once(std::string_view request) {
+  auto actions = rsp::parse_resume(request, run_choice_);
+  if (!actions ||
+      std::ranges::any_of(*actions, [](const auto& one) { return one.signal.has_value(); }))
+    return false;
+  const auto thread = below_.debugger_thread();
+  if (!thread || !*thread) return false;
+  const rsp::ThreadSelector& first = actions->front().selector;
+  const ThreadId stopped = first.tid > 0 ? ThreadId{first.pid, first.tid} : **thread;
+  reply(fmt::format("T{:02x}thread:{};", kProtocolSigInt, rsp::format_thread(stopped)));
+  return true;
 }
 
 Result<bool> Proxy::answer_trace(std::string_view packet) {

@@ -227,6 +227,9 @@ class Debuggers(Serving):
             debugger.send_raw(b"\x03")
             self.assertRegex(debugger.ask(f"vCont;s:{thread}"), f"^T02thread:{thread};")
             self.assertRegex(debugger.ask(f"vCont;s:{thread}"), "^T05")
+        # A signal that is brought along is delivered all the same.
+        debugger.send_raw(b"\x03")
+        self.assertRegex(debugger.ask(f"vCont;C0f:{thread};c"), "^X0?f")
 
     def test_packets_that_are_none(self):
         _, debugger = self.recording("127.0.0.1:0", TALKS)

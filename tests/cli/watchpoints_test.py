@@ -92,13 +92,6 @@ class Watchpoints(unittest.TestCase):
         self.assertIn("Could not insert hardware watchpoint", text)
         self.assertIn("Old value", text)
 
-    def test_variable_is_watched_in_one_program_only(self):
-        """What it executes in its place knows nothing of them."""
-        program = os.path.join(cases.BINARY_DIR, "tests", "programs", "executes_itself")
-        text = under_qemu("-ex", "watch *(long*)$rsp", "-ex", "delete 1", "-ex", "continue", "-ex",
-                          "delete", "-ex", "continue", "-ex", "continue", program=(program,))
-        self.assertIn("exited", text)
-
 
 if __name__ == "__main__":
     cases.main()

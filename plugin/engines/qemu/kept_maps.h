@@ -13,7 +13,7 @@
 namespace tailtrace {
 
 struct KeptMaps {
-  // As maps_to_copies() has it; empty when nobody knows any more.
+  // As maps_with_other_builds() has it; empty when nobody knows any more.
   std::string text;
   std::vector<BundleModule> modules;  // files that have a build id
   std::vector<Error> problems;        // files that are other ones here

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -20,13 +21,13 @@ bool read_at(int fd, std::uint64_t offset, T& value) {
 }
 
 std::string hex_at(int fd, std::uint64_t offset, std::uint32_t size_bytes) {
-  constexpr std::uint32_t kMaxId_bytes = 64;
+  unsigned char id[64];
+  const std::size_t size = std::min<std::size_t>(size_bytes, sizeof id);
+  if (::pread(fd, id, size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size)) return {};
   std::string text;
-  for (std::uint32_t i = 0; i < size_bytes && i < kMaxId_bytes; ++i) {
-    unsigned char byte = 0;
+  for (std::size_t i = 0; i < size; ++i) {
     char digits[3];
-    if (!read_at(fd, offset + i, byte)) return {};
-    std::snprintf(digits, sizeof digits, "%02x", byte);
+    std::snprintf(digits, sizeof digits, "%02x", id[i]);
     text += digits;
   }
   return text;

@@ -9,6 +9,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "plugin/engines/qemu/session_format.h"
@@ -46,8 +47,10 @@ std::string guest_maps(std::uint64_t guest_base) {
   return maps;
 }
 
-// Of the files that a text of maps names, each once.
+// Of the files that a text of maps names, each once. What was read of a file when it was mapped
+// first stays: the loader maps one library after the other.
 std::string build_ids(std::string_view maps) {
+  static std::map<std::string, std::string> known;  // guarded by the lock
   std::string ids;
   std::set<std::string> seen;
   while (!maps.empty()) {
@@ -55,7 +58,9 @@ std::string build_ids(std::string_view maps) {
     maps.remove_prefix(std::min(line.size() + 1, maps.size()));
     std::string path(line.substr(std::min(line.find('/'), line.size())));
     if (!seen.insert(path).second) continue;
-    if (std::string id = build_id_of(path); !id.empty()) ids += id + " " + path + "\n";
+    auto [one, is_new] = known.try_emplace(path);
+    if (is_new) one->second = build_id_of(path);
+    if (!one->second.empty()) ids += one->second + " " + path + "\n";
   }
   return ids;
 }

@@ -86,11 +86,12 @@ void access_alone() {
   wait_until_others_stand();
 }
 
-// An access across cache lines needs the others to leave their blocks (EXCP_ATOMIC), so that it may
-// have to be made beside them.
-void wait_for_access() {
+// False: an access lasts, for one across cache lines needs the others to leave their blocks
+// (EXCP_ATOMIC), and has to be made beside them.
+bool wait_for_access() {
   for (int i = 0; i < kMaxLooks && g_still.load() == kAccesses; ++i)
     ::nanosleep(&kBetweenLooks, nullptr);
+  return g_still.load() != kAccesses;
 }
 
 // Whether the stub will let its thread run after this: a request to run, to go away or to end, or
@@ -162,18 +163,15 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
     leave();
   }
   RingHeader& ring = *ring_of(cpu);
-  for (;;) {
+  for (bool goes_beside = false;;) {
     vcpu.executes = true;
-    if (g_still.load() == 0) return;
+    if (goes_beside || g_still.load() == 0) return;
     vcpu.executes = false;
     ring.held_at.store(pc);
-    wait_for_access();
-    const bool is_alone = g_still.load() != kAccesses;
+    goes_beside = !wait_for_access();
     g_still.wait(kStandsInside);
     ring.held_at.store(0);
-    if (!is_alone) break;
   }
-  vcpu.executes = true;
 }
 
 void wait_at_stub_gate(std::uint32_t cpu) {

@@ -147,9 +147,8 @@ void watch_accesses(qemu_plugin_tb* tb) {
 
 void renew_watches() {
   const WatchedMemory& watched = g_recorder.blocks.header().watched;
+  forget_watches();
   g_watch_count = std::min<std::size_t>(watched.count, kMaxWatchedRanges);
-  g_low = ~0ull;
-  g_high = 0;
   for (std::size_t i = 0; i < g_watch_count; ++i) {
     g_watches[i].range = watched.ranges[i];
     g_low = std::min(g_low, g_watches[i].memory_begin());

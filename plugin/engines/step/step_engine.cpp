@@ -8,31 +8,25 @@
 
 #include "decoder/base/file.h"
 #include "decoder/record/ring.h"
+#include "plugin/engines/signal_masks.h"
 #include "plugin/engines/step/transition.h"
 
 namespace tailtrace {
 namespace {
-
-constexpr std::size_t kMaxStatus_bytes = 1 << 16;
 
 BranchRecord async_record(RecordKind kind, Address from, Address to, std::uint64_t insns,
                           std::uint16_t extra) {
   return {from, to, 0, static_cast<std::uint32_t>(insns), kind, kFlagAsync, extra};
 }
 
+bool catches(std::int32_t pid, int signal) {
+  const auto masks = signal_masks(pid);
+  return masks && masks->catches(signal);
+}
+
 std::uint16_t cause(EdgeCause c) { return static_cast<std::uint16_t>(c); }
 
 }  // namespace
-
-bool is_caught(std::int32_t pid, int signal) {
-  static constexpr std::string_view kCaught = "SigCgt:\t";
-  auto text = read_file(fmt::format("/proc/{}/status", pid), kMaxStatus_bytes);
-  if (!text || signal <= 0 || signal > 64) return false;
-  std::size_t at = as_text(*text).find(kCaught);
-  if (at == std::string_view::npos) return false;
-  auto mask = parse_hex(as_text(*text).substr(at + kCaught.size(), 16));
-  return mask && (*mask >> (signal - 1) & 1) != 0;
-}
 
 struct StepEngine::Recording {
   ThreadId thread;
@@ -154,7 +148,7 @@ bool StepEngine::follow(Recording& r, Address before, Address after, int signal)
   }
   if (r.code->epoch() != epoch) note_code_change(r.thread.pid);
   bool unclear = transition == Transition::kImpossible || (insn && leads_anywhere(insn->kind));
-  if (signal != 0 && unclear && is_caught(r.thread.pid, signal)) {
+  if (signal != 0 && unclear && catches(r.thread.pid, signal)) {
     r.push(async_record(RecordKind::kSignal, before, after, r.run_insns,
                         static_cast<std::uint16_t>(signal)));
     return true;

@@ -17,10 +17,6 @@
 
 namespace tailtrace {
 
-// Whether the process has a handler for the signal, the system's number: SigCgt of
-// /proc/PID/status.
-bool is_caught(std::int32_t pid, int signal);
-
 class StepEngine final : public Engine {
  public:
   // Reads memory of a thread's process as it would be without breakpoints. Returns how much of it.

@@ -15,7 +15,6 @@ std::uint8_t protocol_signal(int system_signal);
 
 constexpr std::uint8_t kProtocolSigInt = 2;
 constexpr std::uint8_t kProtocolSigTrap = 5;
-constexpr std::uint8_t kProtocolSigKill = 9;
 
 // What the thread library uses between its threads: never the user's business.
 constexpr bool is_of_threads(int system_signal) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "decoder/base/bytes.h"
+#include "plugin/engines/signal_masks.h"
 
 namespace tailtrace {
 namespace {
@@ -106,7 +107,8 @@ Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
 // first instruction of a handler, and steps on: a second signal stops the thread there.
 void Stepper::deliver(RecordedThread& thread, std::uint8_t signal) {
   thread.signal = below_.system_signal(signal);
-  if (knows_all_ && recorder_.needs_steps() && is_caught(thread.id.pid, thread.signal))
+  if (!knows_all_ || !recorder_.needs_steps()) return;
+  if (const auto masks = signal_masks(thread.id.pid); masks && masks->catches(thread.signal))
     (void)::tgkill(thread.id.pid, thread.id.tid, SIGSTOP);
 }
 

@@ -95,7 +95,7 @@ void take_step(int, siginfo_t*, void* context) {
 
 TEST(Unwinder, FindsTheStackOfAThreadThatStandsInTheVdso) {
   const auto vdso = vdso_in(own_maps());
-  if (!vdso) GTEST_SKIP() << "the kernel gives processes no vDSO";
+  if (!vdso) GTEST_SKIP() << "this kernel gives processes no vDSO (vdso=0): none to stand in";
   void* image = ::dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD);
   auto* read_time_zone =
       reinterpret_cast<decltype(&::gettimeofday)>(::dlsym(image, "__vdso_gettimeofday"));
