@@ -23,6 +23,12 @@ Result<void> CodeImage::forget(Address address, std::uint64_t size_bytes, Epoch 
   return put(address, size_bytes, nullptr, from);
 }
 
+CodeImage::Pieces::const_iterator CodeImage::first_behind(Address address) const {
+  auto it = pieces_.upper_bound(address);
+  if (it != pieces_.begin() && std::prev(it)->second.end > address) --it;
+  return it;
+}
+
 // After this no piece crosses `address`.
 void CodeImage::split_at(Address address) {
   auto it = pieces_.upper_bound(address);
@@ -106,12 +112,10 @@ bool CodeImage::contradicts(const CodeImage& other, Epoch when) const {
 
 // Whether anything known of [begin, end) is something else than `data`; null: than nothing.
 bool CodeImage::contradicts(Address begin, Address end, const std::uint8_t* data) const {
-  auto it = pieces_.upper_bound(begin);
-  if (it != pieces_.begin()) --it;
-  for (; it != pieces_.end() && it->first < end; ++it) {
+  for (auto it = first_behind(begin); it != pieces_.end() && it->first < end; ++it) {
     const std::uint8_t* ours = it->second.versions.back().data;
     const Address low = std::max(begin, it->first), high = std::min(end, it->second.end);
-    if (ours == nullptr || low >= high) continue;
+    if (ours == nullptr) continue;
     if (data == nullptr) return true;
     ours += low - it->first;
     const std::uint8_t* theirs = data + (low - begin);
@@ -143,10 +147,28 @@ ByteSpan CodeImage::at(Address address, std::size_t limit, Epoch when) const {
   return rest.first(std::min(limit, rest.size()));
 }
 
+bool CodeImage::same(Address begin, Address end, Epoch then, Epoch now) const {
+  for (auto it = first_behind(begin); it != pieces_.end() && it->first < end; ++it) {
+    const Version* was = version_in(it->second, then);
+    const Version* is = version_in(it->second, now);
+    if (was == is || was == nullptr || was->data == nullptr) continue;
+    if (is == nullptr || is->data == nullptr) return false;
+    const Address low = std::max(begin, it->first), high = std::min(end, it->second.end);
+    const std::size_t offset = low - it->first;
+    if (std::memcmp(was->data + offset, is->data + offset, high - low) != 0) return false;
+  }
+  return true;
+}
+
+std::vector<CodeImage::Stretch> CodeImage::changed() const {
+  std::vector<Stretch> all;
+  for (const auto& [begin, piece] : pieces_)
+    if (piece.versions.size() > 1) all.push_back({begin, piece.end});
+  return all;
+}
+
 bool CodeImage::ever_knew(Address begin, Address end) const {
-  auto piece = pieces_.upper_bound(begin);
-  if (piece != pieces_.begin() && std::prev(piece)->second.end > begin) --piece;
-  for (; piece != pieces_.end() && piece->first < end; ++piece)
+  for (auto piece = first_behind(begin); piece != pieces_.end() && piece->first < end; ++piece)
     for (const Version& version : piece->second.versions)
       if (version.data != nullptr) return true;
   return false;

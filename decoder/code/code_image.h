@@ -58,6 +58,15 @@ class CodeImage {
   };
   Known around(Address address, Epoch when = {}) const;
 
+  // Whether what is known of [begin, end) in epoch `then` is still the same in epoch `now`.
+  bool same(Address begin, Address end, Epoch then, Epoch now) const;
+
+  // Stretches that showed more than one thing in their time, in order.
+  struct Stretch {
+    Address begin, end;
+  };
+  std::vector<Stretch> changed() const;
+
   // Whether any byte of [begin, end) was known at any time.
   bool ever_knew(Address begin, Address end) const;
 
@@ -81,13 +90,17 @@ class CodeImage {
     std::vector<Version> versions;
   };
 
+  using Pieces = std::map<Address, Piece>;
+
   Result<void> put(Address address, std::uint64_t size_bytes, const std::uint8_t* data, Epoch from);
+  // The first piece that ends behind `address`.
+  Pieces::const_iterator first_behind(Address address) const;
   // What a piece shows in an epoch; null: it was not known yet.
   static const Version* version_in(const Piece& piece, Epoch when);
   bool contradicts(Address begin, Address end, const std::uint8_t* data) const;
   void split_at(Address address);
 
-  std::map<Address, Piece> pieces_;
+  Pieces pieces_;
   std::vector<std::shared_ptr<const void>> owners_;
   Epoch newest_;
 };

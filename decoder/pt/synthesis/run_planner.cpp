@@ -13,6 +13,12 @@ bool leaves_run(const Instruction& insn) {
 
 }  // namespace
 
+void RunPlan::show_nothing() {
+  stop = after_last_bit = begin;
+  not_taken = 0;
+  arrives = false;
+}
+
 RunPlanner::RunPlanner(const CodeImage& image, CodeMode mode, std::size_t expected)
     : reader_(image, mode), slots_(std::clamp(std::bit_ceil(expected), kMinSlots, kMaxSlots)) {}
 
@@ -42,25 +48,18 @@ void RunPlanner::walk(RunPlan& plan) {
     // What leads to unknown code is sure; what leads elsewhere than the record says is not.
     if (!insn && !reader_.known(plan.stop)) return;
     if (!insn || leaves_run(*insn) || seen == std::min(plan.insns, kMaxRun_insns))
-      return show_nothing(plan);
+      return plan.show_nothing();
     repeats |= insn->kind == InstructionClass::kRepString;
     plan.stop = insn->next();
     if (insn->kind != InstructionClass::kConditional) continue;
     ++plan.not_taken;
     plan.after_last_bit = plan.stop;
   }
-  if (plan.stop != plan.from) return show_nothing(plan);
+  if (plan.stop != plan.from) return plan.show_nothing();
   if (!plan.async) ++seen;
   // Recorders may count each iteration of a repeated string instruction.
   repeats |= plan.last.kind == InstructionClass::kRepString;
-  if (seen != plan.insns && !(repeats && seen < plan.insns)) return show_nothing(plan);
+  if (seen != plan.insns && !(repeats && seen < plan.insns)) return plan.show_nothing();
   plan.arrives = plan.async || plan.last.size_bytes != 0;
 }
-
-void RunPlanner::show_nothing(RunPlan& plan) {
-  plan.stop = plan.begin;
-  plan.not_taken = 0;
-  plan.after_last_bit = plan.begin;
-}
-
 }  // namespace tailtrace::pt

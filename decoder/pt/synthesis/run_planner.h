@@ -4,6 +4,7 @@
 // Threading: one thread at a time; the image must outlive it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct RunPlan {
 
   // The instruction at `from`. Its size is zero when it is not known.
   Instruction last;
+
+  // Behind the last byte that is executed; of an instruction that is not known, behind its first.
+  Address end() const { return async ? from : from + std::max<std::uint64_t>(last.size_bytes, 1); }
+  void show_nothing();
 };
 
 class RunPlanner {
@@ -61,7 +66,6 @@ class RunPlanner {
   }
   void make(RunPlan& plan, Address begin, const BranchRecord& record);
   void walk(RunPlan& plan);
-  static void show_nothing(RunPlan& plan);
 
   CodeReader reader_;
   std::vector<RunPlan> slots_;

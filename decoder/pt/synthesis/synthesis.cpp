@@ -1,8 +1,10 @@
 #include "decoder/pt/synthesis/synthesis.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
+#include "decoder/code/code_changes.h"
 #include "decoder/pt/loop_guard.h"
 #include "decoder/pt/packets/packet_writer.h"
 #include "decoder/pt/return_memory.h"
@@ -54,10 +56,14 @@ class Synthesizer {
  public:
   static constexpr std::size_t kManyRecords = 1 << 20;
 
+  // `epoch` is that of the first record.
   Synthesizer(const CodeImage& code, Epoch epoch, std::size_t records,
               const SynthesisOptions& options)
-      : options_(options), planner_(code, options.mode, std::min(records, kManyRecords)) {
-    planner_.set_epoch(epoch);
+      : options_(options),
+        epoch_(epoch),
+        planner_(code, options.mode, std::min(records, kManyRecords)) {
+    if (options.newest_code) changes_.emplace(code);
+    planner_.set_epoch(options.newest_code ? code.newest() : epoch);
   }
 
   // `begin` is where the first of the records begins to run; 0 when it is not known.
@@ -67,6 +73,7 @@ class Synthesizer {
   void step(const BranchRecord& record);
 
   // Straight runs.
+  const RunPlan& plan(const BranchRecord& record);
   const RunPlan* follow(const BranchRecord& record);
   void go_along(const RunPlan& plan, const BranchRecord& record);
   void show(const RunPlan& plan);
@@ -97,7 +104,10 @@ class Synthesizer {
 
   const SynthesisOptions& options_;
   PacketWriter out_;
+  Epoch epoch_;  // of the next record
   RunPlanner planner_;
+  std::optional<CodeChanges> changes_;  // when only the newest code is seen
+  RunPlan hidden_;
   ReturnMemory returns_;
   LoopGuard loops_;
   Address at_;         // executed next; 0: not known
@@ -158,15 +168,26 @@ void Synthesizer::step(const BranchRecord& record) {
       break;
   }
   at_ = record.to;
-  if (record.kind == RecordKind::kCodeChange && !options_.newest_code)
-    planner_.set_epoch({planner_.epoch().value + 1});
+  if (record.kind != RecordKind::kCodeChange) return;
+  ++epoch_.value;
+  if (!options_.newest_code) planner_.set_epoch(epoch_);
+}
+
+// How the record's run can be shown.
+const RunPlan& Synthesizer::plan(const BranchRecord& record) {
+  const RunPlan& plan = planner_.plan(at_, record);
+  if (!changes_ || !changes_->since(epoch_, plan.begin, plan.end())) return plan;
+  hidden_ = plan;
+  hidden_.show_nothing();
+  if (changes_->since(epoch_, plan.from, plan.end())) hidden_.last = {};
+  return hidden_;
 }
 
 // Brings a decoder to where the record's branch is executed, or was about to be. Nothing when the
 // code does not lead there; then the break is sent already.
 const RunPlan* Synthesizer::follow(const BranchRecord& record) {
   if (at_.is_null()) return nullptr;
-  const RunPlan& plan = planner_.plan(at_, record);
+  const RunPlan& plan = this->plan(record);
   if (!plan.arrives || !(record.is_async() || fits(plan.last, record))) {
     show_part(plan);
     show_branch(plan, record);
@@ -313,7 +334,7 @@ const RunPlan* Synthesizer::follow_to_end(const BranchRecord& record) {
     if (tracing_) stop_here();
     return nullptr;
   }
-  const RunPlan& plan = planner_.plan(at_, record);
+  const RunPlan& plan = this->plan(record);
   if (!plan.arrives) {
     show_part(plan);
     return nullptr;
@@ -444,10 +465,9 @@ void Synthesizer::sync() {
 Result<Bytes> synthesize(std::span<const BranchRecord> records, const CodeImage& code,
                          Epoch first_epoch, const SynthesisOptions& options) {
   std::size_t first = first_of_newest(records, options.newest_instructions);
-  Epoch epoch = code.newest();
+  Epoch epoch = first_epoch;
   // The older records are looked at only if they can make a difference.
-  if (!options.newest_code && first_epoch < epoch)
-    epoch = epoch_after(records.first(first), first_epoch);
+  if (first_epoch < code.newest()) epoch = epoch_after(records.first(first), first_epoch);
   Address begin = first != 0 ? records[first - 1].to : Address{};
   records = records.subspan(first);
   return Synthesizer(code, epoch, records.size(), options).run(records, begin);

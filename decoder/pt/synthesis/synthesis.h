@@ -47,7 +47,7 @@ struct SynthesisOptions {
   // Records older than these instructions are left out; whole records, so a few more may come.
   std::uint64_t newest_instructions = ~0ull;
   // Read all code as the newest epoch has it, for tools that see only the code of today. What ran
-  // older code that is different now becomes a break.
+  // code that is gone or another one now becomes a break.
   bool newest_code = false;
   CodeMode mode = CodeMode::k64;
   // More is an error: it protects against records that unfold into endless bits.

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "decoder/code/code_changes.h"
 #include "decoder/code/code_reader.h"
 
 namespace tailtrace {
@@ -10,7 +11,7 @@ namespace {
 class BlockMaker {
  public:
   explicit BlockMaker(const ThreadSnapshot& snapshot)
-      : snapshot_(snapshot), reader_(*snapshot.code) {
+      : snapshot_(snapshot), reader_(*snapshot.code), changes_(*snapshot.code) {
     reader_.set_epoch(snapshot.first_epoch);
   }
 
@@ -29,7 +30,7 @@ class BlockMaker {
       else if (record.insns != 0)
         end_run(last_executed(*begin_, record.insns));
     }
-    if (is_loss(record.kind)) add_gap(record);
+    if (is_loss(record.kind)) add_gap(record.to.is_null() ? record.from : record.to);
     if (record.kind == RecordKind::kCodeChange) reader_.set_epoch({reader_.epoch().value + 1});
     begin_ = goes_on(record) ? std::optional(record.to) : std::nullopt;
   }
@@ -44,10 +45,19 @@ class BlockMaker {
     return !record.to.is_null() || record.kind < RecordKind::kEnable;
   }
 
-  void end_run(Address last) { blocks_.push_back({*begin_, last}); }
+  void end_run(Address last) {
+    if (ran_other_code(last)) return add_gap(*begin_);
+    blocks_.push_back({*begin_, last});
+  }
 
-  void add_gap(const BranchRecord& record) {
-    Address at = record.to.is_null() ? record.from : record.to;
+  // The debugger would take what is there now for what was executed.
+  bool ran_other_code(Address last) {
+    if (changes_.empty()) return false;
+    auto insn = reader_.at(last);
+    return changes_.since(reader_.epoch(), *begin_, last + (insn ? insn->size_bytes : 1));
+  }
+
+  void add_gap(Address at) {
     if (at.is_null()) at = {1};
     blocks_.push_back({at, at - 1});
   }
@@ -66,6 +76,7 @@ class BlockMaker {
 
   const ThreadSnapshot& snapshot_;
   CodeReader reader_;
+  CodeChanges changes_;
   std::vector<BtsBlock> blocks_;
   std::optional<Address> begin_;  // of the open run
 };

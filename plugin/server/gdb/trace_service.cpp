@@ -169,14 +169,16 @@ Result<std::string> TraceService::bts(RecordedThread& thread, ThreadSnapshot new
                                       std::string_view annex) const {
   if (annex != "delta") {
     ThreadSnapshot shown = since(of_this_program(std::move(newest)), thread.begin);
-    return bts_document(bts_blocks(newest_instructions(std::move(shown), handover(thread))));
+    shown = newest_instructions(std::move(shown), handover(thread));
+    return bts_document(bts_blocks(recorder_.with_code_in_memory(std::move(shown))));
   }
   // The debugger begins with the pc that it saw when it switched recording on.
   if (!thread.last_read && thread.begun_before_enabled) return "E.Overflow.";
   HistoryMark mark = thread.last_read.value_or(thread.begin);
   // Overwritten, or more than the debugger is given at once: it asks for all, and gets the newest.
   if (newest.first > mark.head) return "E.Overflow.";
-  std::vector<BtsBlock> blocks = bts_blocks(since(std::move(newest), mark));
+  newest = recorder_.with_code_in_memory(since(std::move(newest), mark));
+  std::vector<BtsBlock> blocks = bts_blocks(newest);
   // The first block must go straight on from where the debugger's last one ended.
   if (blocks.empty() || blocks.front().begin != mark.pc || blocks.front().end < mark.pc)
     return "E.Overflow.";
@@ -189,6 +191,7 @@ Result<std::string> TraceService::pt(RecordedThread& thread, ThreadSnapshot newe
   if (annex == "delta") return "E.Generic Error.";
   ThreadSnapshot shown = since(of_this_program(std::move(newest)), thread.begin);
   if (ran_nothing(shown)) return pt_document({});
+  shown = recorder_.with_code_in_memory(std::move(shown));
   pt::SynthesisOptions options;
   options.newest_instructions = handover(thread);
   options.newest_code = true;

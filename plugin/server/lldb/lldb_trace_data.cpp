@@ -93,7 +93,7 @@ Result<const LldbTrace::Made*> LldbTrace::make(RecordedThread& thread, Traced& t
   if (traced.made && traced.made->end == end) return &*traced.made;
   ThreadSnapshot newest = since(std::move(*found), thread.begin);
   insert_pauses(newest, thread.begin, traced.pauses);
-  newest = of_this_program(std::move(newest));
+  newest = recorder_.with_code_in_memory(of_this_program(std::move(newest)));
   std::vector<BranchRecord>& records = newest.records;
   Made made{end, {}, false, 0, 0};
   if (recorder_.engine().can_mark_stops()) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "plugin/server/recording/code_in_memory.h"
+
 namespace tailtrace {
 namespace {
 
@@ -107,6 +109,14 @@ Result<ThreadSnapshot> Recorder::newest(RecordedThread& thread, std::uint64_t in
     for (const BranchRecord& record : snapshot->records) held += record.insns;
     if (held >= instructions) return snapshot;
   }
+}
+
+ThreadSnapshot Recorder::with_code_in_memory(ThreadSnapshot snapshot) {
+  const ThreadId id = snapshot.thread;
+  return tailtrace::with_code_in_memory(std::move(snapshot),
+                                        [this, id](Address address, std::span<std::uint8_t> out) {
+                                          return below_.read_memory(id, address, out);
+                                        });
 }
 
 Result<HistoryMark> Recorder::mark(RecordedThread& thread) {

@@ -109,6 +109,8 @@ class Recorder {
   // The newest records that hold so many instructions at least, or all there are, and not many
   // more: what it takes does not grow with what is kept. Errors: kGone.
   Result<ThreadSnapshot> newest(RecordedThread& thread, std::uint64_t instructions);
+  // The same history with the code that a debugger finds in memory.
+  ThreadSnapshot with_code_in_memory(ThreadSnapshot snapshot);
   // Where a stopped thread stands in its history. Errors: kGone.
   Result<HistoryMark> mark(RecordedThread& thread);
   // What the debugger may see of it: since its `begin`. Sets `part` to kAll where there is no more.

@@ -201,6 +201,44 @@ TEST(Synthesis, OldCodeThatDiffersIsABreakForWhoSeesOnlyTheNewest) {
   EXPECT_EQ(values(seen.instructions), (List{0x1011, 0x1000, 0x1003}));
 }
 
+// Only the bytes that ran say what did: other code may lead to the same place.
+TEST(Synthesis, OldCodeThatIsAsLongIsABreakForWhoSeesOnlyTheNewest) {
+  Hand hand(0x1000, "90eb0e");                              // 1000: nop; jmp 1011
+  ASSERT_TRUE(hand.code.add({0x1011}, *from_hex("ebed")));  // 1011: jmp 1000
+  hand.add(0, 0x1000, 0, RecordKind::kEnable);
+  hand.add(0x1001, 0x1011, 2, RecordKind::kJump);
+  hand.add(0x1011, 0x1000, 1, RecordKind::kJump);
+  hand.add(0x1000, 0x1000, 0, RecordKind::kCodeChange, kFlagAsync);
+  ASSERT_TRUE(hand.code.add({0x1000}, *from_hex("f8"), {1}));  // clc; jmp 1011
+  hand.add(0x1001, 0x1011, 2, RecordKind::kJump);
+  hand.add(0x1011, 0x1000, 1, RecordKind::kJump);
+  hand.add(0x1000, 0x1000, 0, RecordKind::kCodeChange, kFlagAsync);
+  ASSERT_TRUE(hand.code.add({0x1000}, *from_hex("90"), {2}));  // nop again
+  hand.add(0x1000, 0, 0, RecordKind::kDisable, kFlagAsync);
+  SynthesisOptions options;
+  options.newest_code = true;
+  LibiptWalk seen = hand.walk(options);
+  EXPECT_EQ(seen.errors, Texts{});
+  EXPECT_EQ(values(seen.instructions), (List{0x1000, 0x1001, 0x1011, 0x1001, 0x1011}));
+}
+
+// Code that is gone is as good as none: what came after it is shown.
+TEST(Synthesis, CodeThatIsGoneIsABreakForWhoSeesOnlyTheNewest) {
+  Hand hand(0x1000, "90ffd090ebfd");                      // 1000: nop; call *rax; nop; jmp 1003
+  ASSERT_TRUE(hand.code.add({0x2000}, *from_hex("c3")));  // 2000: ret
+  hand.add(0, 0x1000, 0, RecordKind::kEnable);
+  hand.add(0x1001, 0x2000, 2, RecordKind::kIndirectCall);
+  hand.add(0x2000, 0x1003, 1, RecordKind::kReturn);
+  hand.add(0x1004, 0x1003, 2, RecordKind::kJump);
+  hand.add(0x1003, 0, 0, RecordKind::kDisable, kFlagAsync);
+  ASSERT_TRUE(hand.code.forget({0x2000}, 1, {1}));
+  SynthesisOptions options;
+  options.newest_code = true;
+  LibiptWalk seen = hand.walk(options);
+  EXPECT_EQ(seen.errors, Texts{});
+  EXPECT_EQ(values(seen.instructions), (List{0x1000, 0x1001, 0x1003, 0x1004}));
+}
+
 TEST(Synthesis, RecordsThatUnfoldBeyondTheLimitAreAnError) {
   Hand hand(0x1000, "74007400ebfa");
   hand.add(0, 0x1000, 0, RecordKind::kEnable);
