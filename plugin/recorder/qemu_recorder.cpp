@@ -26,7 +26,6 @@ namespace fs = std::filesystem;
 // the number of its register fs_base (gdb-xml/i386-64bit.xml in qemu).
 constexpr std::size_t kWideRegisters = 17, kNarrowRegisters = 7;
 constexpr std::size_t kRegisters_bytes = kWideRegisters * 8 + kNarrowRegisters * 4;
-constexpr std::size_t kMostRead_bytes = 1024;
 
 user_regs_struct registers_in(ByteSpan g) {
   user_regs_struct r{};
@@ -53,8 +52,10 @@ class QemuRecorder final : public Subject {
   std::optional<user_regs_struct> registers(ThreadId thread) override;
   std::string code_maps() override;
   std::string all_maps() override { return program_->maps("maps").value_or(""); }
-  Bytes auxiliary_vector() override;
-  std::size_t read_memory(Address address, std::span<std::uint8_t> out) override;
+  Bytes auxiliary_vector() override { return program_->auxiliary_vector(); }
+  std::size_t read_memory(Address address, std::span<std::uint8_t> out) override {
+    return program_->read_memory(address, out);
+  }
 
  private:
   Occasion occasion(std::string cause, int signal, ThreadId thread) const {
@@ -147,26 +148,6 @@ std::string QemuRecorder::code_maps() {
   if (stands_) return all_maps();
   auto text = read_file(folder_ + "/" + kMapsName, kMaxMaps_bytes);
   return text ? std::string(as_text(*text).substr(0, as_text(*text).find('\0'))) : std::string();
-}
-
-Bytes QemuRecorder::auxiliary_vector() {
-  auto answer = program_->ask("qXfer:auxv:read::0,fff");
-  if (!answer || !answer->starts_with('l')) return {};
-  const std::string vector = rsp::unescape(std::string_view(*answer).substr(1));
-  return {vector.begin(), vector.end()};
-}
-
-std::size_t QemuRecorder::read_memory(Address address, std::span<std::uint8_t> out) {
-  std::size_t done = 0;
-  while (done < out.size()) {
-    const std::size_t wanted = std::min(out.size() - done, kMostRead_bytes);
-    auto digits = program_->ask(fmt::format("m{:x},{:x}", address.value + done, wanted));
-    auto bytes = digits ? from_hex(*digits) : std::nullopt;
-    if (!bytes || bytes->size() != wanted) break;
-    std::ranges::copy(*bytes, out.begin() + static_cast<std::ptrdiff_t>(done));
-    done += wanted;
-  }
-  return done;
 }
 
 void QemuRecorder::resume(int signal) {

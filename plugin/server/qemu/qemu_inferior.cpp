@@ -21,6 +21,7 @@ constexpr std::string_view kStubProcess = "p01.";  // as the stub names its only
 constexpr std::int32_t kStubPid = 1;
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxMaps_bytes = 1 << 28;
+constexpr std::size_t kMostRead_bytes = 1024;
 
 // More breakpoints than debuggers take away between two stops.
 constexpr std::size_t kMaxRemoved = 4096;
@@ -219,6 +220,26 @@ Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view reque
   if (request == kRegisters && answer->size() >= kPcOffset_digits + kPcSize_digits)
     answer->replace(kPcOffset_digits, kPcSize_digits, pc_digits(held_at));
   return answer;
+}
+
+std::size_t QemuInferior::read_memory(Address address, std::span<std::uint8_t> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::size_t wanted = std::min(out.size() - done, kMostRead_bytes);
+    auto digits = ask(fmt::format("m{:x},{:x}", address.value + done, wanted));
+    auto bytes = digits ? from_hex(*digits) : std::nullopt;
+    if (!bytes || bytes->size() != wanted) break;
+    std::ranges::copy(*bytes, out.begin() + static_cast<std::ptrdiff_t>(done));
+    done += wanted;
+  }
+  return done;
+}
+
+Bytes QemuInferior::auxiliary_vector() {
+  auto answer = ask("qXfer:auxv:read::0,fff");
+  if (!answer || !answer->starts_with('l')) return {};
+  const std::string vector = rsp::unescape(std::string_view(*answer).substr(1));
+  return {vector.begin(), vector.end()};
 }
 
 std::optional<std::string> QemuInferior::maps(const std::string& file) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ class QemuInferior {
   // The same, of a thread.
   Result<std::string> ask_of(ThreadId thread, std::string_view request);
 
+  // Of the stopped program: how many bytes could be read, and what the kernel told it at its start
+  // (getauxval(3)); empty while it is not known.
+  std::size_t read_memory(Address address, std::span<std::uint8_t> out);
+  Bytes auxiliary_vector();
   // What it has mapped, as /proc/PID/`file` (maps or smaps) has it; nothing while it runs.
   std::optional<std::string> maps(const std::string& file);
 

@@ -52,6 +52,7 @@ class QemuLink final : public ServerLink {
   Answer answer_of_threads(std::string_view request);
   Answer answer_transfer(std::string_view request);
   Answer answer_of_stub(std::string_view request);
+  std::string libraries(const rsp::TransferRequest& request);
 
   std::string supported(std::string_view request);
   Result<std::string> status();

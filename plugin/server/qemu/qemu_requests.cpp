@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "decoder/base/bytes.h"
+#include "plugin/server/qemu/library_list.h"
 #include "plugin/server/qemu/protected_memory.h"
 #include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/qemu/target_description.h"
@@ -153,11 +154,23 @@ QemuLink::Answer QemuLink::answer_transfer(std::string_view request) {
     if (inferior == nullptr) return std::optional<std::string>(rsp::kFailed);
     return std::optional(rsp::transfer_answer(inferior->executed_file(), *transfer));
   }
+  if (transfer->object == "libraries-svr4") return std::optional(libraries(*transfer));
   if (transfer->object != "features" || transfer->annex != "target.xml")
     return std::optional<std::string>();
   std::string description =
       inferior != nullptr ? qemu_target_description() : std::string(kArchitecture);
   return std::optional(rsp::transfer_answer(description, *transfer));
+}
+
+// An error has the debugger look for itself.
+std::string QemuLink::libraries(const rsp::TransferRequest& request) {
+  QemuInferior* inferior = selected();
+  if (inferior == nullptr || !request.annex.empty()) return std::string(rsp::kFailed);
+  auto list =
+      library_list(inferior->auxiliary_vector(), [&](Address address, std::span<std::uint8_t> out) {
+        return inferior->read_memory(address, out);
+      });
+  return list ? rsp::transfer_answer(*list, request) : std::string(rsp::kFailed);
 }
 
 std::optional<std::string> QemuLink::made_file(const std::string& path) {
@@ -195,7 +208,8 @@ std::string QemuLink::supported(std::string_view request) {
   wants_exec_ = request.find("exec-events+") != std::string_view::npos;
   // The packet size is the stub's.
   std::string text =
-      "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;multiprocess+;"
+      "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
+      "qXfer:libraries-svr4:read+;multiprocess+;"
       "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
       "QStartupWithShell+;QDisableRandomization+;vContSupported+;swbreak+;hwbreak+;no-resumed+";
   return wants_exec_ ? text + ";exec-events+" : text;
