@@ -171,6 +171,21 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
   return symbols;
 }
 
+std::optional<std::uint64_t> ElfFile::dynamic_symbol(std::string_view name) const {
+  for (Elf_Scn* s = elf_nextscn(elf_.get(), nullptr); s != nullptr;
+       s = elf_nextscn(elf_.get(), s)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(s, &header) == nullptr || header.sh_type != SHT_DYNSYM) continue;
+    Elf_Data* data = elf_getdata(s, nullptr);
+    GElf_Sym symbol;
+    for (int i = 0; data != nullptr && gelf_getsym(data, i, &symbol) != nullptr; ++i)
+      if (symbol.st_shndx != SHN_UNDEF &&
+          name_at(elf_.get(), header.sh_link, symbol.st_name) == name)
+        return symbol.st_value;
+  }
+  return std::nullopt;
+}
+
 std::string ElfFile::build_id() const {
   const void* id = nullptr;
   ssize_t size = dwelf_elf_gnu_build_id(elf_.get(), &id);

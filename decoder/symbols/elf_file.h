@@ -57,6 +57,9 @@ class ElfFile {
   // Functions and labels in executable sections, ordered by value, then by name.
   std::vector<ElfSymbol> symbols() const;
 
+  // The value of a symbol that the dynamic symbol table defines, of data as well.
+  std::optional<std::uint64_t> dynamic_symbol(std::string_view name) const;
+
   // The loadable segments.
   const std::vector<ElfSegment>& segments() const { return segments_; }
 

@@ -16,6 +16,7 @@
 #include "plugin/recorder/triggers.h"
 #include "plugin/server/below/signals.h"
 #include "plugin/server/qemu/qemu_inferior.h"
+#include "plugin/server/qemu/thread_list.h"
 
 namespace tailtrace {
 namespace {
@@ -48,7 +49,7 @@ class QemuRecorder final : public Subject {
 
   std::vector<ThreadId> threads() override;
   Result<ThreadSnapshot> snapshot(ThreadId thread) override;
-  std::string name(ThreadId thread) override;
+  std::string name(ThreadId thread) override { return thread_name(*program_, thread); }
   std::optional<user_regs_struct> registers(ThreadId thread) override;
   std::string code_maps() override;
   std::string all_maps() override { return program_->maps("maps").value_or(""); }
@@ -79,7 +80,6 @@ class QemuRecorder final : public Subject {
   std::string engine_folder_;
   BundleClock began_;
   std::string command_;
-  std::string emulator_;  // what its threads are called
   bool stands_ = true;
   bool is_done_ = false;
   ThreadId crashed_;
@@ -129,18 +129,6 @@ std::optional<user_regs_struct> QemuRecorder::registers(ThreadId thread) {
   auto bytes = digits ? from_hex(*digits) : std::nullopt;
   if (!bytes || bytes->size() < kRegisters_bytes) return std::nullopt;
   return registers_in(*bytes);
-}
-
-// Threads are called as the emulator is until they give themselves a name, and not as the program.
-// Its file is the first that is mapped.
-std::string QemuRecorder::name(ThreadId thread) {
-  constexpr std::size_t kMostOfAName = 15;  // the kernel's TASK_COMM_LEN, less a zero byte
-  std::string name = name_of("", thread);
-  if (name != emulator_) return name;
-  for (const Mapping& mapping : parse_maps(code_maps()))
-    if (mapping.has_file())
-      return fs::path(mapping.path).filename().string().substr(0, kMostOfAName);
-  return name;
 }
 
 // While it runs, what it had when code was mapped last, and qemu's own beside it.
@@ -261,7 +249,6 @@ Result<FlightEnd> QemuRecorder::follow(const QemuOptions& options) {
   began_ = clock_now();
   command_ = fmt::format("{}", fmt::join(options.program, " "));
   folder_ = program_->recording();
-  emulator_ = name_of("", {program_->pid(), program_->pid()});
   resume(0);
   while (!end_.status) {
     pollfd polled[] = {{signals.fd(), POLLIN, 0}, {program_->stub_fd(), POLLIN, 0}};

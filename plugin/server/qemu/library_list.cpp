@@ -8,6 +8,8 @@
 #include <array>
 #include <climits>
 
+#include "plugin/server/rsp/transfer.h"
+
 namespace tailtrace {
 namespace {
 
@@ -75,35 +77,20 @@ Address debug_structure(Address dynamic, const Guest& guest) {
   return {};
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    static constexpr std::string_view kSpecial = "&<>\"'";
-    if (kSpecial.find(c) == kSpecial.npos)
-      out += c;
-    else
-      out += fmt::format("&#{};", static_cast<int>(c));
-  }
-  return out;
-}
-
 Address address_of(const void* pointer) { return {reinterpret_cast<std::uint64_t>(pointer)}; }
 
-// Of one namespace (dlmopen), all but the program itself, which has no name.
-std::string libraries(Address debug, Address first, const Guest& guest) {
-  std::string list;
+// Of one namespace, all but the program itself, which has no name.
+void add_libraries(Address debug, Address first, const Guest& guest,
+                   std::vector<LoadedLibrary>& all) {
   Address at = first;
   for (int i = 0; i < kMaxLibraries && !at.is_null(); ++i) {
     auto library = guest.at<link_map>(at);
     if (!library) break;
-    const std::string name = guest.text_at(address_of(library->l_name));
+    std::string name = guest.text_at(address_of(library->l_name));
     if (!name.empty())
-      list += fmt::format(
-          R"(<library name="{}" lm="{:#x}" l_addr="{:#x}" l_ld="{:#x}" lmid="{:#x}"/>)",
-          escaped(name), at.value, library->l_addr, address_of(library->l_ld).value, debug.value);
+      all.push_back({std::move(name), at, library->l_addr, address_of(library->l_ld), debug});
     at = address_of(library->l_next);
   }
-  return list;
 }
 
 // glibc's `struct r_debug_extended`: those of version 2 tell of the next namespace.
@@ -114,19 +101,29 @@ Address next_namespace(Address debug, const r_debug& known, const Guest& guest) 
 
 }  // namespace
 
-std::optional<std::string> library_list(ByteSpan auxv, const ReadGuest& read) {
+std::optional<LibraryList> loaded_libraries(ByteSpan auxv, const ReadGuest& read) {
   const Guest guest(read);
   Address debug = debug_structure(dynamic_section(auxv, guest), guest);
   auto known = debug.is_null() ? std::nullopt : guest.at<r_debug>(debug);
   if (!known || known->r_map == nullptr) return std::nullopt;
-  std::string list = fmt::format(R"(<library-list-svr4 version="1.0" main-lm="{:#x}">)",
-                                 address_of(known->r_map).value);
+  LibraryList list{address_of(known->r_map), {}};
   for (int i = 0; i < kMaxNamespaces && known; ++i) {
-    list += libraries(debug, address_of(known->r_map), guest);
+    add_libraries(debug, address_of(known->r_map), guest, list.libraries);
     debug = next_namespace(debug, *known, guest);
     known = debug.is_null() ? std::nullopt : guest.at<r_debug>(debug);
   }
-  return list + "</library-list-svr4>";
+  return list;
+}
+
+std::string library_document(const LibraryList& list) {
+  std::string text =
+      fmt::format(R"(<library-list-svr4 version="1.0" main-lm="{:#x}">)", list.program.value);
+  for (const LoadedLibrary& library : list.libraries)
+    text +=
+        fmt::format(R"(<library name="{}" lm="{:#x}" l_addr="{:#x}" l_ld="{:#x}" lmid="{:#x}"/>)",
+                    rsp::xml_escaped(library.name), library.link_map.value, library.moved_by,
+                    library.dynamic_section.value, library.name_space.value);
+  return text + "</library-list-svr4>";
 }
 
 }  // namespace tailtrace

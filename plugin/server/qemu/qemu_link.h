@@ -52,11 +52,15 @@ class QemuLink final : public ServerLink {
   Answer answer_of_threads(std::string_view request);
   Answer answer_transfer(std::string_view request);
   Answer answer_of_stub(std::string_view request);
+  Answer answer_untold(std::string_view request);
   std::string libraries(const rsp::TransferRequest& request);
+  Result<std::string> threads(const rsp::TransferRequest& request);
+  Result<std::string> thread_local_variable(std::string_view request);
 
   std::string supported(std::string_view request);
   Result<std::string> status();
   Result<std::string> select(std::string_view request);
+  Result<std::vector<ThreadId>> all_threads();
   Result<std::string> list_threads();
   Result<std::string> is_alive(std::string_view thread);
   Result<std::optional<ThreadId>> living(const rsp::ThreadSelector& meant);

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/qemu/library_list.h"
 #include "plugin/server/qemu/protected_memory.h"
 #include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/qemu/target_description.h"
@@ -32,18 +31,12 @@ std::optional<std::int32_t> process_number(std::string_view digits) {
   return static_cast<std::int32_t>(*number);
 }
 
-// Of a thread that is being made the stub says -1, in 32 bits; it lists one thread in an answer.
-bool has_number(std::string_view listed) {
-  auto thread = rsp::parse_thread(listed);
-  return thread && thread->tid > 0;
-}
-
 }  // namespace
 
 Result<std::string> QemuLink::answer(std::string_view request) {
   for (auto part :
        {&QemuLink::answer_control, &QemuLink::answer_setting, &QemuLink::answer_of_threads,
-        &QemuLink::answer_transfer, &QemuLink::answer_of_stub}) {
+        &QemuLink::answer_transfer, &QemuLink::answer_untold, &QemuLink::answer_of_stub}) {
     auto answered = (this->*part)(request);
     if (!answered) return fail(std::move(answered.error()));
     if (*answered) return std::move(**answered);
@@ -154,23 +147,11 @@ QemuLink::Answer QemuLink::answer_transfer(std::string_view request) {
     if (inferior == nullptr) return std::optional<std::string>(rsp::kFailed);
     return std::optional(rsp::transfer_answer(inferior->executed_file(), *transfer));
   }
-  if (transfer->object == "libraries-svr4") return std::optional(libraries(*transfer));
   if (transfer->object != "features" || transfer->annex != "target.xml")
     return std::optional<std::string>();
   std::string description =
       inferior != nullptr ? qemu_target_description() : std::string(kArchitecture);
   return std::optional(rsp::transfer_answer(description, *transfer));
-}
-
-// An error has the debugger look for itself.
-std::string QemuLink::libraries(const rsp::TransferRequest& request) {
-  QemuInferior* inferior = selected();
-  if (inferior == nullptr || !request.annex.empty()) return std::string(rsp::kFailed);
-  auto list =
-      library_list(inferior->auxiliary_vector(), [&](Address address, std::span<std::uint8_t> out) {
-        return inferior->read_memory(address, out);
-      });
-  return list ? rsp::transfer_answer(*list, request) : std::string(rsp::kFailed);
 }
 
 std::optional<std::string> QemuLink::made_file(const std::string& path) {
@@ -209,7 +190,7 @@ std::string QemuLink::supported(std::string_view request) {
   // The packet size is the stub's.
   std::string text =
       "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
-      "qXfer:libraries-svr4:read+;multiprocess+;"
+      "qXfer:libraries-svr4:read+;qXfer:threads:read+;multiprocess+;"
       "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
       "QStartupWithShell+;QDisableRandomization+;vContSupported+;swbreak+;hwbreak+;no-resumed+";
   return wants_exec_ ? text + ";exec-events+" : text;
@@ -255,16 +236,26 @@ Result<std::optional<ThreadId>> QemuLink::living(const rsp::ThreadSelector& mean
   return std::optional<ThreadId>();
 }
 
-Result<std::string> QemuLink::list_threads() {
-  std::string list;
+// Of a thread that is being made the stub says -1, in 32 bits; it lists one thread in an answer.
+Result<std::vector<ThreadId>> QemuLink::all_threads() {
+  std::vector<ThreadId> all;
   for (const auto& [pid, inferior] : programs_.all()) {
     auto part = inferior->ask("qfThreadInfo");
     while (part && part->starts_with('m')) {
-      if (has_number(part->substr(1))) list.append(list.empty() ? "m" : ",").append(*part, 1);
+      auto thread = rsp::parse_thread(part->substr(1));
+      if (thread && thread->is_thread()) all.push_back(thread->thread());
       part = inferior->ask("qsThreadInfo");
     }
-    if (!part) return part;
+    if (!part) return fail(std::move(part.error()));
   }
+  return all;
+}
+
+Result<std::string> QemuLink::list_threads() {
+  auto all = all_threads();
+  if (!all) return fail(std::move(all.error()));
+  std::string list;
+  for (ThreadId thread : *all) list += (list.empty() ? "m" : ",") + rsp::format_thread(thread);
   return list.empty() ? "l" : list;
 }
 

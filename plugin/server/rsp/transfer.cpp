@@ -1,5 +1,7 @@
 #include "plugin/server/rsp/transfer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
@@ -39,6 +41,17 @@ std::string transfer_answer(std::string_view document, const TransferRequest& re
   std::string_view rest = document.substr(request.offset);
   std::string_view piece = rest.substr(0, std::min(request.length, kMaxPiece_bytes));
   return (piece.size() < rest.size() ? "m" : "l") + escape(piece);
+}
+
+std::string xml_escaped(std::string_view text) {
+  static constexpr std::string_view kSpecial = "&<>\"'";
+  std::string out;
+  for (char c : text)
+    if (kSpecial.find(c) == kSpecial.npos)
+      out += c;
+    else
+      out += fmt::format("&#{};", static_cast<int>(c));
+  return out;
 }
 
 }  // namespace tailtrace::rsp

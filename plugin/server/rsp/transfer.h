@@ -23,4 +23,7 @@ std::optional<TransferRequest> parse_transfer_read(std::string_view payload);
 // `m` and a piece of the document, or `l` and its end.
 std::string transfer_answer(std::string_view document, const TransferRequest& request);
 
+// Text as it stands in a document of XML.
+std::string xml_escaped(std::string_view text);
+
 }  // namespace tailtrace::rsp

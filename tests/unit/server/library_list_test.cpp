@@ -94,7 +94,10 @@ struct Program {
     library.l_next = pointer<link_map>(next);
     memory.put(at, library);
   }
-  std::optional<std::string> list() const { return library_list(auxv, memory.reader()); }
+  std::optional<std::string> list() const {
+    auto list = loaded_libraries(auxv, memory.reader());
+    return list ? std::optional(library_document(*list)) : std::nullopt;
+  }
 };
 
 TEST(LibraryList, HasAllButTheProgramItself) {
@@ -127,7 +130,7 @@ TEST(LibraryList, IsNothingBeforeTheDynamicLinkerRanAndWithoutOne) {
   EXPECT_EQ(program.list(), std::nullopt);
   program.dynamic(1, DT_NULL, 0);
   EXPECT_EQ(program.list(), std::nullopt);
-  EXPECT_EQ(library_list({}, program.memory.reader()), std::nullopt);
+  EXPECT_FALSE(loaded_libraries({}, program.memory.reader()));
 }
 
 TEST(LibraryList, OfAListThatIsARingEnds) {
