@@ -87,12 +87,12 @@ TEST(Below, RegistersThatAreNone) {
 
 TEST(Below, ReadsAsMuchMemoryAsThereIs) {
   Server server([](const std::string& r) {
-    return Words{r == "m1000,1000" ? std::string(0x2000, '9') : r == "m2000,10" ? "9999" : "E01"};
+    return Words{r == "m1000,800" ? std::string(0x1000, '9') : r == "m1800,10" ? "9999" : "E01"};
   });
   server.below.debugger_selected(kFirst);
-  Bytes bytes(0x1010);
-  EXPECT_EQ(server.below.read_memory(kFirst, {0x1000}, bytes), 0x1002u);
-  EXPECT_EQ(bytes[0x1001], 0x99);
+  Bytes bytes(0x810);
+  EXPECT_EQ(server.below.read_memory(kFirst, {0x1000}, bytes), 0x802u);
+  EXPECT_EQ(bytes[0x801], 0x99);
 }
 
 TEST(Below, MoreMemoryThanAskedForIsNone) {

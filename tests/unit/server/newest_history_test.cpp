@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "plugin/server/gdb/trace_service.h"
 #include "plugin/server/lldb/lldb_trace.h"
 #include "plugin/server/rsp/frame.h"
@@ -16,6 +19,8 @@ constexpr ThreadId kThread{1, 1};
 constexpr Address kLoop{0x1000}, kJump{0x1001};  // nop; jmp kLoop
 constexpr std::uint64_t kRecords = 1ull << 40;   // kept; whoever asks for all of them has none
 constexpr std::uint64_t kInsns = 2;              // of each
+
+constexpr std::array<std::uint8_t, 3> kCode = {0x90, 0xeb, 0xfd};
 
 BranchRecord round_of_the_loop() {
   BranchRecord record;
@@ -64,7 +69,7 @@ class LoopEngine final : public Engine {
  private:
   static std::shared_ptr<const CodeImage> make_code() {
     auto image = std::make_shared<CodeImage>();
-    EXPECT_TRUE(image->add(kLoop, Bytes{0x90, 0xeb, 0xfd}));
+    EXPECT_TRUE(image->add(kLoop, Bytes(kCode.begin(), kCode.end())));
     return image;
   }
   std::shared_ptr<const CodeImage> code_ = make_code();
@@ -77,6 +82,13 @@ std::string registers() {
   return all;
 }
 
+// As much of it as an answer holds, in hexadecimal.
+std::string page_of_the_loop() {
+  Bytes page(2048, 0);
+  std::ranges::copy(kCode, page.begin());
+  return to_hex(page);
+}
+
 struct Stand {
   Stand() {
     below.debugger_selected(kThread);
@@ -84,6 +96,8 @@ struct Stand {
   }
   static Words says(const std::string& request) {
     if (request == "g") return {registers()};
+    if (request == "m1000,800") return {page_of_the_loop()};
+    if (request == "m1800,800") return {std::string(4096, '0')};
     if (request == "qfThreadInfo") return {"mp1.1"};
     if (request == "qsThreadInfo") return {"l"};
     return {"OK"};
