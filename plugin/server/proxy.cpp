@@ -338,6 +338,11 @@ Result<void> Proxy::note_request(std::string_view packet) {
     run_choice_ = rsp::parse_thread(packet.substr(2)).value_or(rsp::ThreadSelector{});
   if (packet.starts_with(kPassSignals))
     judge_.set_passed_signals(packet.substr(kPassSignals.size()));
+  if (packet.starts_with(kPassSignals) || packet.starts_with("QCatchSyscalls:")) {
+    auto thread = below_.debugger_thread();
+    if (!thread) return fail(std::move(thread.error()));
+    stepper_.note_request(packet, *thread ? (*thread)->pid : 0);
+  }
   if (recorder_.empty()) return {};
   if (packet.starts_with("G") || packet.starts_with("P") || packet.starts_with("M") ||
       packet.starts_with("X") || packet.starts_with("QRestoreRegisterState:")) {

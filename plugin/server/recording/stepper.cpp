@@ -66,7 +66,18 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   rsp::append_frame(repeat_frame_, rsp::format_resume(repeated_));
   if (stepping_.empty()) return below_.link().send(packet);
   if (*cloner) return clone_alone(**cloner);
+  return send(*actions);
+}
+
+Result<void> Stepper::send(const ResumeActions& steps) {
+  if (caught_calls_.none()) return below_.link().send(rsp::format_resume(steps));
+  auto actions = caught_calls_.let_run(steps, actions_);
+  if (!actions) return fail(std::move(actions.error()));
   return below_.link().send(rsp::format_resume(*actions));
+}
+
+Result<void> Stepper::repeat() {
+  return caught_calls_.none() ? below_.link().send_frame(repeat_frame_) : send(repeated_);
 }
 
 // The same request again; `stopped` is the thread that has just told of a step. Others may have
@@ -75,11 +86,11 @@ Result<void> Stepper::go_on(ThreadId stopped) {
   if (knows_all_) {
     auto cloner = any_cloner();
     if (!cloner) return fail(std::move(cloner.error()));
-    return *cloner ? clone_alone(**cloner) : below_.link().send_frame(repeat_frame_);
+    return *cloner ? clone_alone(**cloner) : repeat();
   }
   auto clones = is_about_to_clone(stopped);
   if (!clones) return fail(std::move(clones.error()));
-  return *clones ? clone_alone(stopped) : below_.link().send_frame(repeat_frame_);
+  return *clones ? clone_alone(stopped) : repeat();
 }
 
 // One of the recorded threads that are about to make another.
@@ -100,7 +111,7 @@ Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
   first.signal = signal;
   once.insert(once.begin(), first);
   if (RecordedThread* recorded = recorder_.find(thread)) deliver(*recorded, signal);
-  return below_.link().send(rsp::format_resume(once));
+  return send(once);
 }
 
 // The thread is about to be resumed with that signal. lldb-server tells nothing of the trap at the
@@ -141,6 +152,7 @@ Result<Stepper::Verdict> Stepper::stopped(const StopReply& reply) {
   switch (*judgement) {
     case Judgement::kReport:
       note_report(thread);
+      if (auto told = caught_calls_.told(reply); !told) return fail(std::move(told.error()));
       return Verdict::kReport;
     case Judgement::kGoOn:
       sent = go_on(thread);
@@ -164,6 +176,8 @@ Result<bool> Stepper::is_about_to_clone(ThreadId id) {
   auto number = below_.read_register(id, Below::Register::kRax);
   if (!number) return fail(std::move(number.error()));
   if (*number != kSysClone && *number != kSysClone3) return false;
+  if (auto caught = caught_calls_.catches(*thread); !caught || *caught)
+    return caught ? Result<bool>(false) : caught;
   return knows_all_ ? makes_thread(id, *number) : Result<bool>(true);
 }
 

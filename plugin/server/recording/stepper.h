@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "plugin/server/below/below.h"
+#include "plugin/server/recording/caught_calls.h"
 #include "plugin/server/recording/recorder.h"
 #include "plugin/server/recording/stop_judge.h"
 #include "plugin/server/rsp/resume.h"
@@ -22,7 +23,12 @@ namespace tailtrace {
 class Stepper {
  public:
   Stepper(Below& below, Recorder& recorder, StopJudge& judge)
-      : below_(below), recorder_(recorder), judge_(judge) {}
+      : below_(below), recorder_(recorder), judge_(judge), caught_calls_(below, recorder) {}
+
+  // What the debugger wants to know of system calls and signals of a process.
+  void note_request(std::string_view packet, std::int32_t pid) {
+    caught_calls_.note_request(packet, pid);
+  }
 
   // The debugger's request to run. Sends below what is to be done instead, or the same.
   // Errors: kGone.
@@ -41,6 +47,8 @@ class Stepper {
  private:
   bool goes_by_steps(ThreadId thread) const;
   bool resumes(const rsp::ResumeActions& actions, ThreadId thread) const;
+  Result<void> send(const rsp::ResumeActions& steps);
+  Result<void> repeat();
   Result<void> go_on(ThreadId stopped);
   Result<void> go_on_with_signal(ThreadId thread, std::uint8_t signal);
   void deliver(RecordedThread& thread, std::uint8_t signal);
@@ -56,6 +64,7 @@ class Stepper {
   Below& below_;
   Recorder& recorder_;
   StopJudge& judge_;
+  CaughtCalls caught_calls_;
   rsp::ResumeActions actions_;       // what the debugger asked for
   rsp::ResumeActions repeated_;      // what is sent below again and again, without signals
   std::string repeat_frame_;         // the same as a frame
