@@ -1,6 +1,7 @@
 #include "plugin/engines/qemu_plugin/process.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -172,6 +173,32 @@ bool move_files(Recorder& r, std::uint32_t cpu) {
   return whole && write_process_file(r) && show_folder(r);
 }
 
+// A child copies its files from those that it shares with its parent, where the thread that forked
+// and whatever is translated would go on writing: they wait until it has, or has ended.
+class ChildCopies {
+ public:
+  void begin() {
+    if (::pipe2(ends_, O_CLOEXEC) != 0) ends_[0] = ends_[1] = -1;
+  }
+  // In the parent. Where there is no pipe it does not wait.
+  void wait() {
+    if (ends_[0] < 0) return;
+    ::close(ends_[1]);
+    char none;
+    while (::read(ends_[0], &none, 1) < 0 && errno == EINTR) continue;
+    ::close(ends_[0]);
+  }
+  void end() {
+    if (ends_[0] < 0) return;
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+
+ private:
+  int ends_[2];
+};
+ChildCopies g_child_copies;
+
 }  // namespace
 
 void continue_in_child() {
@@ -198,11 +225,20 @@ void continue_in_child() {
 }
 
 void follow_forks() {
-  ::pthread_atfork([] { g_recorder.lock.lock(); }, [] { g_recorder.lock.unlock(); },
-                   [] {
-                     g_recorder.lock.unlock();
-                     continue_in_child();
-                   });
+  ::pthread_atfork(
+      [] {
+        g_recorder.lock.lock();
+        g_child_copies.begin();
+      },
+      [] {
+        g_child_copies.wait();
+        g_recorder.lock.unlock();
+      },
+      [] {
+        g_recorder.lock.unlock();
+        continue_in_child();
+        g_child_copies.end();
+      });
 }
 
 }  // namespace tailtrace

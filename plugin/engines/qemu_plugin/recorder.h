@@ -4,6 +4,7 @@
 // on_block() takes no lock.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -26,6 +27,8 @@ struct Vcpu {
   ThreadRoom room;               // in the debugger's trace
 };
 
+constexpr std::uint64_t kMaxSignal = 64;
+
 struct RecorderOptions {
   std::string session;              // folder; exists
   std::uint64_t ring_records = 0;   // per thread
@@ -45,7 +48,8 @@ struct Recorder {
   std::uint32_t vcpu_count = 0;  // numbers below this were in use
   std::uint64_t guest_base = 0;  // where the guest's address 0 lies in our memory
   bool knows_guest_base = false;
-  std::vector<std::uint64_t> restorers;  // return addresses of signal handlers
+  std::vector<std::uint64_t> restorers;   // return addresses of signal handlers
+  std::bitset<kMaxSignal + 1> with_info;  // signals whose handlers asked for a siginfo
 
   Vcpu& vcpu(std::uint32_t cpu) { return vcpus[cpu < g_rings.spare ? cpu : g_rings.spare]; }
   const BlockInfo& info_of(std::uint32_t cpu, const RingBlock* block) {

@@ -24,7 +24,6 @@ constexpr std::uint64_t kRipInContext_bytes = 40 + 16 * 8;
 constexpr std::uint64_t kCodeInInfo_bytes = 8;
 // The context lies right above the return address, the siginfo not far above that.
 constexpr std::uint64_t kMaxFrame_bytes = 4096;
-constexpr std::uint64_t kMaxSignal = 64;
 
 template <class T>
 T guest_value(std::uint64_t address) {
@@ -33,10 +32,14 @@ T guest_value(std::uint64_t address) {
   return value;
 }
 
-bool is_fault(std::uint64_t signal, std::int32_t code) {
+// Where there is no siginfo, what processes send is taken for a fault as well.
+bool is_fault(std::uint64_t signal, std::uint64_t info) {
   bool by_instruction = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
                         signal == SIGILL || signal == SIGTRAP;
-  return by_instruction && code > 0;  // what processes send has codes up to 0
+  if (!by_instruction) return false;
+  // qemu fills it in for handlers that asked for it only; what processes send has codes up to 0.
+  std::lock_guard lock(g_recorder.lock);
+  return !g_recorder.with_info[signal] || guest_value<std::int32_t>(info + kCodeInInfo_bytes) > 0;
 }
 
 }  // namespace
@@ -57,7 +60,7 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers) {
   SignalFrame frame;
   frame.pc = guest_value<std::uint64_t>(context + kRipInContext_bytes);
   frame.signal = static_cast<std::uint16_t>(signal);
-  frame.is_fault = is_fault(signal, guest_value<std::int32_t>(info + kCodeInInfo_bytes));
+  frame.is_fault = is_fault(signal, info);
   return frame;
 }
 
@@ -73,14 +76,15 @@ void align_signal_frame(std::uint64_t* registers) {
   for (GuestRegister pointer : {kRsp, kRsi, kRdx}) registers[pointer] -= kMove_bytes;
 }
 
-void learn_handler(std::uint64_t action) {
+void learn_handler(std::uint64_t signal, std::uint64_t action) {
   constexpr std::size_t kMaxRestorers = 1024;
-  if (action == 0 || !g_recorder.knows_guest_base) return;
+  if (action == 0 || signal > kMaxSignal || !g_recorder.knows_guest_base) return;
   KernelSigaction wanted;
   if (!read_guest(action, &wanted, sizeof wanted)) return;
   if (wanted.handler <= 1) return;  // SIG_DFL, SIG_IGN
   std::lock_guard lock(g_recorder.lock);
   g_recorder.blocks.care_for(wanted.handler, kCareHandler);
+  g_recorder.with_info[signal] = (wanted.flags & SA_SIGINFO) != 0;
   auto& known = g_recorder.restorers;
   bool is_new = std::find(known.begin(), known.end(), wanted.restorer) == known.end();
   if (is_new && known.size() < kMaxRestorers) known.push_back(wanted.restorer);

@@ -28,7 +28,7 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers);
 // all there is.
 void align_signal_frame(std::uint64_t* registers);
 
-// Remembers what rt_sigaction's second argument, a guest address, says.
-void learn_handler(std::uint64_t action);
+// Remembers what rt_sigaction's second argument, a guest address, says of a signal.
+void learn_handler(std::uint64_t signal, std::uint64_t action);
 
 }  // namespace tailtrace

@@ -20,7 +20,7 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
   flow.take_time();
   switch (number) {
     case SYS_rt_sigaction:
-      learn_handler(arguments[1]);
+      learn_handler(arguments[0], arguments[1]);
       break;
     case SYS_rt_sigprocmask:
       before_signal_mask(cpu, arguments);

@@ -1,0 +1,45 @@
+"""Histories of programs whose source says how often things happen in them."""
+
+import os
+import re
+import tempfile
+
+import cases
+
+PROGRAMS = os.path.join(cases.BINARY_DIR, "tests", "programs")
+
+
+class CountedUnderQemu(cases.CommandCase):
+    def setUp(self):
+        cases.needs_engine(self, "qemu")
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = scratch.name
+
+    def record(self, program):
+        folder = os.path.join(self.scratch, program)
+        outcome = cases.tailtrace("run", "--engine=qemu", "--no-debugger", f"--keep={folder}", "--",
+                                  os.path.join(PROGRAMS, program))
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        return folder
+
+    def hits(self, folder, place):
+        """Of each thread that has any, in the order of threads."""
+        text = cases.tailtrace("hits", "--limit=0", folder, place).stdout
+        return [int(number) for number in re.findall(r"(\d+) hits?, the newest 0 shown", text)]
+
+    def test_instructions_behind_a_fault_were_not_executed(self):
+        folder = self.record("faults_counted")
+        self.assertEqual(self.hits(folder, "scan+0x4"), [3 * 10])
+        self.assertEqual(self.hits(folder, "count_to+0x6"), [20])
+        self.assertIn("gaps          0", cases.tailtrace("info", folder).stdout)
+
+    def test_a_child_has_of_its_parent_what_came_before_it(self):
+        folder = self.record("forks_and_works")
+        self.assertEqual(self.hits(folder, "in_child"), [10] * 5)
+        self.assertEqual(self.hits(folder, "in_parent"), [50, 10, 20, 30, 40])
+        self.assertNotIn("gaps          1", cases.tailtrace("info", folder).stdout)
+
+
+if __name__ == "__main__":
+    cases.main()
