@@ -104,5 +104,34 @@ TEST(TracedProcess, IsLetGoOfWhenItWasKilledMeanwhile) {
   }
 }
 
+TEST(TracedProcess, SaysOfOneThatHasEndedThatItHas) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  auto process = TracedProcess::attach(pid);
+  ASSERT_FALSE(process);
+  EXPECT_EQ(process.error().code, ErrorCode::kGone);
+  EXPECT_EQ(process.error().why, "it has ended; its parent has not asked for its status");
+  ::waitpid(pid, nullptr, 0);
+}
+
+TEST(TracedProcess, NamesTheTracerThatIsThereAlready) {
+  TwoThreads program;
+  auto first = TracedProcess::attach(program.pid());
+  ASSERT_TRUE(first) << first.error().to_string();
+  const pid_t second = ::fork();
+  if (second == 0) {
+    auto refused = TracedProcess::attach(program.pid());
+    const bool names_us =
+        !refused &&
+        refused.error().why == "process " + std::to_string(::getppid()) + " traces it already";
+    ::_exit(names_us ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(second, &status, 0), second);
+  EXPECT_EQ(status, 0);
+}
+
 }  // namespace
 }  // namespace tailtrace
