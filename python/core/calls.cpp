@@ -155,6 +155,8 @@ void bind_calls(py::module_& module) {
            [](const Calls& c, std::int64_t position) {
              return c.calls.holding(c.thread->number_of(position));
            })
+      .def("last_part",
+           [](const Calls& c, std::uint64_t number) { return c.calls.last_part(number); })
       .def("older_callers", &older_callers)
       .def("listing", &call_listing)
       .def("json_lines", &call_json_lines)

@@ -105,6 +105,16 @@ class Calls(Sequence[Call]):
         found = self._core.holding(self.history.position(position))
         return None if found is None else self.number(found)
 
+    def last_part(self, number: int) -> Call:
+        """The last stretch that was recorded of the call that a stretch is of, by its number.
+
+        >>> calls = example_calls()
+        >>> twice = [call for call in calls if call.function == "twice"]
+        >>> calls.last_part(twice[0].number) == twice[2]
+        True
+        """
+        return self._call(self._core.last_part(self.number(number).number))
+
     def stack(self, position: int) -> "list[Call]":
         """The calls that were open at an item, innermost first, as far as they were recorded."""
         found = []

@@ -85,13 +85,11 @@ class Cursor:
         return self._by_line(count, False)
 
     def finish(self) -> Item:
-        """Goes forward to where the function returned to."""
-        call = self._called()
-        later = call
-        while later.later:
-            later = self.history.all_calls.number(later.later)
-        back = later.last + 1
-        if back > len(self.history):
+        """Goes forward to where the function returned to: to what called it, or called that, if it
+        ended in a jump to another function, an exception or a `longjmp`.
+        """
+        back = self._left(self._called())
+        if back is None:
             raise PositionError("cannot go on to the return", "it was not recorded")
         return self.goto(back)
 
@@ -102,10 +100,10 @@ class Cursor:
         >>> cursor.finish_back().kind, cursor.item.function
         ('call', 'twice')
         """
-        call = self._called()
-        if not call.caller:
+        before = self._before(self._called())
+        if before is None:
             raise PositionError("cannot go back to the call", "it was not recorded")
-        return self.goto(self.history.all_calls.number(call.caller).last)
+        return self.goto(before)
 
     def _called(self) -> "Call":
         call = self.call
@@ -113,23 +111,55 @@ class Cursor:
             raise PositionError("cannot tell the call", "it stands on a gap")
         return call
 
+    def _left(self, call: "Call") -> Optional[int]:
+        """Where the innermost of its callers that goes on behind it does so."""
+        calls = self.history.all_calls
+        end = calls.last_part(call.number).last
+        while call.caller:
+            call = calls.number(call.caller)
+            while call.first <= end and call.later:
+                call = calls.number(call.later)
+            if call.first > end:
+                return call.first
+        return None
+
+    def _before(self, call: "Call") -> Optional[int]:
+        """What called it. A caller that is older than the history is known by its later parts."""
+        caller = self.history.all_calls.number(call.caller) if call.caller else None
+        return caller.last if caller and caller.last < call.first else None
+
+    def _runs_on(self, number: int) -> bool:
+        """Whether a stretch is of the same call as the one before, by another name: of a part that
+        the compiler put elsewhere. (What a signal's handler returns to looks like that.) Nobody
+        knows what a gap is of, so it is not gone over.
+        """
+        calls = self.history.all_calls
+        if not 1 < number <= len(calls):
+            return False
+        before, call = calls.number(number - 1), calls.number(number)
+        if before.is_gap or call.is_gap:
+            return True
+        returned = getattr(self.history.at(before.last), "kind", None) == "return"
+        return not call.earlier and call.caller == before.caller and not returned
+
     def _beside(self, number: int, forward: bool) -> Optional[int]:
         """The item executed before or after in the same call, or in its caller."""
-        calls = self.history.all_calls
-        call = calls.holding(number)
+        call = self.history.all_calls.holding(number)
         if call is None:
             return None
-        if forward:
-            if number < call.last:
-                return number + 1
-            if call.later:
-                return calls.number(call.later).first
-            # It returned to the caller, whose part comes next.
-            return number + 1 if number < len(self.history) else None
-        if number > call.first:
+        return self._behind(call, number) if forward else self._ahead(call, number)
+
+    def _behind(self, call: "Call", number: int) -> Optional[int]:
+        if number < call.last or self._runs_on(call.number + 1):
+            return number + 1
+        return self.history.all_calls.number(call.later).first if call.later else self._left(call)
+
+    def _ahead(self, call: "Call", number: int) -> Optional[int]:
+        if number > call.first or self._runs_on(call.number):
             return number - 1
-        before = call.earlier or call.caller
-        return calls.number(before).last if before else None
+        if call.earlier:
+            return self.history.all_calls.number(call.earlier).last
+        return self._before(call)
 
     def _line(self, number: int) -> Tuple[Optional[str], Optional[str], Optional[int]]:
         item = self.history.at(number)
@@ -144,7 +174,7 @@ class Cursor:
             found = self._line_after(number) if forward else self._line_before(number)
             if found is None:
                 raise PositionError(f"cannot go {'on' if forward else 'back'} by a line",
-                                    "nothing more was recorded")
+                                    "nothing more of the function and its callers was recorded")
             number = found
         return self.goto(number)
 

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import rings
 import tailtrace
 
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "programs", "three_rounds.c")
@@ -17,6 +18,25 @@ def line_of(text):
 @pytest.fixture
 def h(recorded):
     return recorded.threads[0]
+
+
+def run(name, *words):
+    program = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs", name)
+    return tailtrace.record([program, *words], engine="qemu").threads[0]
+
+
+def lines_from(h, item, count):
+    """Function and line of where `next` leads, so many times."""
+    cursor = h.goto(item.number)
+    items = [cursor.next() for _ in range(count)]
+    names = [item.function.removeprefix("(anonymous namespace)::") for item in items]
+    return [(name, item.line) for name, item in zip(names, items)]
+
+
+def marked(mark):
+    """The line of tests/programs/detours.cpp with that comment."""
+    with open(os.path.join(os.path.dirname(SOURCE), "detours.cpp")) as source:
+        return [number for number, line in enumerate(source, 1) if mark in line.split()][0]
 
 
 def test_next_back_goes_over_calls_and_out_to_the_caller(h):
@@ -55,6 +75,69 @@ def test_finish_and_finish_back_are_the_ends_of_a_call(h):
     returned_to = cursor.finish()
     assert returned_to.address == called_at.address + called_at.size
     assert returned_to.function == "twice"
+
+
+def test_a_function_that_ends_in_a_jump_to_another_returns_to_its_caller():
+    h = run("tail_calls")
+    first = [item for item in h.hits("even") if h.at(item.number - 1).kind == "call"][3]
+    assert h.at(h.goto(first.number).call.last + 1).function == "odd"
+    returned_to = h.goto(first.number).finish()
+    assert returned_to.function == "main"
+    assert returned_to.number == h.goto(first.number + 8).finish().number
+    cursor = h.goto(first.number)
+    while cursor.next().function == "even":
+        pass
+    assert cursor.item == returned_to
+    called_at = h.at(first.number - 1)
+    assert returned_to.address == called_at.address + called_at.size
+
+
+def test_a_function_that_throws_ends_where_that_is_caught():
+    h = run("detours", "0")
+    thrower = h.last("odd_throws")
+    assert h.goto(thrower.number).finish().line == marked("throw#1") - 1
+    assert h.goto(thrower.number).finish().function.endswith("by_exception()")
+
+
+def test_a_function_that_is_jumped_out_of_ends_where_that_leads():
+    h = run("detours", "1")
+    for name in ("crash", "jump_out"):
+        assert h.goto(h.last(name).number).finish().line == marked("jump#2")
+    assert lines_from(h, h.last("by_jump"), 5) == [
+        ("by_jump()", marked("jump#2") + more) for more in (-1, 0, 1, 0, 3)]
+    cursor = h.goto(h.last("arrived").number)
+    assert [cursor.next_back().line - marked("jump#2") for _ in range(3)] == [3, 0, 1]
+
+
+def test_next_goes_on_in_a_part_that_was_put_elsewhere():
+    h = run("detours", "4")
+    lines = lines_from(h, h.last("by_unlikely_part"), 12)
+    first = marked("unlikely#3")
+    assert [line - first for _, line in lines] == [1, 0, 1, 0, 1, 0, 1, 2, 3, 0, 1, 0]
+    assert lines[7][0] == lines[8][0] == "by_unlikely_part() [clone .cold]"
+    cursor = h.goto(h.last("arrived").number)
+    assert [cursor.next_back().line - first for _ in range(4)] == [3, 2, 1, 0]
+
+
+def test_what_did_not_return_is_not_gone_into(h):
+    cursor = h.goto(h.last("exit").number)
+    assert cursor.call.last < len(h)
+    for move in (cursor.finish, lambda: cursor.next(100)):
+        with pytest.raises(tailtrace.PositionError):
+            move()
+
+
+def test_a_caller_that_is_older_than_the_history_is_not_before_the_call(tmp_path):
+    records = [rings.record(rings.ENABLE, to=0x1010, extra=1),
+               rings.record(rings.RETURN, 0x1011, 0x1003, insns=2),
+               rings.record(rings.JUMP, 0x1003, 0x1008, insns=1),
+               rings.record(rings.CALL, 0x1008, 0x1010, insns=1)]
+    path = rings.write_ring(tmp_path / "ring", records, stands_at=0x1010)
+    h = tailtrace.open(path, code=[(rings.CODE_AT, rings.CODE)]).threads[0]
+    assert h.goto(1).finish().address == 0x1003
+    for move in (h.goto(1).finish_back, h.goto(1).next_back):
+        with pytest.raises(tailtrace.PositionError):
+            move()
 
 
 def test_there_is_an_end_to_it(h):
@@ -96,8 +179,7 @@ def test_a_loop_tells_where_it_was_left(h):
 
 
 def test_an_inlined_function_is_found_where_it_was_put():
-    program = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs/inlined")
-    h = tailtrace.record([program]).threads[0]
+    h = run("inlined")
     assert {item.function for item in h.hits("add")} == {"add_twice"}
     assert len(h.hits("add")) == 2
 
