@@ -205,6 +205,13 @@ def test_the_first_difference_is_where_the_runs_parted(tmp_path):
     assert len(good.diff(longer, limit=1)) == 1
 
 
+def test_code_that_neither_run_executed_cannot_be_compared(h):
+    assert not h.diff(h, module="three_rounds")
+    with pytest.raises(tailtrace.UsageError) as caught:
+        h.diff(h, module="nosuch")
+    assert caught.value.what == "cannot compare code of nosuch"
+
+
 def test_html_is_a_folded_tree(h):
     text = h[-3000:]._repr_html_()
     assert text.count("<details") == text.count("</details>") > 3

@@ -249,6 +249,9 @@ Result<HistoryDiff> diff_histories(const DiffSide& here, const DiffSide& there, 
   if (!theirs) return fail(std::move(theirs.error()));
   Names names;
   Side a(here, std::move(*ours), names), b(there, std::move(*theirs), names);
+  if (!here.module.empty() && a.tokens().empty() && b.tokens().empty())
+    return fail(ErrorCode::kUsage, "cannot compare code of " + here.module,
+                "neither recording executed any", "the name of an executed file, or leave it out");
   HistoryDiff diff = HistoryDiffer(a, b, limit).find();
   diff.calls_here = a.tokens().size();
   diff.calls_there = b.tokens().size();

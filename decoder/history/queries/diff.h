@@ -42,7 +42,7 @@ struct HistoryDiff {
   std::uint64_t same_calls = 0;                   // that went the same way in both
 };
 
-// Errors: as CallHistory::make.
+// Errors: as CallHistory::make; kUsage when neither executed code of the module.
 Result<HistoryDiff> diff_histories(const DiffSide& here, const DiffSide& there, std::size_t limit);
 
 }  // namespace tailtrace

@@ -180,9 +180,6 @@ Result<int> show_diff(const DiffCommandOptions& options, const Invocation& invoc
       {*here->view.history, *here->view.symbols, here->items, options.module},
       {*there->view.history, *there->view.symbols, there->items, options.module}, options.limit);
   if (!diff) return fail(std::move(diff.error()));
-  if (!options.module.empty() && diff->calls_here + diff->calls_there == 0)
-    return fail(ErrorCode::kUsage, "cannot compare code of " + options.module,
-                "neither recording executed any", "the name of an executed file, or leave it out");
   return print_diff(*here, *there, *diff, options, invocation);
 }
 
