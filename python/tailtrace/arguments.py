@@ -9,15 +9,23 @@ from .errors import UsageError
 MOST = (1 << 64) - 1
 
 
-def whole_number(given: Any, name: str, least: Optional[int] = None) -> int:
-    """The number, `MOST` at most. What is no whole number is a TypeError."""
+def whole_number(given: Any, name: str, least: Optional[int] = None,
+                 most: Optional[int] = None) -> int:
+    """The number. What is no whole number is a TypeError."""
     try:
         number = operator.index(given)
     except TypeError:
         raise TypeError(f"{name} is a whole number, not {given!r}") from None
     if least is not None and number < least:
         raise UsageError(f"cannot use {number} for {name}", f"it is at least {least}")
-    return min(number, MOST)
+    if most is not None and number > most:
+        raise UsageError(f"cannot use {number} for {name}", f"it is at most {most}")
+    return number
+
+
+def amount(given: Any, name: str) -> int:
+    """So much of something at most, in numbers that the library knows."""
+    return min(whole_number(given, name, 0), MOST)
 
 
 def text(given: Any, name: str) -> str:

@@ -2,10 +2,11 @@
 
 import itertools
 import operator
+import sys
 from typing import Any, Iterator, List, Optional, Union, overload
 
 from . import _core
-from .arguments import text, whole_number
+from .arguments import amount, text, whole_number
 from .arrays import Columns, as_array
 from .calls import Calls
 from .cursor import Cursor
@@ -250,17 +251,18 @@ class History:
         'static int inc(int x) { return x + 1; }'
         """
         if whole_number(count, "a number of lines") < 0:
-            return list(itertools.islice(lines_backwards(self), -count))[::-1]
+            return list(itertools.islice(lines_backwards(self), min(-count, sys.maxsize)))[::-1]
         return list(lines_backwards(self))[::-1][:count]
 
     def diff(self, other: "History", limit: int = 100, *, module: str = "") -> "Diff":
         """Where this run and another went different ways, oldest first: other calls, or another
         path through the same function; the rules are those of `tailtrace diff`. Other addresses are
-        no difference. With a module, the end of its path, only its functions are compared.
+        no difference. With a module, the end of its path, only its functions are compared; one
+        that neither executed is a `UsageError`.
         """
         if not isinstance(other, History):
             raise TypeError(f"the other run is a History, not {other!r}")
-        return diff(self, other, whole_number(limit, "a limit", 0), text(module, "a module"))
+        return diff(self, other, amount(limit, "a limit"), text(module, "a module"))
 
     def why(self, where: Union[int, str, None] = None, limit: int = 50) -> "Why":
         """The branches that decided that it came to where it stands, newest first, or to an item: a
@@ -272,7 +274,7 @@ class History:
         main call
         main conditional
         """
-        return why(self, where, whole_number(limit, "a limit", 0))
+        return why(self, where, amount(limit, "a limit"))
 
     def find(self, **what: Any) -> List[Item]:
         """The items that `View.find` finds in all of the history."""
@@ -292,7 +294,7 @@ class History:
         6
         """
         wanted = Wanted(text(location, "a location"), None, not inside)
-        most = TO_THE_END if limit is None else whole_number(limit, "a limit", 0)
+        most = TO_THE_END if limit is None else amount(limit, "a limit")
         return self[::-1]._find(wanted, most)[::-1]
 
     def last(self, location: str, *, inside: bool = False) -> Optional[Item]:

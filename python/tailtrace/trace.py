@@ -6,9 +6,12 @@ from types import TracebackType
 from typing import Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 from . import _core
-from .arguments import whole_number
+from .arguments import amount, whole_number
 from .errors import Error, UsageError
 from .history import History
+
+# Of a ring file: RING.md.
+MOST_RING_RECORDS = 1 << 32
 
 
 class Trace:
@@ -101,7 +104,7 @@ def record(program: "Sequence[Union[str, os.PathLike[str]]]", *, engine: str = "
                          "from Python programs are recorded by the processor or under qemu",
                          'use engine="auto"', "tailtrace serve --engine=step (in a debugger)")
     words = [name_of(word, "run") for word in program]
-    ring_records = whole_number(ring_records, "a number of records", 0)
+    ring_records = whole_number(ring_records, "a number of records", 0, MOST_RING_RECORDS)
     if engine == "auto":
         engine = best_engine()
     if engine == "qemu":
@@ -157,14 +160,14 @@ class Attached:
         """What each thread did last, `records` branches at most. The process stands still
         meanwhile, and goes on.
         """
-        most = whole_number(records, "a number of records", 0)
+        most = amount(records, "a number of records")
         return Trace(f"process {self.pid}", self._core.snapshot(most))
 
     def snapshot_thread(self, tid: int, records: int = 1 << 20) -> History:
         """The same of one thread, which somebody else, as a debugger, holds already: nothing is
         stopped. One that runs is refused.
         """
-        most = whole_number(records, "a number of records", 0)
+        most = amount(records, "a number of records")
         return History(self._core.snapshot_thread(tid, most))
 
     def stop(self) -> None:
@@ -196,7 +199,7 @@ def attach(pid: int, *, engine: str = "auto", ring_records: int = 1 << 16) -> At
         raise UsageError(f"cannot attach with the engine {engine!r}",
                          "a process that runs already is recorded by the processor",
                          'use engine="auto"', f"tailtrace serve --attach --engine=step :0 {pid}")
-    most = whole_number(ring_records, "a number of records", 0)
+    most = whole_number(ring_records, "a number of records", 0, MOST_RING_RECORDS)
     return Attached(pid, _core.Attachment(pid, engine, most))
 
 

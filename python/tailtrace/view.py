@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Sequence
 
 from . import _core
 from ._core import Gap, Instruction
-from .arguments import MOST, text, whole_number
+from .arguments import MOST, amount, text, whole_number
 from .arrays import Columns
 from .calls import Calls
 from .errors import PositionError, UsageError
@@ -166,8 +166,8 @@ class View(Sequence[Item]):
             if given is not None:
                 text(given, name)
         if limit is not None:
-            limit = whole_number(limit, "a limit", 0)
-        since, until = (None if moment is None else whole_number(moment, "a time", 0)
+            limit = amount(limit, "a limit")
+        since, until = (None if moment is None else amount(moment, "a time")
                         for moment in (since, until))
         return self._find(Wanted(location, symbol, False, kind, since, until), limit)
 
@@ -225,7 +225,7 @@ class View(Sequence[Item]):
         """
         if not self.positions:
             return []
-        begin, end = (whole_number(part, "an address", 0) for part in (begin, end))
+        begin, end = (amount(part, "an address") for part in (begin, end))
         first, last = self._ends()
         return [Count(address, times, transfers if conditional else None) for
                 address, times, transfers, conditional in
@@ -240,7 +240,7 @@ class View(Sequence[Item]):
         if not self.positions:
             return []
         first, last = self._ends()
-        rounds = whole_number(min_rounds, "a number of rounds", 0)
+        rounds = amount(min_rounds, "a number of rounds")
         found = self.history._core.loops(first, last, rounds)
         before = len(self.history) + 1 if found else 0
         return [Loop(start + before, end + before, rounds, head, back, left)

@@ -60,6 +60,21 @@ def test_code_that_cannot_be(example_path):
             tailtrace.open(example_path, code=wrong)
 
 
+def test_a_number_larger_than_any_is_told_as_it_was_given(example):
+    large = 1 << 70
+    for ask in (example.at, example.goto, example.number, example.why, lambda n: example[n],
+                lambda n: example[:][n], example.all_calls.number, lambda n: example.all_calls[n],
+                lambda n: tailtrace.record(["/bin/true"], ring_records=n)):
+        with pytest.raises(tailtrace.Error, match=str(large)):
+            ask(large)
+    with pytest.raises(tailtrace.Error, match=f"ends {large - 5} items earlier"):
+        example.goto(1).step(large)
+    with pytest.raises(tailtrace.UsageError, match=f"{large:#x}"):
+        example.find(address=large)
+    assert len(example.find(until=large, limit=large)) == len(example) == 6
+    assert example.source(-large) == example.source(large)
+
+
 @pytest.mark.parametrize("wrong", [None, 3, 1.5, []])
 def test_what_is_no_path(wrong):
     with pytest.raises(TypeError):
