@@ -1,7 +1,8 @@
 """What callers give, looked at before it is used."""
 
 import operator
-from typing import Any, Optional
+import reprlib
+from typing import Any, List, Optional, Tuple
 
 from .errors import UsageError
 
@@ -26,6 +27,18 @@ def whole_number(given: Any, name: str, least: Optional[int] = None,
 def amount(given: Any, name: str) -> int:
     """So much of something at most, in numbers that the library knows."""
     return min(whole_number(given, name, 0), MOST)
+
+
+def code_pieces(given: Any) -> List[Tuple[int, bytes]]:
+    """Addresses and the bytes there. What is none of these is a TypeError."""
+    try:
+        return [(whole_number(address, "an address of code", 0, MOST), bytes(memoryview(code)))
+                for address, code in given]
+    except UsageError:
+        raise
+    except (TypeError, ValueError):
+        raise TypeError("code is given as pairs of an address and bytes, as [(0x1000, b'\\x90')], "
+                        f"not {reprlib.repr(given)}") from None
 
 
 def text(given: Any, name: str) -> str:

@@ -54,6 +54,8 @@ def set_progress(listener: Optional[Listener]) -> Optional[Listener]:
     >>> tailtrace.set_progress(before) is not before
     True
     """
+    if listener is not None and not callable(listener):
+        raise TypeError(f"a listener is a function, or None, not {listener!r}")
     found: Optional[Listener] = _core.set_progress(listener)
     return found
 

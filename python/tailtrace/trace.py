@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 from . import _core
-from .arguments import amount, whole_number
+from .arguments import amount, code_pieces, whole_number
 from .errors import Error, UsageError
 from .history import History
 
@@ -78,7 +78,7 @@ def open(path: "Union[str, os.PathLike[str]]", *,
     [<History of thread 43>]
     """
     name = name_of(path, "open")
-    return Trace(os.fsdecode(name), _core.open(name, list(code)))
+    return Trace(os.fsdecode(name), _core.open(name, code_pieces(code)))
 
 
 def record(program: "Sequence[Union[str, os.PathLike[str]]]", *, engine: str = "auto",

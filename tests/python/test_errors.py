@@ -55,9 +55,22 @@ def test_special_files(tmp_path):
 def test_code_that_cannot_be(example_path):
     error = refusal(example_path, code=[((1 << 64) - 1, b"\x90\x90")])
     assert isinstance(error, tailtrace.UsageError) and isinstance(error, ValueError)
-    for wrong in [[("a", b"")], [(1, "x")], [(-1, b"")], 3]:
-        with pytest.raises((TypeError, OverflowError)):
-            tailtrace.open(example_path, code=wrong)
+    for wrong in (-1, 1 << 64):
+        error = refusal(example_path, code=[(wrong, b"")])
+        assert error.what == f"cannot use {wrong} for an address of code"
+
+
+@pytest.mark.parametrize("wrong", [3, None, [3], [(1,)], [(1, 2)], [(1, "x")], [("a", b"")],
+                                   [(1, b"", 2)], b"code"])
+def test_what_is_no_code(example_path, wrong):
+    with pytest.raises(TypeError, match="code is given as pairs of an address and bytes, .*, not"):
+        tailtrace.open(example_path, code=wrong)
+
+
+def test_code_is_whatever_has_bytes(example_path):
+    for code in (rings.CODE, bytearray(rings.CODE), memoryview(rings.CODE)):
+        pieces = iter([(rings.CODE_AT, code)])
+        assert len(tailtrace.open(example_path, code=pieces).threads[0]) == 6
 
 
 def test_a_number_larger_than_any_is_told_as_it_was_given(example):

@@ -40,6 +40,12 @@ def test_what_the_listener_raises_ends_the_call(open_loop):
         tailtrace.set_progress(before)
 
 
+@pytest.mark.parametrize("wrong", [5, "print", []])
+def test_what_cannot_be_called_is_refused(told, wrong):
+    with pytest.raises(TypeError, match="a listener is a function, or None, not"):
+        tailtrace.set_progress(wrong)
+
+
 def test_the_bar_is_for_terminals_and_notebooks(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
