@@ -64,11 +64,23 @@ Result<int> show_help(const std::vector<Command>& table, const std::vector<std::
   return print(command_help(**command), out);
 }
 
+tl::unexpected<Error> unusable_arguments(std::string_view verb, const std::string& why) {
+  return fail(ErrorCode::kUsage,
+              fmt::format("cannot understand the arguments of tailtrace {}", verb), why,
+              fmt::format("tailtrace help {}", verb));
+}
+
+// The first that was given an empty word, as of a variable that is not set; null: there is none.
+const CLI::Option* empty_one(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    if (std::ranges::count(option->results(), "") != 0) return option;
+  return nullptr;
+}
+
 Result<int> parse_and_run(const Command& command, std::vector<std::string> args, std::FILE* out,
                           std::FILE* err) {
-  const std::string name = "tailtrace " + std::string(command.name);
   Invocation invocation{{}, {}, out, err};
-  CLI::App app(std::string(command.summary), name);
+  CLI::App app(std::string(command.summary), "tailtrace " + std::string(command.name));
   app.set_help_flag(kHelpFlag, "show this help");
   RunCommand run = command.define(app);
   if (command.take_program) {
@@ -82,9 +94,10 @@ Result<int> parse_and_run(const Command& command, std::vector<std::string> args,
   } catch (const CLI::CallForHelp&) {
     return print(command_help(command), out);
   } catch (const CLI::ParseError& error) {
-    return fail(ErrorCode::kUsage, "cannot understand the arguments of " + name, error.what(),
-                fmt::format("tailtrace help {}", command.name));
+    return unusable_arguments(command.name, error.what());
   }
+  if (const CLI::Option* option = empty_one(app))
+    return unusable_arguments(command.name, option->get_name() + " is empty");
   invocation.extras = app.remaining();
   return run(invocation);
 }

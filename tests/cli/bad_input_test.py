@@ -18,6 +18,20 @@ def elf_header(bits, machine):
         + bytes(64)
 
 
+class EmptyWords(cases.CommandCase):
+    def test_none_is_taken_for_one_that_is_not_given(self):
+        for verb, *words, name in (("last", "DIR", "", "LOCATION"), ("why", "DIR", "", "LOCATION"),
+                                   ("hits", "DIR", "", "LOCATION"), ("info", "", "PATH"),
+                                   ("find", "DIR", "--in", "", "--in"),
+                                   ("find", "DIR", "--kind", "", "--kind"),
+                                   ("stats", "DIR", "--range", "", "--range"),
+                                   ("history", "DIR", "", "RANGE")):
+            with self.subTest(verb=verb, name=name):
+                self.assert_error(cases.tailtrace(verb, *words), 2,
+                                  f"cannot understand the arguments of tailtrace {verb}",
+                                  f"{name} is empty", f"tailtrace help {verb}")
+
+
 class InFolder(cases.CommandCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
