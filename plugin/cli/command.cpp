@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <numeric>
+#include <stdexcept>
 #include <system_error>
 
 #include "plugin/cli/help.h"
@@ -114,7 +116,12 @@ Result<int> dispatch(const std::vector<Command>& table, std::vector<std::string>
   return parse_and_run(**command, std::move(args), out, err);
 }
 
-// What prints throws when it cannot; so does what starts threads.
+tl::unexpected<Error> out_of_memory() {
+  return fail(ErrorCode::kSystem, "cannot go on", "there is not enough memory",
+              "ask for less (--records, --range, --limit), or raise the limit (`ulimit -v`)");
+}
+
+// What prints throws when it cannot; so does what starts threads, or takes memory.
 Result<int> attempt(const std::vector<Command>& table, std::vector<std::string> args,
                     std::FILE* out, std::FILE* err) {
   try {
@@ -123,6 +130,10 @@ Result<int> attempt(const std::vector<Command>& table, std::vector<std::string> 
     if (std::ferror(out) != 0 || std::ferror(err) != 0)
       return fail(system_error("cannot write the output", error.code().value()));
     return fail(ErrorCode::kSystem, "cannot go on", error.what());
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::length_error&) {  // more than there is of any memory
+    return out_of_memory();
   }
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
+
 #include "plugin/cli/commands.h"
 #include "plugin/cli/help.h"
 #include "plugin/cli/output_options.h"
@@ -144,6 +147,25 @@ TEST(CommandTest, OverviewNamesEveryVerb) {
 
 TEST(CommandTest, VersionIsOneLine) {
   EXPECT_EQ(outcome_of({"--version"}, table()).out, "tailtrace " TAILTRACE_VERSION "\n");
+}
+
+template <class Exception>
+Command command_that_throws(const Exception& exception) {
+  Command command = launch_command();
+  command.define = [exception](CLI::App&) -> RunCommand {
+    return [exception](const Invocation&) -> Result<int> { throw exception; };
+  };
+  return command;
+}
+
+TEST(CommandTest, WithoutMemoryItSaysSoAndWhatHelps) {
+  for (const Command& command : {command_that_throws(std::bad_alloc()),
+                                 command_that_throws(std::length_error("vector::reserve"))}) {
+    CommandOutcome outcome = outcome_of({"launch"}, {command});
+    EXPECT_EQ(outcome.status, 7);
+    EXPECT_THAT(outcome.err, StartsWith("error: cannot go on\n  why:  there is not enough memory\n"
+                                        "  fix:  ask for less (--records"));
+  }
 }
 
 // A disk that is full already.
