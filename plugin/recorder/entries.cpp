@@ -35,10 +35,10 @@ class Called {
       Function function;
       function.symbol_name = symbol.name;
       function.name = demangle(symbol.name);
-      if (has_name(function, name_))
-        exact.push_back(symbol);
-      else if (is_called(function, name_))
-        alike.push_back(symbol);
+      const bool is_exact = has_name(function, name_);
+      if (!is_exact && !is_called(function, name_)) continue;
+      (is_exact ? exact : alike).push_back(symbol);
+      is_indirect_ = is_indirect_ || symbol.is_resolver;
     }
     add(exact, all, code, exact_);
     add(alike, all, code, alike_);
@@ -46,6 +46,8 @@ class Called {
 
   const std::map<std::uint64_t, std::string>& exact() const { return exact_; }
   const std::map<std::uint64_t, std::string>& alike() const { return alike_; }
+  // Whether it is a resolver's as well.
+  bool is_indirect() const { return is_indirect_; }
 
  private:
   static void add(const std::vector<ElfSymbol>& symbols, const std::vector<ElfSymbol>& all,
@@ -66,6 +68,7 @@ class Called {
 
   const std::string& name_;
   std::map<std::uint64_t, std::string> exact_, alike_;
+  bool is_indirect_ = false;
 };
 
 // Of a process.
@@ -82,6 +85,8 @@ class EntryFinder {
         look_into(mapping);
     return exact_.empty() ? alike_ : exact_;
   }
+  // Whether some file has a resolver of that name.
+  bool is_indirect() const { return is_indirect_; }
 
  private:
   bool is_meant(const Mapping& mapping) const {
@@ -105,6 +110,7 @@ class EntryFinder {
       if (auto separate = ElfFile::open(debug)) called.look_into(*separate, *file);
     add(called.exact(), mapping, *bias, exact_);
     add(called.alike(), mapping, *bias, alike_);
+    is_indirect_ = is_indirect_ || called.is_indirect();
   }
 
   static void add(const std::map<std::uint64_t, std::string>& called, const Mapping& mapping,
@@ -118,6 +124,7 @@ class EntryFinder {
   const Location location_;
   const std::vector<Mapping> mappings_;
   Entries exact_, alike_;
+  bool is_indirect_ = false;
 };
 
 }  // namespace
@@ -130,11 +137,16 @@ Result<Entries> entries_of(const std::string& name, std::string_view maps) {
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "it is no name of a function", kForms);
   const bool has_offset = location->offset.has_value();
-  Entries found = EntryFinder(std::move(*location), maps).find();
+  EntryFinder finder(std::move(*location), maps);
+  Entries found = finder.find();
   if (!found.empty()) return found;
   if (has_offset)
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "no file of that name is mapped", kForms);
+  if (finder.is_indirect())
+    return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
+                "it is chosen as the program starts, and what chooses it names none",
+                "the name of the one that is chosen, MODULE+OFFSET or *ADDRESS");
   return fail(ErrorCode::kUsage, fmt::format("there is no function `{}`", name),
               "no symbol table of what is mapped has it");
 }

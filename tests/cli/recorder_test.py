@@ -251,6 +251,10 @@ class OnCall(RecorderCase):
         self.assert_enters("several_names", "sum_up_to", "(quick|plain)_sum")
         self.assert_enters("several_names", "doubled", "twice")
 
+    def test_an_indirect_function_of_which_nothing_tells_what_is_called(self):
+        self.assert_error(self.run_until("listed", "several_names"), 2, "cannot wait for `listed`",
+                          "it is chosen as the program starts, and what chooses it names none")
+
     def test_an_address_in_a_file(self):
         path = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
         names = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout

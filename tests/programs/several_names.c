@@ -20,6 +20,11 @@ static int (*choose_sum(void))(int) {
 }
 int sum_up_to(int n) __attribute__((ifunc("choose_sum")));
 
+// It is not told by its resolver's code which there are.
+static int (*volatile sums[])(int) = {quick_sum, plain_sum};
+static int (*choose_listed(void))(int) { return sums[0]; }
+int listed(int n) __attribute__((ifunc("choose_listed")));
+
 int main(int argc, char** argv) {
   int total = 0;
   char text[64] = "";
