@@ -409,15 +409,16 @@ void DebugInfo::read_unit(Unit& unit) {
   order(unit.stretches);
 }
 
-bool DebugInfo::each_function(const std::function<void(const DebugFunction&)>& show) {
+bool DebugInfo::each_function(const std::function<bool(const DebugFunction&)>& show) {
   std::size_t dies_left = kMaxDies;
   for (const Unit& unit : units_) {
     const std::optional<Dwarf_Die> die = functions_of(unit);
     if (!die) continue;
     each_subprogram(*die, dies_left, 0, [&](Dwarf_Die& function) {
       Dwarf_Attribute attribute;
-      if (dwarf_attr(&function, DW_AT_declaration, &attribute) == nullptr)
-        show(function_of(function, entry_of_code(function)));
+      if (dwarf_attr(&function, DW_AT_declaration, &attribute) == nullptr &&
+          !show(function_of(function, entry_of_code(function))))
+        dies_left = 0;
     });
   }
   return dies_left != 0;

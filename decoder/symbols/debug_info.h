@@ -49,10 +49,10 @@ class DebugInfo {
   // Lives as long as this.
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
 
-  // Shows all functions, and all lines with code, or those at which a statement begins. A function
-  // that is only inlined, or was left out by the linker, has no entry. Returns false when there are
-  // too many to look at.
-  bool each_function(const std::function<void(const DebugFunction&)>& show);
+  // Shows all functions, as long as it is wanted, and all lines with code, or those at which a
+  // statement begins. A function that is only inlined, or was left out by the linker, has no entry.
+  // Returns false when there are too many to look at, or no more are wanted.
+  bool each_function(const std::function<bool(const DebugFunction&)>& show);
   bool each_line(bool of_statements, const std::function<void(const SourceLine&)>& show);
 
   // The inlined functions that an address is in, innermost first; names as the linker has them.

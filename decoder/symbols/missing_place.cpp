@@ -110,14 +110,13 @@ std::optional<Error> missing_function(const Location& location, ProcessSymbols& 
   if (!location.module.empty() && !is_loaded(location.module, symbols))
     return Error{ErrorCode::kNegative, fmt::format("there is no function `{}`", text),
                  fmt::format("no file is called `{}`", location.module), "", ""};
-  bool found = false;
   SimilarNames similar(location.name);
   const bool all = symbols.each_function([&](const Function& function) {
-    found = found || means(location, function);
     if (location.module.empty() || ends_path(function.module, location.module))
       similar.see(function);
+    return !means(location, function);
   });
-  if (found || !all) return std::nullopt;
+  if (!all) return std::nullopt;
   Error error{ErrorCode::kNegative, fmt::format("there is no function `{}`", text),
               "no file of which code was executed has it", meant(similar.names()), ""};
   const auto nameless = modules_that(symbols, [](auto& module) { return !module.has_names(); });

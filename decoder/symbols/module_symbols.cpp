@@ -14,6 +14,26 @@ std::string folder_of(const std::string& path) {
   return path.substr(0, std::min(path.rfind('/'), path.size()));
 }
 
+// What both say of it; null: nothing.
+Function function_of(const ElfSymbol* symbol, const DebugFunction* debug) {
+  Function function;
+  if (symbol != nullptr) {
+    function.symbol_name = symbol->name;
+    function.is_resolver = symbol->is_resolver;
+    function.entry = {symbol->value};
+  }
+  if (debug != nullptr) {
+    function.debug_name = debug->linkage_name;
+    function.source_file = debug->source_file;
+    function.entry = {debug->entry};
+  }
+  // Static functions have a plain name in the debug information; the symbol's says more.
+  bool plain = !function.debug_name.starts_with("_Z") && function.symbol_name.starts_with("_Z");
+  function.name =
+      demangle(function.debug_name.empty() || plain ? function.symbol_name : function.debug_name);
+  return function;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::open(const std::string& path,
@@ -100,23 +120,9 @@ Function ModuleSymbols::function_at(std::uint64_t address) {
   SymbolTable::Cover symbol = table_.cover(address);
   DebugInfo::Cover debug;
   if (info_) debug = info_->cover(address);
-  Function function;
+  Function function = function_of(symbol.symbol, debug.function);
   function.begin = {std::max(symbol.begin, debug.begin)};
   function.end = {std::min(symbol.end, debug.end)};
-  if (symbol.symbol != nullptr) {
-    function.symbol_name = symbol.symbol->name;
-    function.is_resolver = symbol.symbol->is_resolver;
-    function.entry = {symbol.symbol->value};
-  }
-  if (debug.function != nullptr) {
-    function.debug_name = debug.function->linkage_name;
-    function.source_file = debug.function->source_file;
-    function.entry = {debug.function->entry};
-  }
-  // Static functions have a plain name in the debug information; the symbol's says more.
-  bool plain = !function.debug_name.starts_with("_Z") && function.symbol_name.starts_with("_Z");
-  function.name =
-      demangle(function.debug_name.empty() || plain ? function.symbol_name : function.debug_name);
   return function;
 }
 
@@ -126,7 +132,10 @@ const std::vector<IndirectFunction>& ModuleSymbols::indirect() {
 }
 
 std::vector<Function> ModuleSymbols::also_named(std::uint64_t entry) {
-  const Function shown = function_at(entry);
+  return other_names(function_at(entry), entry);
+}
+
+std::vector<Function> ModuleSymbols::other_names(const Function& shown, std::uint64_t entry) {
   std::vector<Function> others;
   auto add = [&](const std::string& name) {
     if (name == shown.symbol_name || name == shown.debug_name) return;
@@ -174,20 +183,16 @@ bool ModuleSymbols::has_names() const {
   return info_ || std::ranges::any_of(table_.symbols(), is_own);
 }
 
-bool ModuleSymbols::each_function(const std::function<void(const Function&)>& show) {
-  for (const ElfSymbol& symbol : table_.symbols()) {
-    show(function_at(symbol.value));
-    std::ranges::for_each(also_named(symbol.value), show);
-  }
+// The debug information is gone through once, and no unit of it is kept.
+bool ModuleSymbols::each_function(const std::function<bool(const Function&)>& show) {
+  for (const ElfSymbol& symbol : table_.symbols())
+    if (!show(function_of(&symbol, nullptr))) return false;
   for (const IndirectFunction& function : indirect())
-    std::ranges::for_each(also_named(function.implementation), show);
+    if (!std::ranges::all_of(other_names({}, function.implementation), show)) return false;
   return !info_ || info_->each_function([&](const DebugFunction& found) {
-    if (found.entry != 0) return show(function_at(found.entry));
-    Function function;
-    function.name = demangle(found.linkage_name);
-    function.debug_name = found.linkage_name;
-    function.source_file = found.source_file;
-    show(function);
+    if (found.entry == 0) return show(function_of(nullptr, &found));
+    const Function function = function_of(table_.cover(found.entry).symbol, &found);
+    return show(function) && std::ranges::all_of(other_names(function, found.entry), show);
   });
 }
 

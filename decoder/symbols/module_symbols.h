@@ -42,10 +42,11 @@ class ModuleSymbols {
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
   std::vector<InlinedPlace> inlined_into(std::uint64_t address);
 
-  // Shows all functions that it names, some more than once, and all lines with code, or those at
-  // which a statement begins. What is only inlined has nothing but names. Returns false when there
-  // are too many to look at.
-  bool each_function(const std::function<void(const Function&)>& show);
+  // Shows all functions that it names, some more than once and not by all their names at a time, as
+  // long as it is wanted, and all lines with code, or those at which a statement begins. What is
+  // only inlined has nothing but names. Returns false when there are too many to look at, or no
+  // more are wanted.
+  bool each_function(const std::function<bool(const Function&)>& show);
   bool each_line(bool of_statements, const std::function<void(const SourceLine&)>& show);
 
   // Why its debug file could not be read or fetched, if so.
@@ -59,6 +60,8 @@ class ModuleSymbols {
  private:
   explicit ModuleSymbols(ElfFile file) : file_(std::move(file)) {}
   const std::vector<IndirectFunction>& indirect();
+  // Of what is shown there by another.
+  std::vector<Function> other_names(const Function& shown, std::uint64_t entry);
   bool find_debug_file();
   void fetch_debug_file(const DebugFetch& fetch);
   bool open_debug_file(const std::string& path);

@@ -240,21 +240,22 @@ bool ProcessSymbols::has_anything(Address address) const {
          (code_ && code_->ever_knew(address, address + 1));
 }
 
-bool ProcessSymbols::each_function(const std::function<void(const Function&)>& show) {
-  bool all = true;
+bool ProcessSymbols::each_function(const std::function<bool(const Function&)>& show) {
+  bool all = true, wanted = true;
   for (const Module& module : modules()) {
     if (module.symbols == nullptr) continue;
     all = module.symbols->each_function([&](Function function) {
       function.module = module.path;
-      show(function);
+      return wanted = show(function);
     }) && all;
+    if (!wanted) return false;
   }
   for (const std::string& name : generated().names()) {
     Function function;
     function.name = demangle(name);
     function.symbol_name = name;
     function.module = kGeneratedModule;
-    show(function);
+    if (!show(function)) return false;
   }
   return all;
 }

@@ -53,9 +53,10 @@ class ProcessSymbols : public Symbolizer {
   const std::vector<Mapping>& mappings() const { return mappings_; }
 
   // All that is named in the files of which code is known, whatever of it was executed: functions,
-  // some more than once, and lines with code, or those at which a statement begins. What is only
-  // inlined has nothing but names. Returns false when there are too many to look at.
-  bool each_function(const std::function<void(const Function&)>& show);
+  // some more than once, as long as it is wanted, and lines with code, or those at which a
+  // statement begins. What is only inlined has nothing but names. Returns false when there are too
+  // many to look at, or no more are wanted.
+  bool each_function(const std::function<bool(const Function&)>& show);
   bool each_line(bool of_statements, const std::function<void(const SourceLine&)>& show);
   struct Module {
     std::string_view path;

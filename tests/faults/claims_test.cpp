@@ -13,6 +13,7 @@
 #include "decoder/perf/data_ring.h"
 #include "decoder/perf_data/recording.h"
 #include "decoder/record/ring.h"
+#include "decoder/symbols/module_symbols.h"
 #include "tests/faults/memory.h"
 #include "tests/support/perf_files.h"
 #include "tests/support/temp_folder.h"
@@ -198,6 +199,21 @@ TEST(Memory, IsNoted) {
   EXPECT_EQ(Bytes(kMost_bytes).size(), kMost_bytes);
   EXPECT_GE(peak.bytes(), kMost_bytes);
   EXPECT_LT(peak.bytes(), 2 * kMost_bytes);
+}
+
+// What it takes for a name is not kept for all of them.
+TEST(Symbols, OfALargeFileAreLookedThroughInLittleMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "what the library for debug information takes is counted, too";
+#endif
+  auto module = ModuleSymbols::open("/proc/self/exe");
+  ASSERT_TRUE(module) << module.error().to_string();
+  ASSERT_TRUE((*module)->has_debug_info());
+  MemoryPeak peak;
+  std::size_t count = 0;
+  EXPECT_TRUE((*module)->each_function([&](const Function&) { return ++count; }));
+  EXPECT_GT(count, 10000u);
+  EXPECT_LT(peak.bytes(), std::size_t{2} << 20);
 }
 
 TEST_P(Claims, OfAnySizeTakeNoMemoryThatTheFileDoesNotFill) {

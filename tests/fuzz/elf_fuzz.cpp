@@ -38,7 +38,10 @@ void look_at(ModuleSymbols& module, std::uint64_t address) {
 void look_through(const ElfFile& file, ModuleSymbols& module) {
   (void)file.build_id();
   (void)file.debug_link();
-  module.each_function([](const Function& function) { assert(function.begin <= function.end); });
+  module.each_function([](const Function& function) {
+    assert(function.begin <= function.end);
+    return true;
+  });
   for (bool of_statements : {false, true})
     module.each_line(of_statements, [](const SourceLine& line) { assert(line.line != 0); });
   int looks = 0;
@@ -76,7 +79,10 @@ void fuzz_one(ByteSpan input) {
   if (file) look_through(*file, **module);
   if (auto in_memory = ElfFile::of_image("[vdso]", Bytes(input.begin(), input.end()))) {
     auto named = ModuleSymbols::of(std::move(*in_memory));
-    named->each_function([&](const Function& one) { look_at(*named, one.entry.value); });
+    named->each_function([&](const Function& one) {
+      look_at(*named, one.entry.value);
+      return true;
+    });
   }
   CodeImage image;
   Result<void> added = add_elf_code(image, path(), std::nullopt);

@@ -101,6 +101,37 @@ TEST(ModuleSymbols, KnowEachNameOfAFunction) {
     EXPECT_EQ(is_called(address, "sum_up_to"), name == "plain_sum" || name == "quick_sum") << name;
 }
 
+TEST(ModuleSymbols, ShowEachFunctionByEachOfItsNamesAndItsFile) {
+  const std::string program = TAILTRACE_BINARY_DIR "/tests/programs/several_names";
+  auto module = open_module(program);
+  std::vector<Function> shown;
+  EXPECT_TRUE(module->each_function([&](const Function& one) {
+    shown.push_back(one);
+    return true;
+  }));
+  auto is_shown = [&](const Location& location) {
+    return std::ranges::any_of(shown, [&](const Function& one) { return means(location, one); });
+  };
+  for (const NamedAddress& f : functions_of(program)) {
+    Location location;
+    location.name = f.name;
+    EXPECT_TRUE(is_shown(location)) << f.name;
+  }
+  for (const char* name : {"main", "never", "twice", "doubled", "plain_sum", "sum_up_to"})
+    EXPECT_TRUE(is_shown(*parse_location(std::string("several_names.c:") + name))) << name;
+  EXPECT_FALSE(is_shown(*parse_location("other.c:twice")));
+}
+
+TEST(ModuleSymbols, ShowFunctionsAsLongAsTheyAreWanted) {
+  auto module = open_module(kSample);
+  int all = 0, shown = 0;
+  EXPECT_TRUE(module->each_function([&](const Function&) { return ++all; }));
+  for (int wanted = 1; wanted < all; ++wanted, shown = 0) {
+    EXPECT_FALSE(module->each_function([&](const Function&) { return ++shown < wanted; }));
+    EXPECT_EQ(shown, wanted);
+  }
+}
+
 TEST(ModuleSymbols, AreReadableInCxx) {
   auto module = open_module(kSample);
   EXPECT_EQ(module->function_at(address_of("_ZN6sample6Worker4stepEi")).name,
