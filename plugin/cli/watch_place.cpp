@@ -13,7 +13,6 @@
 #include "decoder/symbols/demangle.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
-#include "decoder/symbols/module_symbols.h"
 
 namespace tailtrace {
 namespace {
@@ -151,11 +150,11 @@ Result<Loaded> program_of(std::int32_t pid) {
   if (error) return fail(ErrorCode::kGone, "cannot look up names in the program", error.message());
   auto mappings = mappings_of(pid);
   if (!mappings) return fail(std::move(mappings.error()));
-  auto module = ModuleSymbols::open(path.string());
-  if (!module) return fail(std::move(module.error()));
+  auto file = ElfFile::open(path.string());
+  if (!file) return fail(std::move(file.error()));
   for (const Mapping& mapping : *mappings) {
     if (mapping.path != path) continue;
-    if (auto bias = load_bias((*module)->segments(), *mappings, mapping))
+    if (auto bias = load_bias(file->segments(), *mappings, mapping))
       return Loaded{path.string(), *bias};
   }
   return fail(ErrorCode::kGone, "cannot look up names in the program", "it is not mapped");
