@@ -36,8 +36,6 @@ struct CpuBranches {
 };
 
 // Samples whose sample_type is IP, TID, TIME and ADDR.
-constexpr std::uint64_t kOwnedSampleFields =
-    perf::kSampleIp | perf::kSampleTid | perf::kSampleTime | perf::kSampleAddr;
 constexpr std::uint16_t kOwnedSampleSize_bytes = 40;
 CpuBranches read_cpu_samples(const perf::FixedRecords& records);
 

@@ -5,7 +5,6 @@
 #include "plugin/engines/tasks.h"
 
 namespace tailtrace {
-namespace {}  // namespace
 
 Result<KeptRecording> KeptRecording::create(const std::string& path) {
   auto writer = BundleWriter::create(path);

@@ -83,7 +83,6 @@ struct Packet {
 };
 
 constexpr std::size_t kPsbSize_bytes = 16;
-constexpr std::size_t kMaxPacketSize_bytes = 16;
 
 // The number of a C-state in PWRE and PWRX, which count from C1.
 constexpr unsigned c_state(std::uint64_t field) { return static_cast<unsigned>((field + 1) & 0xf); }

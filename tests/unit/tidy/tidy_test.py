@@ -67,6 +67,12 @@ class TheTree(unittest.TestCase):
                 source = (ROOT / path).read_text(encoding="utf-8")
                 self.assertEqual(limits.number(said), limits.value_of(constant, source))
 
+    def test_has_the_layers_that_its_design_names(self):
+        design = (ROOT / "decoder" / "DESIGN.md").read_text(encoding="utf-8")
+        design = design.replace("decoder/pt, bts ", "decoder/pt \n    decoder/bts ")
+        for folder in rules.RANK:
+            self.assertIn(f"\n    {folder} ", design)
+
     def test_says_of_each_benchmark_what_it_is_for(self):
         folder = ROOT / "tests" / "bench"
         page = (folder / "README.md").read_text(encoding="utf-8")
