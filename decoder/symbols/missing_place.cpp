@@ -111,12 +111,19 @@ std::optional<Error> missing_function(const Location& location, ProcessSymbols& 
     return Error{ErrorCode::kNegative, fmt::format("there is no function `{}`", text),
                  fmt::format("no file is called `{}`", location.module), "", ""};
   SimilarNames similar(location.name);
+  bool is_chosen = false;
   const bool all = symbols.each_function([&](const Function& function) {
-    if (location.module.empty() || ends_path(function.module, location.module))
+    if (location.module.empty() || ends_path(function.module, location.module)) {
       similar.see(function);
+      is_chosen = is_chosen || (function.is_resolver && function.symbol_name == location.name);
+    }
     return !means(location, function);
   });
   if (!all) return std::nullopt;
+  if (is_chosen)
+    return Error{ErrorCode::kNegative, fmt::format("nobody knows where `{}` is", text),
+                 "it is chosen as the program starts, and what chooses it names none",
+                 "the name of the one that is chosen", ""};
   Error error{ErrorCode::kNegative, fmt::format("there is no function `{}`", text),
               "no file of which code was executed has it", meant(similar.names()), ""};
   const auto nameless = modules_that(symbols, [](auto& module) { return !module.has_names(); });

@@ -132,6 +132,8 @@ class NoSuchPlace(InFolder):
         self.assert_missing(session, "libnone.so`twice", "no file is called `libnone.so`")
         self.assert_missing(session, "other.c:twice", nowhere, "`twice`")
         self.assert_missing(session, "twyce+0x4", nowhere, "`twice`")
+        self.assert_error(cases.tailtrace("hits", session, "listed"), 1,
+                          "nobody knows where `listed` is", "what chooses it names none")
         self.assert_error(cases.tailtrace("calls", session, "twise"), 1, "function `twise`")
 
     def test_a_function_of_a_class(self):
