@@ -309,7 +309,13 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
                                          std::uint64_t item) {
   const std::uint32_t from = from_;
   if (left_stack()) return begin_stack(function, address, item);
-  if (stacks_.find_call(stacks_.at(from).caller) != 0) {
+  if (const std::uint32_t call = stacks_.find_call(stacks_.at(from).caller)) {
+    // The code behind a call may have another name.
+    if (suspended_.goes_on_at(call, address)) {
+      suspended_.close(call);
+      from_ = call;
+      return begin_switch(function, item);
+    }
     // That should have been returned to. An address may be put on the stack to jump there.
     if (calls_.functions_[function]->entry == address)
       return begin_call(function, item, from, true);

@@ -169,6 +169,16 @@ TEST(Calls, ThatReturnToAFunctionsBeginAreTailCalls) {
   EXPECT_TRUE(story.calls().at(3).tail_called);
 }
 
+// As _dl_start returns to _dl_start_user, which follows the call of it in _start.
+TEST(Calls, ThatReturnToTheNextFunctionsBeginGoOnInTheCaller) {
+  CallStory story({"main", "rest", "f"});
+  story.jump("main", 0xfffd).call("f").ret().call("f").ret();
+  EXPECT_EQ(story.told(), "main:0:1-4 f:1:5-6 rest:0:7-8 f:1:9-10 rest:0:11-11");
+  EXPECT_FALSE(story.calls().at(3).tail_called);
+  EXPECT_EQ(story.calls().at(3).caller, 0u);
+  EXPECT_EQ(story.calls().at(5).earlier, 3u);
+}
+
 TEST(Calls, ThroughTheLazyBinderAreTailCalls) {
   EXPECT_EQ(CallStory({"main", "plt", "_dl_runtime_resolve", "f"})
                 .call("plt")
