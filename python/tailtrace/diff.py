@@ -26,8 +26,8 @@ class Change(NamedTuple):
 
 
 class Diff(List[Change]):
-    """The changes, oldest first; empty when both did the same. `more` is whether there are more
-    than were asked for.
+    """The changes, oldest first; empty when both did the same, or none were asked for. `more` is
+    whether there are more than were asked for.
 
     >>> example_program().diff(example_program())
     <no difference>
@@ -42,7 +42,7 @@ class Diff(List[Change]):
 
     def __repr__(self) -> str:
         if not self:
-            return "<no difference>"
+            return "<some difference>" if self.more else "<no difference>"
         more = " or more" if self.more else ""
         return (f"<{len(self)}{more} difference{'' if len(self) == 1 else 's'}, "
                 f"first {self[0]!r}>")

@@ -255,6 +255,10 @@ class Diff(InFolder):
         # What the other one did more is a loop, left in the same way.
         different = cases.tailtrace("diff", "--module=rounds", here, there).stdout
         self.assertRegex(different, r"(?m)^    there          x\d+ loop rounds\.c:\d+")
+        none = cases.tailtrace("diff", "--module=rounds", "--limit=0", here, there)
+        self.assertEqual(none.returncode, 1)
+        self.assertIn("there are more differences", none.stdout)
+        self.assertNotIn("no difference", none.stdout)
         told = self.diff(here, there, 1)["divergences"]
         loops = [one for side in told for one in side["there"].get("loops", [])]
         self.assertTrue(loops and all(one["exit"] for one in loops), told)

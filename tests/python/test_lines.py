@@ -203,6 +203,8 @@ def test_the_first_difference_is_where_the_runs_parted(tmp_path):
     first = copying[0]
     assert good.at(first.here[0]).function == longer.at(first.there[0]).function == "copy"
     assert len(good.diff(longer, limit=1)) == 1
+    asked = good.diff(longer, limit=0)
+    assert not asked and asked.more and repr(asked) == "<some difference>"
 
 
 def test_code_that_neither_run_executed_cannot_be_compared(h):

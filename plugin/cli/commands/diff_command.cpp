@@ -53,7 +53,8 @@ class DiffPrinter {
       side(there_, "there", divergence.fork_there, divergence.there, sink);
     }
     if (diff.more) sink("  there are more differences: --limit shows more of them");
-    if (diff.divergences.empty()) sink(fmt::format("  no difference in {} calls", diff.same_calls));
+    if (diff.divergences.empty() && !diff.more)
+      sink(fmt::format("  no difference in {} calls", diff.same_calls));
   }
 
   void list_json(const HistoryDiff& diff, const LineSink& sink) {
