@@ -138,8 +138,12 @@ class Threads(cases.CommandCase):
             outcome = cases.tailtrace("last", "--limit=0", self.session, place)
             self.assertEqual((outcome.returncode, outcome.stdout), (status, ""), outcome.stderr)
             self.assertEqual(outcome.stderr == "", status == 0, outcome.stderr)
+        for kind, status in (("call", 0), ("gap", 1)):
+            outcome = cases.tailtrace("find", "--limit=0", f"--kind={kind}", self.session)
+            self.assertEqual((outcome.returncode, outcome.stdout), (status, ""), outcome.stderr)
         outcome = cases.tailtrace("last", "--frames=0", self.session, "work_begin")
-        self.assert_error(outcome, 2, "arguments of tailtrace last", "--frames")
+        self.assert_error(outcome, 2, "arguments of tailtrace last",
+                          "--frames: `0` is no number from 1 on")
 
     def test_merged_has_no_numbers_in_common(self):
         outcome = cases.tailtrace("history", "--merged", self.session, "1,5")

@@ -38,7 +38,6 @@ Result<Wanted> wanted_of(const FindCommandOptions& options) {
 std::vector<std::uint64_t> found_in(const HistoryView& view, Range range, const Wanted& wanted,
                                     const FindCommandOptions& options) {
   std::vector<std::uint64_t> found;
-  if (options.question.limit == 0) return found;
   Order order = options.oldest ? Order::kOldestFirst : Order::kNewestFirst;
   find_items(*view.history, *view.symbols, range, wanted, order, [&](std::uint64_t number) {
     found.push_back(number);
@@ -73,6 +72,7 @@ Result<int> show_found(const FindCommandOptions& options, const Invocation& invo
         if (!range) return fail(std::move(range.error()));
         std::vector<std::uint64_t> found = found_in(view, *range, *wanted, options);
         any = any || !found.empty();
+        if (options.question.limit == 0) found.clear();
         asked.add(view);
         if (found.empty() && !printer.is_json()) return {};
         printer.begin(view, several);

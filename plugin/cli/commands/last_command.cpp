@@ -191,8 +191,7 @@ Command last_command() {
         app.add_option("--at", options->at,
                        "this item instead of the newest; with LOCATION, hits not after it")
             ->type_name("N");
-        add_count(app, "--frames", options->frames, "show the innermost N calls, 1 at least")
-            ->check(CLI::PositiveNumber);
+        add_count(app, "--frames", options->frames, "show the innermost N calls, 1 at least", 1);
         add_question_options(app, options->question);
         return [options](const Invocation& invocation) { return show_last(*options, invocation); };
       },

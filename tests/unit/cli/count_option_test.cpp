@@ -34,5 +34,13 @@ TEST_F(CountOption, AreNothingElse) {
     EXPECT_EQ(trouble_with(bad), "--limit: `" + std::string(bad) + "` is no number from 0 on");
 }
 
+TEST_F(CountOption, MayHaveALeast) {
+  std::uint64_t frames = 0;
+  add_count(app_, "--frames", frames, "show the innermost N", 2);
+  EXPECT_NO_THROW(app_.parse(std::vector<std::string>{"--frames=2"}));
+  EXPECT_NO_THROW(app_.parse(std::vector<std::string>{"--frames=99999999999999999999999"}));
+  EXPECT_THROW(app_.parse(std::vector<std::string>{"--frames=1"}), CLI::ValidationError);
+}
+
 }  // namespace
 }  // namespace tailtrace
