@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <span>
 
 #include "decoder/history/location.h"
 #include "decoder/symbols/blocks.h"
@@ -91,6 +92,22 @@ std::uint64_t entry_of_code(Dwarf_Die& die) {
   std::uint64_t entry = 0;
   each_range(die, 1, [&](Dwarf_Addr begin, Dwarf_Addr) { entry = begin; });
   return entry;
+}
+
+// Compilers split what is rarely executed off a function, and linkers put it before the rest: of a
+// line that is in both parts it is not the begin.
+std::vector<Statement> rare_parts_last(const DebugFunction* function,
+                                       std::span<const Statement> statements) {
+  std::vector<Statement> ordered(statements.begin(), statements.end());
+  if (function == nullptr) return ordered;
+  Dwarf_Die die = function->die;
+  std::uint64_t low = 0, high = ~0ull;
+  each_range(die, kMaxRangesOfDie, [&](Dwarf_Addr begin, Dwarf_Addr end) {
+    if (begin <= function->entry && function->entry < end) low = begin, high = end;
+  });
+  std::ranges::stable_partition(
+      ordered, [&](const Statement& s) { return low <= s.address && s.address < high; });
+  return ordered;
 }
 
 DebugFunction function_of(Dwarf_Die& die, std::uint64_t entry) {
@@ -311,8 +328,8 @@ std::vector<std::uint64_t> DebugInfo::line_entries(std::uint64_t address, std::s
   const DebugFunction* function = cover(address).function;
   std::vector<std::uint64_t> entries;
   std::set<Dwarf_Off> blocks;  // that have one
-  for (const Statement& statement :
-       std::ranges::equal_range(*unit.statements, line, {}, &Statement::line)) {
+  const auto statements = std::ranges::equal_range(*unit.statements, line, {}, &Statement::line);
+  for (const Statement& statement : rare_parts_last(function, statements)) {
     if (!ends_path(whole_path(die, statement.file), file)) continue;
     if (cover(statement.address).function != function) continue;
     if (blocks.insert(function == nullptr ? 0 : debugger_block_at(function->die, statement.address))

@@ -11,6 +11,7 @@ import cases
 from recorded import InFolder
 
 NAMES = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
+RARE_PARTS = os.path.join(cases.BINARY_DIR, "tests/programs/rare_parts")
 SCOPES = os.path.join(cases.BINARY_DIR, "tests/programs/scopes")
 
 
@@ -185,6 +186,21 @@ class NoSuchPlace(InFolder):
         program = os.path.splitext(path)[0]
         subprocess.run([compiler, "-g", "-O1", *options, "-o", program, path], check=True)
         return program
+
+
+class RareParts(InFolder):
+    """Linkers put what is rarely executed of a function before the rest of it."""
+
+    def test_a_line_begins_where_the_function_goes_through_it(self):
+        session = self.record(RARE_PARTS)
+        self.assertEqual(hits(self.ask("hits", session, "rare_parts.c:" + line_of("in both"))), 100)
+        self.assertEqual(hits(self.ask("hits", session, "rare_parts.c:" + line_of("in the rare"))),
+                         10)
+
+
+def line_of(comment):
+    with open(os.path.join(os.path.dirname(__file__), "../programs/rare_parts.c")) as source:
+        return str([comment in line.partition("//")[2] for line in source][1:].index(True) + 2)
 
 
 if __name__ == "__main__":
