@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "decoder/code/former_maps.h"
+
 namespace tailtrace {
 namespace {
 
@@ -34,6 +36,34 @@ Epoch epoch_behind(Records records, Epoch first) {
   return first;
 }
 
+bool knows_former(const ThreadSnapshot& snapshot, std::string_view line) {
+  return snapshot.former_maps.find(std::string(line) + "\n") != std::string::npos;
+}
+
+// Whether a file was mapped when `older` was taken, and other code was there when `newer` begins.
+bool has_replaced(const ThreadSnapshot& older, const ThreadSnapshot& newer) {
+  bool any = false;
+  with_epochs(newer.former_maps, [&](std::optional<Epoch>& until, std::string_view line) {
+    any |= until && *until <= newer.first_epoch && !knows_former(older, line);
+    return false;
+  });
+  return any;
+}
+
+// The former maps of both, where the newer one's first epoch is `seam`.
+std::string join_former_maps(const ThreadSnapshot& older, const ThreadSnapshot& newer, Epoch seam) {
+  auto move = [&](std::optional<Epoch>& until, std::string_view line) {
+    if (!until) return true;
+    const bool is_before = *until <= newer.first_epoch;
+    until = is_before ? seam : Epoch{until->value - newer.first_epoch.value + seam.value};
+    return !is_before || !knows_former(older, line);
+  };
+  auto is_older = [&](std::optional<Epoch>& until, std::string_view line) {
+    return until ? *until <= seam : !knows_former(newer, line);
+  };
+  return with_epochs(newer.former_maps, move) + with_epochs(older.former_maps, is_older);
+}
+
 // Records of `older` that stand before all of `newer`.
 ThreadSnapshot put_together(const ThreadSnapshot& older, Records before,
                             const ThreadSnapshot& newer, bool has_gap) {
@@ -51,7 +81,8 @@ ThreadSnapshot put_together(const ThreadSnapshot& older, Records before,
   auto code = std::make_shared<CodeImage>();
   Epoch seam = epoch_behind(before, older.first_epoch);
   code->overlay(*older.code, {0}, seam, {0});
-  if (code->contradicts(*newer.code, newer.first_epoch)) {
+  if (code->contradicts(*newer.code, newer.first_epoch) ||
+      (has_gap && has_replaced(older, newer))) {
     BranchRecord change;
     change.kind = RecordKind::kCodeChange;
     change.flags = kFlagSynthetic | kFlagAsync;
@@ -60,6 +91,7 @@ ThreadSnapshot put_together(const ThreadSnapshot& older, Records before,
     joined.records.push_back(change);
     ++seam.value;
   }
+  joined.former_maps = join_former_maps(older, newer, seam);
   code->overlay(*newer.code, newer.first_epoch, newer.code->newest(), seam);
   joined.code = std::move(code);
   const std::uint64_t more = joined.records.size();

@@ -46,9 +46,10 @@ std::string name_text(const Function& function) {
 }
 
 // "clamp in " in an inlined function, to stand before the name of the one that it is in.
-std::string inlined_text(Symbolizer& symbols, Address address) {
+std::string inlined_text(Symbolizer& symbols, Address address, Epoch when) {
   std::string text;
-  for (const InlinedFunction& inlined : symbols.inlined_at(address)) text += inlined.name + " in ";
+  for (const InlinedFunction& inlined : symbols.inlined_at(address, when))
+    text += inlined.name + " in ";
   return text;
 }
 
@@ -66,7 +67,7 @@ std::int64_t position_number(const History& history, std::uint64_t number, bool 
 // " (last exit at :93)", of a loop in that file.
 std::string exit_text(Symbolizer& symbols, const Loop& loop, std::string_view file) {
   if (loop.exit.is_null()) return {};
-  std::optional<SourceLine> line = symbols.line_at(loop.exit);
+  std::optional<SourceLine> line = symbols.line_at(loop.exit, loop.epoch);
   if (line && line->file == file) return fmt::format(" (last exit at :{})", line->line);
   return fmt::format(" (last exit at {})", address_text(symbols, loop.exit, loop.epoch));
 }
@@ -116,7 +117,8 @@ class TextLister {
   void show(HistoryCursor& cursor) {
     const HistoryItem& item = cursor.item();
     item_ = item.number;
-    for (const BranchRecord& event : events_before(history_, item)) put(event_line(event));
+    for (const BranchRecord& event : events_before(history_, item))
+      put(event_line(event, item.epoch));
     if (item.is_gap) {
       put(fmt::format("  -- gap {}: {} --", position(item.number), gap_text(item.gap)));
       function_ = nullptr;
@@ -126,9 +128,8 @@ class TextLister {
     put(instruction_line(cursor));
   }
 
-  std::string event_line(const BranchRecord& event) const {
-    return fmt::format("  -- {} at {} --", event_text(event),
-                       address_text(event.from, kNewestEpoch));
+  std::string event_line(const BranchRecord& event, Epoch epoch) const {
+    return fmt::format("  -- {} at {} --", event_text(event), address_text(event.from, epoch));
   }
 
   void show_header(const HistoryItem& item) {
@@ -137,13 +138,13 @@ class TextLister {
     std::optional<SourceLine> line;
     bool same = function_ != nullptr && function_->name == function.name &&
                 function_->module == function.module;
-    if (options_.lines || !same) line = symbols_.line_at(address);
+    if (options_.lines || !same) line = symbols_.line_at(address, item.epoch);
     std::string where = line_text(function, line);
     if (same && (!options_.lines || where == where_)) return;
     function_ = &function;
     where_ = where;
     // Without a header for each line it would stand for what follows as well.
-    const std::string inlined = options_.lines ? inlined_text(symbols_, address) : "";
+    const std::string inlined = options_.lines ? inlined_text(symbols_, address, item.epoch) : "";
     const std::string name = inlined + name_text(function);
     put(where.empty() ? "  " + name : fmt::format("  {}  {}", where, name));
   }
@@ -205,9 +206,9 @@ OrderedJson gap_json(const Gap& gap) {
   return json;
 }
 
-OrderedJson inlined_json(Symbolizer& symbols, Address address) {
+OrderedJson inlined_json(Symbolizer& symbols, Address address, Epoch when) {
   OrderedJson json = OrderedJson::array();
-  for (const InlinedFunction& inlined : symbols.inlined_at(address)) {
+  for (const InlinedFunction& inlined : symbols.inlined_at(address, when)) {
     OrderedJson one = {{"function", inlined.name}};
     if (!inlined.call_file.empty()) one["call_file"] = inlined.call_file;
     if (inlined.call_line != 0) one["call_line"] = inlined.call_line;
@@ -223,11 +224,11 @@ OrderedJson place_json(Symbolizer& symbols, Address address, Epoch when) {
   if (!function.name.empty() && !function.entry.is_null() && function.entry <= address)
     json["offset"] = fmt::format("{:#x}", address - function.entry);
   if (!function.module.empty()) json["module"] = function.module;
-  if (std::optional<SourceLine> line = symbols.line_at(address)) {
+  if (std::optional<SourceLine> line = symbols.line_at(address, when)) {
     json["file"] = line->file;
     json["line"] = line->line;
   }
-  if (OrderedJson inlined = inlined_json(symbols, address); !inlined.empty())
+  if (OrderedJson inlined = inlined_json(symbols, address, when); !inlined.empty())
     json["inlined"] = std::move(inlined);
   return json;
 }
@@ -321,8 +322,8 @@ void list_items_json(const History& history, Symbolizer& symbols,
 
 std::string where_text(Symbolizer& symbols, Address address, Epoch when) {
   const Function& function = symbols.function_in(address, when);
-  std::string where = line_text(function, symbols.line_at(address));
-  std::string name = inlined_text(symbols, address) + name_text(function);
+  std::string where = line_text(function, symbols.line_at(address, when));
+  std::string name = inlined_text(symbols, address, when) + name_text(function);
   return where.empty() ? name : fmt::format("{}  {}", where, name);
 }
 
@@ -330,8 +331,8 @@ namespace {
 
 // "x1234 loop worker.cc:90-94 (last exit at :93)"
 std::string loop_place_text(Symbolizer& symbols, const Loop& loop) {
-  std::optional<SourceLine> head = symbols.line_at(loop.head);
-  std::optional<SourceLine> back = symbols.line_at(loop.back);
+  std::optional<SourceLine> head = symbols.line_at(loop.head, loop.epoch);
+  std::optional<SourceLine> back = symbols.line_at(loop.back, loop.epoch);
   std::string where = address_text(symbols, loop.head, loop.epoch);
   if (head && back && head->file == back->file) {
     auto [low, high] = std::minmax(head->line, back->line);

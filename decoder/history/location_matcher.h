@@ -29,23 +29,43 @@ class LocationMatcher {
     return !location_.address && !location_.offset && location_.line == 0;
   }
   // This one. REQUIRES: is_of_functions(); the symbolizer's.
-  bool is_function(const Function& function);
+  bool is_function(const Function& function) { return is_function(function, kNewestEpoch); }
 
  private:
-  bool is_also_named(Address entry) const;
-  bool begins_nameless(const Function& function, Address address);
-  bool is_line(Address address) const;
-  bool is_at_offset(Address address);
-  bool begins_line(Address address);
-  const std::vector<InlinedPlace>& places_in(const Function& function, Address address);
+  // Where a function's code was at a time: in another epoch another one may be at the address.
+  struct Place {
+    const Function& function;
+    Address address;
+    Epoch when;
+  };
+  // One is known for all epochs in which the function is there.
+  struct Key {
+    const Function* function;
+    Address address;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct HashKey {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<Address>()(key.address) ^ std::hash<const Function*>()(key.function);
+    }
+  };
+  using Answers = std::unordered_map<Key, bool, HashKey>;
+
+  bool is_function(const Function& function, Epoch when);
+  bool is_also_named(Address entry, Epoch when) const;
+  bool begins_nameless(const Place& place);
+  bool is_line(const Place& place) const;
+  bool is_at_offset(const Place& place);
+  bool begins_line(const Place& place);
+  const std::vector<InlinedPlace>& places_in(const Place& place);
 
   Location location_;
   Symbolizer& symbols_;
   std::unordered_map<const Function*, bool> functions_;
   std::unordered_map<const Function*, std::vector<InlinedPlace>> places_;  // that have the name
-  std::unordered_map<Address, bool> held_;
-  std::unordered_map<Address, bool> entries_;
-  std::unordered_map<Address, std::vector<Address>> line_entries_;  // by the function's begin
+  Answers held_;
+  Answers entries_;
+  std::unordered_map<const Function*, std::vector<Address>> line_entries_;
 };
 
 // One that is_of_functions(). Errors: kUsage when the text is no location of functions.

@@ -32,6 +32,9 @@ struct ThreadFrame {
   // The code epoch of records before the first kCodeChange among them.
   Epoch first_epoch;
   std::shared_ptr<const CodeImage> code;
+
+  // Files that were executed and were gone by then, as decoder/code/former_maps.h has them.
+  std::string former_maps = {};
 };
 
 struct ThreadSnapshot : ThreadFrame {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "decoder/code/former_maps.h"
 #include "decoder/code/vdso.h"
 #include "decoder/history/runs.h"
 
@@ -116,8 +117,9 @@ Result<void> save(const ThreadSnapshot& snapshot, std::span<const BranchRecord> 
   if (!writer) return fail(std::move(writer.error()));
   if (Result<void> ok = writer->add_records(records); !ok) return ok;
   if (Result<void> ok = write_code(snapshot, maps, *writer); !ok) return ok;
-  if (!maps.empty())
-    if (Result<void> ok = writer->add_maps(maps); !ok) return ok;
+  const std::string all_maps = std::string(maps) + snapshot.former_maps;
+  if (!all_maps.empty())
+    if (Result<void> ok = writer->add_maps(all_maps); !ok) return ok;
   return writer->finish(sync);
 }
 
@@ -156,6 +158,7 @@ LoadedSnapshot snapshot_of(RecordStream stream, const std::string& name) {
   snapshot->complete = stream.header.complete;
   snapshot->records = std::move(stream.records);
   snapshot->code = std::move(image);
+  snapshot->former_maps = take_former_maps(loaded.maps);
   loaded.snapshot = std::move(snapshot);
   return loaded;
 }

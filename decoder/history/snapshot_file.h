@@ -14,7 +14,8 @@
 namespace tailtrace {
 
 // Writes the snapshot, with only the code that its records ran, and of the vDSO all if some did.
-// `maps` is what was mapped where, as /proc/PID/maps has it; may be empty. Errors: kSystem, as when
+// `maps` is what was mapped where, as /proc/PID/maps has it; may be empty. The snapshot's former
+// maps are put behind it. Errors: kSystem, as when
 // the disk is full; nothing is left behind then, and what was at `path` before is untouched.
 Result<void> save_snapshot(
     const ThreadSnapshot& snapshot, std::string_view maps, const std::string& path,

@@ -69,41 +69,51 @@ class Symbolizer {
   virtual const Function& function_at(Address address) = 0;
 
   // The same for code as it was in an epoch of the history (decoder/code/code_image.h): a program
-  // that generates code makes one function in the place of another.
+  // that generates code makes one function in the place of another, and one that loads libraries
+  // may have several in one place.
   virtual const Function& function_in(Address address, Epoch) { return function_at(address); }
+
+  // What follows is of the code as it was in an epoch, too.
 
   // What else the function is that begins at an address: the other names that symbol tables have
   // for it, and those of functions that may be this one in this run, as memcpy is one of several
   // (STT_GNU_IFUNC). Of their addresses only `entry` is of use.
-  virtual std::vector<Function> also_named(Address) { return {}; }
+  virtual std::vector<Function> also_named(Address, Epoch = kNewestEpoch) { return {}; }
 
   // The inlined functions that an address is in, innermost first; function_at() is what they are
   // in.
-  virtual std::vector<InlinedFunction> inlined_at(Address) { return {}; }
+  virtual std::vector<InlinedFunction> inlined_at(Address, Epoch = kNewestEpoch) { return {}; }
 
   // All such places of the function that an address is of; those inside of others behind these.
-  virtual std::vector<InlinedPlace> inlined_into(Address) { return {}; }
+  virtual std::vector<InlinedPlace> inlined_into(Address, Epoch = kNewestEpoch) { return {}; }
 
-  virtual std::optional<SourceLine> line_at(Address address) = 0;
+  virtual std::optional<SourceLine> line_at(Address address, Epoch = kNewestEpoch) = 0;
 
   // Where a debugger's breakpoints on a line are in the function that an address is of: at the
   // line's first statement in each block of it. The file's path may lack its begin.
-  virtual std::vector<Address> line_entries(Address, std::string_view, unsigned) { return {}; }
+  virtual std::vector<Address> line_entries(Address, std::string_view, unsigned,
+                                            Epoch = kNewestEpoch) {
+    return {};
+  }
 
   // The address as the file that was loaded there has it, which objdump and addr2line show; nothing
   // when that is not known.
-  virtual std::optional<std::uint64_t> address_in_file(Address) { return std::nullopt; }
+  virtual std::optional<std::uint64_t> address_in_file(Address, Epoch = kNewestEpoch) {
+    return std::nullopt;
+  }
 
   // All source lines that have code in the translation unit that an address is of, each once; null
   // when nobody knows. The same pointer for the whole unit; lives as long as the symbolizer.
-  virtual const std::vector<SourceLine>* lines_of_unit(Address) { return nullptr; }
+  virtual const std::vector<SourceLine>* lines_of_unit(Address, Epoch = kNewestEpoch) {
+    return nullptr;
+  }
 };
 
 // Knows nothing.
 class NoSymbols : public Symbolizer {
  public:
   const Function& function_at(Address) override { return everywhere_; }
-  std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+  std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
 
  private:
   Function everywhere_{{}, {~0ull}, {}, {}, {}, {}, {}, {}};

@@ -7,7 +7,9 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/base/file.h"
+#include "decoder/base/text.h"
 #include "decoder/code/elf_code.h"
+#include "decoder/code/former_maps.h"
 #include "decoder/symbols/elf_file.h"
 
 namespace tailtrace {
@@ -92,6 +94,33 @@ std::vector<Mapping> parse_maps(std::string_view maps) {
   for (Mapping& mapping : mappings)
     if (apart.empty() || apart.back().end <= mapping.begin) apart.push_back(std::move(mapping));
   return apart;
+}
+
+const Mapping* FormerModule::find(Address address) const {
+  auto found = std::ranges::find_if(
+      mappings, [address](const Mapping& m) { return m.begin <= address && address < m.end; });
+  return found == mappings.end() ? nullptr : &*found;
+}
+
+std::vector<FormerModule> parse_former_maps(std::string_view former) {
+  std::vector<FormerModule> modules;
+  for (std::size_t count = 0; !former.empty() && count < kMaxMappings; ++count) {
+    std::string_view line = former.substr(0, former.find('\n'));
+    former.remove_prefix(std::min(line.size() + 1, former.size()));
+    if (!line.starts_with(kFormerWord)) continue;
+    line.remove_prefix(kFormerWord.size());
+    std::optional<Epoch> until;
+    if (const auto number = parse_number(take_word(line)); number && *number <= ~0u)
+      until = Epoch{static_cast<std::uint32_t>(*number)};
+    std::optional<Mapping> mapping = parse_line(line);
+    if (!mapping) continue;
+    const bool is_next = !modules.empty() && modules.back().until == until &&
+                         modules.back().mappings.back().path == mapping->path &&
+                         modules.back().mappings.back().end <= mapping->begin;
+    if (!is_next) modules.push_back({until, {}});
+    modules.back().mappings.push_back(std::move(*mapping));
+  }
+  return modules;
 }
 
 std::optional<std::uint64_t> load_bias(std::span<const ElfSegment> segments,

@@ -34,6 +34,19 @@ Result<std::string> process_maps(std::int32_t pid);
 // are those behind the first kMaxMappings and those that overlap an earlier one.
 std::vector<Mapping> parse_maps(std::string_view maps);
 
+// A file that a process had mapped and has no more.
+struct FormerModule {
+  std::optional<Epoch> until;  // of the code, from which on other code is there; nothing: none came
+  std::vector<Mapping> mappings;
+
+  // The one that an address is of; null: none.
+  const Mapping* find(Address address) const;
+};
+
+// The former maps of a snapshot (decoder/code/former_maps.h), what went last first. Lines that are
+// none are left out, as are those behind the first kMaxMappings.
+std::vector<FormerModule> parse_former_maps(std::string_view former);
+
 // The difference between the addresses of a process and a file's own, where `mapping`, which is one
 // of `mappings`, is of the file with these segments; nothing when no segment lies there. Linkers
 // (lld) put the end of a segment and the begin of the next into one page of the file, so its offset

@@ -43,6 +43,12 @@ ProcessSymbols::ProcessSymbols(std::vector<Mapping> mappings, std::string perf_m
     : mappings_(std::move(mappings)), perf_map_(std::move(perf_map)), tell_(std::move(tell)) {}
 
 const Function& ProcessSymbols::function_at(Address address) {
+  const Former* former = former_in(address, kNewestEpoch);
+  return former != nullptr ? former_function(*former, address) : newest_function(address);
+}
+
+// Of what is mapped, or was generated.
+const Function& ProcessSymbols::newest_function(Address address) {
   auto covers = [&](const Function& f) { return f.begin <= address && address < f.end; };
   if (last_ != nullptr && covers(*last_)) return *last_;
   auto after = functions_.upper_bound(address);
@@ -58,9 +64,11 @@ const Function& ProcessSymbols::function_at(Address address) {
 Function ProcessSymbols::make_function(Address address) {
   Place place = place_of(address);
   if (place.module == nullptr) return function_of(place, generated().cover(address));
-  Function function;
-  function.begin = place.begin;
-  function = place.module->function_at(address.value - place.bias);
+  return function_in_module(place, address);
+}
+
+Function ProcessSymbols::function_in_module(const Place& place, Address address) {
+  Function function = place.module->function_at(address.value - place.bias);
   // Stretches may begin or end beyond what is mapped, or wrap around.
   auto loaded = [&](Address at) { return Address{at.value + place.bias}; };
   Address begin = loaded(function.begin), end = loaded(function.end);
@@ -85,7 +93,8 @@ Function ProcessSymbols::function_of(const Place& place, const GeneratedFunction
 }
 
 const Function& ProcessSymbols::function_in(Address address, Epoch when) {
-  const Function& newest = function_at(address);
+  if (const Former* former = former_in(address, when)) return former_function(*former, address);
+  const Function& newest = newest_function(address);
   const bool may_differ = code_ && generated_ && generated_->any_replaced();
   if (!may_differ || newest.module != kGeneratedModule) return newest;
   if (in_epochs_.size() >= kMaxInEpochs) in_epochs_.clear();
@@ -157,24 +166,31 @@ ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
   auto after = std::upper_bound(mappings_.begin(), mappings_.end(), address,
                                 [](Address a, const Mapping& m) { return a < m.begin; });
   if (after != mappings_.end()) place.end = after->begin;
-  if (after == mappings_.begin()) return place;
-  const Mapping& mapping = *std::prev(after);
-  place.begin = mapping.end;
-  if (address >= mapping.end) return place;
+  if (after != mappings_.begin()) place.begin = std::prev(after)->end;
+  if (after == mappings_.begin() || address >= std::prev(after)->end) {
+    clip_to_former(address, place);
+    return place;
+  }
+  take_module(*std::prev(after), mappings_, place);
+  return place;
+}
+
+// What an address is of that is mapped.
+void ProcessSymbols::take_module(const Mapping& mapping, std::span<const Mapping> nearby,
+                                 Place& place) {
   place.begin = mapping.begin;
   place.end = mapping.end;
   place.mapping = &mapping;
   if (!has_names(mapping)) {
     note_deleted(mapping);
-    return place;
+    return;
   }
   ModuleSymbols* module = module_of(mapping);
-  if (module == nullptr) return place;
-  std::optional<std::uint64_t> bias = load_bias(module->segments(), mappings_, mapping);
-  if (!bias) return place;
+  if (module == nullptr) return;
+  std::optional<std::uint64_t> bias = load_bias(module->segments(), nearby, mapping);
+  if (!bias) return;
   place.module = module;
   place.bias = *bias;
-  return place;
 }
 
 // Memory that has a file's name only, as what programs generate code in, is none of these.
@@ -210,8 +226,8 @@ ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
   return kept.get();
 }
 
-std::vector<Function> ProcessSymbols::also_named(Address entry) {
-  const Place at = place_of(entry);
+std::vector<Function> ProcessSymbols::also_named(Address entry, Epoch when) {
+  const Place at = place_in(entry, when);
   if (at.module == nullptr) return {};
   std::vector<Function> others = at.module->also_named(entry.value - at.bias);
   for (Function& other : others) {
@@ -224,11 +240,13 @@ std::vector<Function> ProcessSymbols::also_named(Address entry) {
 std::vector<ProcessSymbols::Module> ProcessSymbols::modules() {
   std::vector<Module> found;
   std::set<std::string_view> seen;
-  for (const Mapping& mapping : mappings_) {
+  auto add = [&](const Mapping& mapping) {
     const bool has_code = code_ ? code_->ever_knew(mapping.begin, mapping.end) : mapping.executable;
     if (has_code && has_names(mapping) && seen.insert(mapping.path).second)
       found.push_back({mapping.path, module_of(mapping)});
-  }
+  };
+  std::ranges::for_each(mappings_, add);
+  for (const Former& former : former_) std::ranges::for_each(former.module.mappings, add);
   return found;
 }
 
@@ -237,6 +255,9 @@ bool ProcessSymbols::has_anything(Address address) const {
                              [address](const Mapping& mapping) {
                                return mapping.begin <= address && address < mapping.end;
                              }) ||
+         std::ranges::any_of(
+             former_,
+             [address](const Former& former) { return former.module.find(address) != nullptr; }) ||
          (code_ && code_->ever_knew(address, address + 1));
 }
 
@@ -268,14 +289,14 @@ bool ProcessSymbols::each_line(bool of_statements,
   return all;
 }
 
-std::optional<SourceLine> ProcessSymbols::line_at(Address address) {
-  Place place = place_of(address);
+std::optional<SourceLine> ProcessSymbols::line_at(Address address, Epoch when) {
+  const Place place = place_in(address, when);
   return place.module == nullptr ? std::nullopt : place.module->line_at(address.value - place.bias);
 }
 
 std::vector<Address> ProcessSymbols::line_entries(Address address, std::string_view file,
-                                                  unsigned line) {
-  const Place at = place_of(address);
+                                                  unsigned line, Epoch when) {
+  const Place at = place_in(address, when);
   std::vector<Address> entries;
   if (at.module == nullptr) return entries;
   for (std::uint64_t entry : at.module->line_entries(address.value - at.bias, file, line))
@@ -283,14 +304,14 @@ std::vector<Address> ProcessSymbols::line_entries(Address address, std::string_v
   return entries;
 }
 
-std::vector<InlinedFunction> ProcessSymbols::inlined_at(Address address) {
-  Place place = place_of(address);
+std::vector<InlinedFunction> ProcessSymbols::inlined_at(Address address, Epoch when) {
+  const Place place = place_in(address, when);
   if (place.module == nullptr) return {};
   return place.module->inlined_at(address.value - place.bias);
 }
 
-std::vector<InlinedPlace> ProcessSymbols::inlined_into(Address address) {
-  const Place at = place_of(address);
+std::vector<InlinedPlace> ProcessSymbols::inlined_into(Address address, Epoch when) {
+  const Place at = place_in(address, when);
   if (at.module == nullptr) return {};
   std::vector<InlinedPlace> places = at.module->inlined_into(address.value - at.bias);
   for (InlinedPlace& place : places) {
@@ -305,15 +326,15 @@ std::vector<InlinedPlace> ProcessSymbols::inlined_into(Address address) {
 }
 
 // Where the file cannot be read, as if its addresses were its offsets, which they mostly are.
-std::optional<std::uint64_t> ProcessSymbols::address_in_file(Address address) {
-  Place place = place_of(address);
+std::optional<std::uint64_t> ProcessSymbols::address_in_file(Address address, Epoch when) {
+  const Place place = place_in(address, when);
   if (place.module != nullptr) return address.value - place.bias;
   if (place.mapping == nullptr || !place.mapping->has_file()) return std::nullopt;
   return place.mapping->file_offset_bytes + (address - place.mapping->begin);
 }
 
-const std::vector<SourceLine>* ProcessSymbols::lines_of_unit(Address address) {
-  Place place = place_of(address);
+const std::vector<SourceLine>* ProcessSymbols::lines_of_unit(Address address, Epoch when) {
+  const Place place = place_in(address, when);
   return place.module == nullptr ? nullptr
                                  : place.module->lines_of_unit(address.value - place.bias);
 }

@@ -1,6 +1,7 @@
 // ProcessSymbols: names and lines of a process's addresses, from the files it has mapped, and from
 // those in which it named the code that it generated.
 //
+// Where several libraries were in one place, one after the other, the epoch tells which it was.
 // Those of the vDSO are in its code. A file is read when an address of it is asked for. A file that
 // cannot be read, or is not what was mapped, gives no names; problems() tells, and so is whoever
 // asked to be told.
@@ -12,11 +13,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "decoder/code/code_image.h"
+#include "decoder/history/snapshot.h"
 #include "decoder/history/symbolizer.h"
 #include "decoder/symbols/generated_functions.h"
 #include "decoder/symbols/mapping.h"
@@ -34,21 +37,23 @@ class ProcessSymbols : public Symbolizer {
   explicit ProcessSymbols(std::vector<Mapping> mappings, std::string perf_map = {},
                           std::function<void(const Error&)> tell = {});
 
-  // Tells functions apart that were generated in one place, one after the other, and what the vDSO
-  // calls its own. The code is the history's.
-  void know_code(std::shared_ptr<const CodeImage> code) { code_ = std::move(code); }
+  // Of the history: its code tells functions apart that were generated in one place, one after the
+  // other, and what the vDSO calls its own; its former maps what libraries were there. Before the
+  // first question.
+  void know_history(const ThreadFrame& frame);
   // For debug information that is not installed. Before the first question.
   void fetch_debug_files_by(DebugFetch fetch) { fetch_ = std::move(fetch); }
 
   const Function& function_at(Address address) override;
   const Function& function_in(Address address, Epoch when) override;
-  std::vector<Function> also_named(Address entry) override;
-  std::vector<InlinedFunction> inlined_at(Address address) override;
-  std::vector<InlinedPlace> inlined_into(Address address) override;
-  std::optional<SourceLine> line_at(Address address) override;
-  std::vector<Address> line_entries(Address address, std::string_view file, unsigned line) override;
-  std::optional<std::uint64_t> address_in_file(Address address) override;
-  const std::vector<SourceLine>* lines_of_unit(Address address) override;
+  std::vector<Function> also_named(Address entry, Epoch when = kNewestEpoch) override;
+  std::vector<InlinedFunction> inlined_at(Address address, Epoch when = kNewestEpoch) override;
+  std::vector<InlinedPlace> inlined_into(Address address, Epoch when = kNewestEpoch) override;
+  std::optional<SourceLine> line_at(Address address, Epoch when = kNewestEpoch) override;
+  std::vector<Address> line_entries(Address address, std::string_view file, unsigned line,
+                                    Epoch when = kNewestEpoch) override;
+  std::optional<std::uint64_t> address_in_file(Address address, Epoch when = kNewestEpoch) override;
+  const std::vector<SourceLine>* lines_of_unit(Address address, Epoch when = kNewestEpoch) override;
 
   const std::vector<Mapping>& mappings() const { return mappings_; }
 
@@ -78,7 +83,19 @@ class ProcessSymbols : public Symbolizer {
     Address begin, end;                // where this holds
   };
 
+  // A former module's functions, which it has again whenever it is back in its place.
+  struct Former {
+    FormerModule module;
+    std::map<Address, Function>* functions = nullptr;
+  };
+
   Place place_of(Address address);
+  Place place_in(Address address, Epoch when);
+  void clip_to_former(Address address, Place& place) const;
+  void take_module(const Mapping& mapping, std::span<const Mapping> nearby, Place& place);
+  const Former* former_in(Address address, Epoch when) const;
+  const Function& former_function(const Former& former, Address address);
+  const Function& newest_function(Address address);
   ModuleSymbols* module_of(const Mapping& mapping);
   Result<std::unique_ptr<ModuleSymbols>> open_module(const Mapping& mapping) const;
   void note_deleted(const Mapping& mapping);
@@ -89,6 +106,7 @@ class ProcessSymbols : public Symbolizer {
   static Function replaced_by(const Place& place, const GeneratedFunctions::Cover& cover);
   bool had_other_code(const GeneratedFunctions::Cover& cover, Address address, Epoch when) const;
   const Function& find_replaced(Address address, Epoch when);
+  static Function function_in_module(const Place& place, Address address);
   Function make_function(Address address);
 
   std::vector<Mapping> mappings_;
@@ -99,6 +117,12 @@ class ProcessSymbols : public Symbolizer {
   std::vector<Error> problems_;
   std::map<Address, Function> functions_;  // by begin; apart from each other
   const Function* last_ = nullptr;
+
+  std::vector<Former> former_;  // what went last first
+  // Of all of these the addresses; apart from each other, by their ends.
+  std::map<Address, Address> former_ranges_;
+  // Of former modules, by path and where the file's begin would be.
+  std::map<std::pair<std::string, std::uint64_t>, std::map<Address, Function>> former_functions_;
 
   DebugFetch fetch_;
   std::shared_ptr<const CodeImage> code_;

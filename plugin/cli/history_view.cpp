@@ -118,16 +118,16 @@ std::shared_ptr<ProcessSymbols> symbols_of(const OpenedThread& opened,
   LastSymbols& last = *settings.last;
   std::vector<Mapping> mappings = parse_maps(opened.maps);
   const bool generates = !opened.perf_map.empty() || !jit_dumps_of(mappings).empty();
-  const bool is_same = last.symbols && last.maps == opened.maps &&
-                       last.perf_map == opened.perf_map &&
-                       (!generates || last.code == opened.frame.code);
+  const bool is_same =
+      last.symbols && last.maps == opened.maps && last.former_maps == opened.frame.former_maps &&
+      last.perf_map == opened.perf_map && (!generates || last.code == opened.frame.code);
   if (is_same) return last.symbols;
   auto symbols =
       std::make_shared<ProcessSymbols>(std::move(mappings), opened.perf_map,
                                        [say](const Error& problem) { say(problem.to_string()); });
-  symbols->know_code(opened.frame.code);
+  symbols->know_history(opened.frame);
   symbols->fetch_debug_files_by(settings.fetch);
-  last = {opened.maps, opened.perf_map, opened.frame.code, symbols};
+  last = {opened.maps, opened.frame.former_maps, opened.perf_map, opened.frame.code, symbols};
   return symbols;
 }
 

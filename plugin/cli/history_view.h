@@ -37,7 +37,7 @@ void add_reading_options(CLI::App& app, HistoryOptions& options);
 
 // The names that a view has had last, for the next one of the same process.
 struct LastSymbols {
-  std::string maps, perf_map;
+  std::string maps, former_maps, perf_map;
   std::shared_ptr<const CodeImage> code;
   std::shared_ptr<ProcessSymbols> symbols;
 };

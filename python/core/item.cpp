@@ -110,7 +110,7 @@ Names names_of(PyObject* self) {
   const Epoch when = item_of(self).epoch;
   return history_of(self).with_cursor([address, when](HistoryCursor&, Symbolizer& symbols) {
     Names names{symbols.function_in(address, when).name, {}, 0};
-    if (std::optional<SourceLine> line = symbols.line_at(address)) {
+    if (std::optional<SourceLine> line = symbols.line_at(address, when)) {
       names.file = line->file;
       names.line = line->line;
     }

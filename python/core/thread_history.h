@@ -155,7 +155,7 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
     if (!cursor_) {
       cursor_ = std::make_unique<HistoryCursor>(made());
       symbols_ = std::make_unique<ProcessSymbols>(parse_maps(maps()), perf_map());
-      symbols_->know_code(made().frame().code);
+      symbols_->know_history(made().frame());
     }
     return use(*cursor_, *symbols_);
   }

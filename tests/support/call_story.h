@@ -109,7 +109,7 @@ class CallStory : public Symbolizer {
     std::size_t index = (address.value >> 16) - 1;
     return index < functions_.size() ? *functions_[index] : none_;
   }
-  std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+  std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
 
  private:
   static constexpr const char* kNop = "90";

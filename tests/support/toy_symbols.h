@@ -29,11 +29,13 @@ class ToySymbols : public Symbolizer {
     return known->second;
   }
 
-  std::optional<SourceLine> line_at(Address address) override {
+  std::optional<SourceLine> line_at(Address address, Epoch) override {
     return SourceLine{"src/toy.c", static_cast<unsigned>((address - base_) / 8 % 7 + 1)};
   }
 
-  std::optional<std::uint64_t> address_in_file(Address address) override { return address - base_; }
+  std::optional<std::uint64_t> address_in_file(Address address, Epoch) override {
+    return address - base_;
+  }
 
  private:
   Address base_;

@@ -32,7 +32,8 @@ LineSpan lines_of(const CallSegment& segment, HistoryCursor& cursor, Symbolizer&
   span.more = end != segment.items.last;
   for (std::uint64_t n = segment.items.first; n <= end; ++n) {
     cursor.seek(n);
-    std::optional<SourceLine> line = symbols.line_at(cursor.item().instruction.address);
+    std::optional<SourceLine> line =
+        symbols.line_at(cursor.item().instruction.address, cursor.item().epoch);
     if (!line || line->line == 0) continue;
     if (!span.known()) span = {line->file, line->line, line->line, span.more};
     if (line->file != span.file) continue;

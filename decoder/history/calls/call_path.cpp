@@ -59,6 +59,7 @@ class PathFinder {
     if (segment.number == 1 || calls_.at(segment.number - 1).function == nullptr)
       return std::nullopt;
     cursor_.seek(segment.items.first);
+    epoch_ = cursor_.item().epoch;
     return interruption_before(history_, cursor_.item());
   }
 
@@ -80,7 +81,7 @@ class PathFinder {
     jumped_ = !event && segment.tail_called;
     if (!event) return segment.caller;
     interrupted_ = begin.items.first - 1;
-    const Function& interrupted = symbols_.function_at(event->from);
+    const Function& interrupted = symbols_.function_in(event->from, epoch_);
     if (!function_switched(*calls_.at(begin.caller).function, interrupted))
       event_ = event;
     else if (!push({&interrupted, interrupted_, false, false, event}))
@@ -98,6 +99,7 @@ class PathFinder {
   std::uint64_t inner_ = ~0ull;        // its segment
   std::optional<BranchRecord> event_;  // that interrupts the next one
   std::uint64_t interrupted_ = 0;      // its last item before that
+  Epoch epoch_;                        // of the code, where an event was looked for last
 };
 
 }  // namespace

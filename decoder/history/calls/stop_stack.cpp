@@ -48,8 +48,8 @@ LastMove last_move(const History& history, Symbolizer& symbols) {
     case RecordKind::kReturn:
       return {-1, true};
     default:
-      return {0,
-              function_switched(symbols.function_at(insn.address), symbols.function_at(branch.to))};
+      return {0, function_switched(symbols.function_in(insn.address, cursor.item().epoch),
+                                   symbols.function_at(branch.to))};
   }
 }
 

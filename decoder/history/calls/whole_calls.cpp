@@ -116,7 +116,7 @@ void list_whole_calls_json(const History& history, const CallHistory& calls, Sym
       const Function& function = symbols.function_in(address, caller->epoch);
       json["caller"] = {{"address", fmt::format("{:#x}", address.value)}};
       if (!function.name.empty()) json["caller"]["function"] = function.name;
-      if (auto line = symbols.line_at(address)) {
+      if (auto line = symbols.line_at(address, caller->epoch)) {
         json["caller"]["file"] = line->file;
         json["caller"]["line"] = line->line;
       }

@@ -14,27 +14,19 @@ class HistoryPart {
   HistoryPart(Symbolizer& symbols, std::map<std::string, FileCoverage>& files)
       : symbols_(symbols), files_(files) {}
 
-  // False when the instruction has no source line.
-  bool add(Address address, const ExecutionCount& count) {
-    std::optional<SourceLine> line = symbols_.line_at(address);
-    if (!line || line->line == 0) return false;
-    const Function& function = symbols_.function_at(address);
-    std::uint64_t& most = most_[{function.begin, line->file, line->line}];
-    most = std::max(most, count.times);
-    FileCoverage& file = files_[std::string(line->file)];
-    LineCoverage& covered = file.lines[line->line];
-    if (count.kind == InstructionClass::kConditional) {
-      auto in_file = symbols_.address_in_file(address);
-      BranchCoverage& branch = covered.branches[in_file ? *in_file : address.value];
-      branch.taken += count.transfers;
-      branch.not_taken += count.times - count.transfers;
-    }
-    add_function(function, address, count, *line);
-    if (const std::vector<SourceLine>* unit = symbols_.lines_of_unit(address)) units_.insert(unit);
-    return true;
+  // Of each library that was in one place, apart.
+  void count(Address address, Epoch when, const ExecutionCount& count) {
+    auto [counted, added] = counts_.try_emplace({address, &symbols_.function_in(address, when)});
+    if (added) counted->second.when = when;
+    counted->second.count.add(count);
   }
 
-  void finish() {
+  // Adds all that was counted to the files. Returns how many of these instructions have no source
+  // line.
+  std::uint64_t finish() {
+    std::uint64_t without_line = 0;
+    for (const auto& [place, counted] : counts_)
+      if (!add(*place.second, place.first, counted)) without_line += counted.count.times;
     for (auto& [key, times] : most_)
       files_[std::string(std::get<1>(key))].lines[std::get<2>(key)].times += times;
     for (auto& [name, times] : entries_) {
@@ -45,23 +37,52 @@ class HistoryPart {
       for (const SourceLine& line : *unit)
         if (auto file = files_.find(std::string(line.file)); file != files_.end())
           file->second.lines.try_emplace(line.line);
+    return without_line;
   }
 
  private:
-  void add_function(const Function& function, Address address, const ExecutionCount& count,
+ private:
+  struct Counted {
+    ExecutionCount count;
+    Epoch when;  // one in which it was executed
+  };
+
+  // False when the instruction has no source line.
+  bool add(const Function& function, Address address, const Counted& counted) {
+    const auto& [count, when] = counted;
+    std::optional<SourceLine> line = symbols_.line_at(address, when);
+    if (!line || line->line == 0) return false;
+    std::uint64_t& most = most_[{&function, line->file, line->line}];
+    most = std::max(most, count.times);
+    FileCoverage& file = files_[std::string(line->file)];
+    LineCoverage& covered = file.lines[line->line];
+    if (count.kind == InstructionClass::kConditional) {
+      auto in_file = symbols_.address_in_file(address, when);
+      BranchCoverage& branch = covered.branches[in_file ? *in_file : address.value];
+      branch.taken += count.transfers;
+      branch.not_taken += count.times - count.transfers;
+    }
+    add_function(function, address, counted, *line);
+    if (const std::vector<SourceLine>* unit = symbols_.lines_of_unit(address, when))
+      units_.insert(unit);
+    return true;
+  }
+
+  void add_function(const Function& function, Address address, const Counted& counted,
                     const SourceLine& line) {
     if (function.name.empty() || function.entry.is_null()) return;
-    std::optional<SourceLine> opens = symbols_.line_at(function.entry);
+    std::optional<SourceLine> opens = symbols_.line_at(function.entry, counted.when);
     if (!opens || opens->file != line.file) return;
     std::string file(line.file);
     std::uint64_t& times = entries_[{file, function.name}];
-    if (function.entry == address) times += count.times;
+    if (function.entry == address) times += counted.count.times;
     files_[file].functions[function.name].line = opens->line;
   }
 
   Symbolizer& symbols_;
   std::map<std::string, FileCoverage>& files_;
-  std::map<std::tuple<Address, std::string_view, unsigned>, std::uint64_t> most_;
+  std::map<std::pair<Address, const Function*>, Counted> counts_;
+  std::map<std::tuple<const Function*, std::string_view, unsigned>, std::uint64_t> most_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> entries_;
   std::set<const std::vector<SourceLine>*> units_;
 };
@@ -76,11 +97,12 @@ std::size_t FileCoverage::lines_executed() const {
 void Coverage::add(const History& history, Symbolizer& symbols, Range range) {
   if (range.size() == 0) return;
   HistoryPart part(symbols, files_);
-  for (const auto& [address, count] : count_executions(history, range, {0}, {~0ull})) {
-    instructions_ += count.times;
-    if (!part.add(address, count)) without_line_ += count.times;
-  }
-  part.finish();
+  each_execution(history, range, {0}, {~0ull},
+                 [&](Address address, Epoch when, const ExecutionCount& count) {
+                   instructions_ += count.times;
+                   part.count(address, when, count);
+                 });
+  without_line_ += part.finish();
 }
 
 }  // namespace tailtrace

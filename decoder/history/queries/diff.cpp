@@ -70,7 +70,10 @@ class Side {
     return cursor_.item();
   }
 
-  std::optional<SourceLine> line(Address address) { return side_.symbols.line_at(address); }
+  std::optional<SourceLine> line(std::uint64_t number) {
+    const HistoryItem& there = item(number);
+    return side_.symbols.line_at(there.instruction.address, there.epoch);
+  }
 
  private:
   const DiffSide& side_;
@@ -150,7 +153,7 @@ class PathDiffer {
                                              std::uint64_t& item,
                                              std::optional<SourceLine>& before) {
     for (; item <= call.items.last; ++item) {
-      std::optional<SourceLine> line = side.line(side.item(item).instruction.address);
+      std::optional<SourceLine> line = side.line(item);
       if (!line || (before && before->line == line->line && before->file == line->file)) continue;
       before = line;
       return line;

@@ -84,6 +84,7 @@ class ChainFinder {
     decision.address = item.instruction.address;
     decision.kind = item.instruction.kind;
     decision.taken = item.branch != nullptr;
+    decision.epoch = item.epoch;
     decision.to = item.branch != nullptr ? item.branch->to : item.instruction.next();
     return decision;
   }
@@ -109,7 +110,8 @@ class ChainFinder {
       return name.ends_with("@plt") || name.starts_with("_dl_runtime_resolve");
     };
     if (decision.event || is_near_call(decision.kind)) return false;
-    return is_linkage(*segment_.function) || is_linkage(symbols_.function_at(decision.to));
+    return is_linkage(*segment_.function) ||
+           is_linkage(symbols_.function_in(decision.to, decision.epoch));
   }
 
   // From the first item of a segment to what led there. False: nothing more is known.

@@ -22,6 +22,7 @@ struct Decision {
   std::optional<BranchRecord> event;  // that took the flow away behind it; else the branch did
   InstructionClass kind = InstructionClass::kOther;
   bool taken = false;  // of conditional branches
+  Epoch epoch;         // of the code
 
   // The same decision as another one, at another time.
   bool same_as(const Decision& other) const;

@@ -95,7 +95,7 @@ std::optional<Browser::Line> Browser::line_of(std::uint64_t item) {
   if (!cursor_.valid() || cursor_.item().is_gap) return std::nullopt;
   const Address address = cursor_.item().instruction.address;
   const Epoch when = cursor_.item().epoch;
-  std::optional<SourceLine> line = symbols_.line_at(address);
+  std::optional<SourceLine> line = symbols_.line_at(address, when);
   if (!line) return std::nullopt;
   return Line{std::string(line->file), line->line, &symbols_.function_in(address, when)};
 }

@@ -81,7 +81,7 @@ class PathPrinter {
     OrderedJson& frames = hit["path"] = OrderedJson::array();
     for (const PathFrame& frame : path.frames) frames.push_back(frame_json(frame));
     for (const OlderCaller& caller : path.older) {
-      frames.push_back(place_json(caller.function, caller.address));
+      frames.push_back(place_json(caller.function, caller.address, kNewestEpoch));
       frames.back()["before_history"] = true;
     }
     if (path.cut) hit["path_cut"] = true;
@@ -92,7 +92,8 @@ class PathPrinter {
     cursor_.seek(frame.item);
     OrderedJson json = {{"number", frame.item}};
     const Address here = cursor_.item().instruction.address;
-    json.update(place_json(frame.function, frame.event ? frame.event->from : here));
+    json.update(
+        place_json(frame.function, frame.event ? frame.event->from : here, cursor_.item().epoch));
     if (frame.event) json["event"] = kind_name(frame.event->kind);
     if (frame.event && frame.event->extra != 0) json["code"] = frame.event->extra;
     if (frame.is_return) json["returned_to"] = true;
@@ -100,11 +101,11 @@ class PathPrinter {
     return json;
   }
 
-  OrderedJson place_json(const Function* function, Address address) {
+  OrderedJson place_json(const Function* function, Address address, Epoch when) {
     OrderedJson json = {{"address", json_address(address)}};
     if (!function->name.empty()) json["function"] = function->name;
     if (!function->module.empty()) json["module"] = function->module;
-    if (auto line = view_.symbols->line_at(address)) {
+    if (auto line = view_.symbols->line_at(address, when)) {
       json["file"] = line->file;
       json["line"] = line->line;
     }

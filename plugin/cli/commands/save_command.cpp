@@ -51,6 +51,11 @@ class Saver {
       if (!opened) return fail(std::move(opened.error()));
       say(opened->problems);
       ThreadSnapshot snapshot = History(opened->frame, opened->source, {}).snapshot();
+      const auto as_recorded = [&](const std::string& text) {
+        return maps_from_copies(text, modules_of(source),
+                                source.in_bundle ? source.in_bundle->folder : "");
+      };
+      snapshot.former_maps = as_recorded(snapshot.former_maps);
       if (&source == &thread.front()) {
         joined = std::move(snapshot);
       } else {
@@ -59,8 +64,7 @@ class Saver {
         joined = std::move(*longer);
       }
       perf_map = std::move(opened->perf_map);
-      maps = maps_from_copies(opened->maps, modules_of(source),
-                              source.in_bundle ? source.in_bundle->folder : "");
+      maps = as_recorded(opened->maps);
       if (Result<void> ok = carry_over(source); !ok) return ok;
     }
     return writer_.add(joined, maps, perf_map);

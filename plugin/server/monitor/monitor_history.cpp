@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::string_view kRecords = "records";
 
-std::unique_ptr<Symbolizer> symbols_of(ThreadId thread, std::shared_ptr<const CodeImage> code) {
-  auto maps = process_maps(thread.pid);
+std::unique_ptr<Symbolizer> symbols_of(const ThreadFrame& frame) {
+  auto maps = process_maps(frame.thread.pid);
   if (!maps) return std::make_unique<NoSymbols>();
-  auto symbols = std::make_unique<ProcessSymbols>(parse_maps(*maps), perf_map_of(thread.pid));
-  symbols->know_code(std::move(code));
+  auto symbols = std::make_unique<ProcessSymbols>(parse_maps(*maps), perf_map_of(frame.thread.pid));
+  symbols->know_history(frame);
   return symbols;
 }
 
@@ -95,7 +95,7 @@ Result<bool> MonitorHistory::make(ThreadId id, Part part, std::string& problem) 
   auto snapshot = recorder_.visible(*thread, part);
   if (!snapshot) return fail(std::move(snapshot.error()));
   auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
-  auto symbols = symbols_of(id, shared->code);
+  auto symbols = symbols_of(*shared);
   auto answers = std::make_unique<HistoryAnswers>(
       std::move(shared), std::move(symbols),
       HistoryAnswers::Facts{recorder_.engine().name(), *head, part});

@@ -42,7 +42,7 @@ struct Names : Symbolizer {
   Function f{{0x1000}, {0x1008}, {0x1000}, "f", "f", "", "", "/bin/x"};
   Function rest{{0x1008}, {~0ull}, {0x2000}, "main", "main", "", "", "/bin/x"};
   const Function& function_at(Address at) override { return at < f.end ? f : rest; }
-  std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+  std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
 };
 
 class DeepRecursion : public testing::Test {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/shown.h"
 #include "tests/support/toy_program.h"
 
@@ -170,6 +172,37 @@ TEST(JoinedSnapshots, ChangeTheCodeWhereTheirCodeDiffers) {
   const std::vector<Address> truth = {{0x1000}, {0x1000}, {0x1000}, {0x1001}, {0x1000}, {0x1001}};
   EXPECT_EQ(found.executed, truth);
   EXPECT_EQ(both.end(), newer.end());
+}
+
+// --- libraries that are gone -------------------------------------------------------------------
+
+TEST(JoinedSnapshots, KnowUntilWhenLibrariesWereThere) {
+  ThreadSnapshot whole = changing();
+  const std::size_t size = whole.records.size();
+  ThreadSnapshot older = snapshot_of(whole, 0, 5);
+  older.former_maps = "was 1 a\nwas - b\n";
+  ThreadSnapshot newer = snapshot_of(whole, 4, size);
+  newer.former_maps = "was - c\nwas 2 b\nwas 1 a\n";
+  EXPECT_EQ(joined(older, newer).former_maps, "was - c\nwas 2 b\nwas 1 a\n");
+  // An engine may count each one's epochs from its oldest record.
+  auto image = std::make_shared<CodeImage>();
+  image->overlay(*whole.code, {1}, {2}, {0});
+  newer.code = image;
+  newer.first_epoch = {0};
+  newer.former_maps = "was - c\nwas 1 b\nwas 0 a\n";
+  EXPECT_EQ(joined(older, newer).former_maps, "was - c\nwas 2 b\nwas 1 a\n");
+}
+
+TEST(JoinedSnapshots, KnowLibrariesThatWereReplacedBetweenThem) {
+  const ThreadSnapshot whole = changing();
+  ThreadSnapshot older = snapshot_of(whole, 0, 3);
+  ThreadSnapshot newer = snapshot_of(whole, 7, whole.records.size());
+  newer.code = older.code;  // of the same bytes
+  newer.first_epoch = {2};
+  newer.former_maps = "was 2 a\n";
+  const ThreadSnapshot both = joined(older, newer);
+  EXPECT_EQ(both.former_maps, "was 1 a\n");
+  EXPECT_EQ(std::ranges::count(both.records, RecordKind::kCodeChange, &BranchRecord::kind), 1);
 }
 
 }  // namespace

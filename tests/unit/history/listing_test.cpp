@@ -19,7 +19,7 @@ class TwoFunctions : public Symbolizer {
     if (address.value >= 0x1010 && address.value < 0x1012) return leaf_;
     return none_;
   }
-  std::optional<SourceLine> line_at(Address address) override {
+  std::optional<SourceLine> line_at(Address address, Epoch) override {
     if (address.value >= 0x1010 && address.value < 0x1012) return std::nullopt;
     if (address.value < 0x1000 || address.value >= 0x1010) return std::nullopt;
     return SourceLine{"/src/main.cc", address.value < 0x1008 ? 7u : 8u};

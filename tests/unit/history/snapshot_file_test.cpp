@@ -32,11 +32,13 @@ TEST(SnapshotFile, ReadsAsTheSnapshotThatWasSaved) {
   ToyRun run = ToyProgram(7, 4, 6).run(7, 20000, true);
   run.snapshot->first = {77};
   run.snapshot->thread = {5, 6};
-  ASSERT_TRUE(save_snapshot(*run.snapshot, "maps", path_in(folder)));
+  run.snapshot->former_maps = "was 1 lib\n";
+  ASSERT_TRUE(save_snapshot(*run.snapshot, "maps\n", path_in(folder)));
   auto loaded = load_snapshot(path_in(folder));
   ASSERT_TRUE(loaded) << loaded.error().to_string();
   EXPECT_TRUE(loaded->problems.empty());
-  EXPECT_EQ(loaded->maps, "maps");
+  EXPECT_EQ(loaded->maps, "maps\n");
+  EXPECT_EQ(loaded->snapshot->former_maps, "was 1 lib\n");
   EXPECT_EQ(loaded->snapshot->records, run.snapshot->records);
   EXPECT_EQ(loaded->snapshot->first, run.snapshot->first);
   EXPECT_EQ(loaded->snapshot->thread, run.snapshot->thread);

@@ -13,7 +13,7 @@ class Levels : public Symbolizer {
   const Function& function_at(Address a) override {
     return functions_[a.value < 0x1010 ? 0 : a.value < 0x1020 ? 1 : a.value < 0x1030 ? 2 : 3];
   }
-  std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+  std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
 
  private:
   Function functions_[4] = {{{0x1000}, {0x1010}, {0x1000}, "outer", "outer", "", "", ""},

@@ -122,7 +122,7 @@ TEST(Why, NamesWhatDecidedAndLeavesOutWhatDidNot) {
     Function loop{{0x1000}, {0x1012}, {0x1000}, "loop", "loop", "", "", ""};
     Function leaf{{0x1012}, {0x1014}, {0x1012}, "leaf", "leaf", "", "", ""};
     const Function& function_at(Address a) override { return a.value < 0x1012 ? loop : leaf; }
-    std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+    std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
   } names;
 
   // To the call nothing leads but the end of the loop, which had to come: neither the conditions
@@ -303,7 +303,7 @@ TEST(Why, ABranchToAPartElsewhereOfTheSameFunctionDecides) {
     Function likely{{0x1000}, {0x1007}, {0x1000}, "f", "f", "f", "f.c", ""};
     Function unlikely{{0x2000}, {0x2002}, {0x1000}, "f", "f.cold", "f", "f.c", ""};
     const Function& function_at(Address a) override { return a.value < 0x2000 ? likely : unlikely; }
-    std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+    std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
   } names;
   History history(snapshot);
   ASSERT_EQ(history.size(), 2u);
@@ -439,7 +439,7 @@ TEST(Why, ARecursionAMillionDeepIsOneLine) {
   struct Names : Symbolizer {
     Function f{{0x1000}, {0x1008}, {0x1000}, "f", "f", "", "", ""};
     const Function& function_at(Address) override { return f; }
-    std::optional<SourceLine> line_at(Address) override { return std::nullopt; }
+    std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
   } names;
   auto reasons = find_reasons(history, names, history.size(), 100000);
   ASSERT_TRUE(reasons);

@@ -12,6 +12,7 @@
 
 #include "decoder/symbols/mapping.h"
 #include "decoder/symbols/process_symbols.h"
+#include "tests/support/frame_of.h"
 
 namespace tailtrace {
 namespace {
@@ -68,7 +69,7 @@ TEST_F(VdsoNames, NamesAreInTheCodeOfAHistory) {
   auto code = std::make_shared<CodeImage>();
   ASSERT_TRUE(code->add(vdso_.begin, image_, nullptr));
   ProcessSymbols symbols(mappings_);
-  symbols.know_code(code);
+  symbols.know_history(frame_of(code));
   const Address entry{linked("__vdso_clock_gettime")};
   const Function& function = symbols.function_at(entry + 1);
   EXPECT_NE(function.name.find("clock_gettime"), std::string::npos) << function.name;
@@ -85,7 +86,7 @@ TEST_F(VdsoNames, WhatIsNoneHasNoNames) {
   auto code = std::make_shared<CodeImage>();
   ASSERT_TRUE(code->add(vdso_.begin, no_image, nullptr));
   ProcessSymbols symbols(mappings_);
-  symbols.know_code(code);
+  symbols.know_history(frame_of(code));
   EXPECT_EQ(symbols.function_at(vdso_.begin + 0x800).name, "");
   EXPECT_EQ(symbols.function_at(vdso_.begin + 0x800).module, "[vdso]");
   EXPECT_TRUE(symbols.problems().empty());

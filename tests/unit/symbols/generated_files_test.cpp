@@ -11,6 +11,7 @@
 #include "decoder/symbols/jit_dump.h"
 #include "decoder/symbols/perf_map.h"
 #include "decoder/symbols/process_symbols.h"
+#include "tests/support/frame_of.h"
 #include "tests/support/jit_files.h"
 #include "tests/support/temp_folder.h"
 
@@ -245,7 +246,7 @@ TEST(GeneratedFiles, NameWhatWasThereThen) {
   ASSERT_TRUE(image->add({0x3000}, *from_hex("31c0cc"), {2}));
   ASSERT_TRUE(image->forget({0x3000}, 3, {3}));
   EXPECT_EQ(symbols.function_in({0x3000}, {0}).name, "second");  // the code is not known yet
-  symbols.know_code(image);
+  symbols.know_history(frame_of(image));
   auto name = names_in(symbols);
   EXPECT_EQ(name(0x3000, 0), "first");
   EXPECT_EQ(name(0x3002, 0), "first");
@@ -277,7 +278,7 @@ TEST(GeneratedFiles, TellWhatWasReplacedWhereOnlyAPerfMapNamesIt) {
   ASSERT_TRUE(image->add({0x6000}, *from_hex("9090c3")));
   for (std::uint64_t at : {0x3000, 0x4000}) ASSERT_TRUE(image->add({at}, *from_hex("31c0cc"), {1}));
   ASSERT_TRUE(image->add({0x5000}, *from_hex("31c0fec3"), {1}));
-  symbols.know_code(image);
+  symbols.know_history(frame_of(image));
   auto name = names_in(symbols);
   // Of two, other code than the last is the first one's.
   EXPECT_EQ(name(0x3000, 0), "first");
