@@ -182,8 +182,9 @@ Result<OpenedThread> open_in_folder(const ThreadSource& thread, std::uint64_t li
   Result<ThreadSnapshot> snapshot = engine.last_snapshot(thread.thread, limit_records);
   if (!snapshot) return fail(std::move(snapshot.error()));
   LoadedSnapshot loaded;
-  loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   const KeptMaps& maps = thread.qemu->known_maps();
+  snapshot->former_maps = maps_with_other_builds(snapshot->former_maps, maps.modules);
+  loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
   loaded.maps = maps.text;
   loaded.perf_map = folder.perf_map();
   loaded.problems = losses_of(folder, thread.qemu->losses);

@@ -28,6 +28,7 @@ Result<OpenedThread> content_of(SharedEngine& shared, ThreadId thread) {
   Result<ThreadSnapshot> snapshot = shared.engine->last_snapshot(thread, kRingMaxRecords);
   if (!snapshot) return fail(std::move(snapshot.error()));
   KeptMaps maps = kept_maps(shared.engine->folder());
+  snapshot->former_maps = maps_with_other_builds(snapshot->former_maps, maps.modules);
   return opened_thread({std::make_shared<const ThreadSnapshot>(std::move(*snapshot)),
                         std::move(maps.text), std::move(maps.problems),
                         shared.engine->folder().perf_map()});

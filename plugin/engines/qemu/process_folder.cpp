@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "decoder/code/former_maps.h"
 #include "decoder/symbols/generated_files.h"
 #include "plugin/engines/qemu/process_state.h"
 
@@ -261,6 +262,24 @@ Result<std::shared_ptr<const CodeImage>> ProcessFolder::code(
   image_ = std::move(image);
   image_epochs_ = epochs;
   return image_;
+}
+
+std::string ProcessFolder::former_maps(const std::vector<std::uint32_t>& epochs) const {
+  const std::string path = path_ + "/" + kFormerMapsName;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  const Result<Bytes> kept = read_file(path, 2 * FormerMaps::kMaxText_bytes);
+  if (!kept) return {};
+  return with_epochs(as_text(*kept), [&](std::optional<Epoch>& until, std::string_view) {
+    if (!until) return true;
+    const auto epoch = std::lower_bound(epochs.begin(), epochs.end(), until->value);
+    // Where this thread has not been there since, nothing took its place.
+    if (epoch == epochs.end())
+      until.reset();
+    else
+      until->value = static_cast<std::uint32_t>(epoch - epochs.begin());
+    return true;
+  });
 }
 
 }  // namespace tailtrace

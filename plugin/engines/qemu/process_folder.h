@@ -64,6 +64,8 @@ class ProcessFolder {
   // The code as a thread saw it, whose epochs were these numbers of the process, oldest first:
   // epoch i of the image is the state after the process's epoch `epochs[i]`.
   Result<std::shared_ptr<const CodeImage>> code(const std::vector<std::uint32_t>& epochs);
+  // The former maps (decoder/code/former_maps.h) for that image.
+  std::string former_maps(const std::vector<std::uint32_t>& epochs) const;
 
  private:
   Result<void> read_process_file();

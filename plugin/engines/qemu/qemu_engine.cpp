@@ -113,9 +113,11 @@ Result<ThreadSnapshot> QemuEngine::unclosed(const Ring& ring, Look look) {
   snapshot.first = look.range.first;
   snapshot.records = std::move(look.range.records);
   snapshot.complete = snapshot.first.value == 0;
-  auto code = folder_.code(epochs_of(snapshot.records, look.epoch));
+  const std::vector<std::uint32_t> epochs = epochs_of(snapshot.records, look.epoch);
+  auto code = folder_.code(epochs);
   if (!code) return fail(std::move(code.error()));
   snapshot.code = std::move(*code);
+  snapshot.former_maps = folder_.former_maps(epochs);
   return snapshot;
 }
 

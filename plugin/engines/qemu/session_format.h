@@ -23,9 +23,10 @@ constexpr char kMissingName[] = "missing";  // a byte per process whose recordin
 constexpr char kProcessName[] = "process.json";
 constexpr char kBlocksName[] = "blocks";
 constexpr char kCodeName[] = "code";
-constexpr char kMapsName[] = "maps";           // what was mapped where; see maps_log.h
-constexpr char kBuildIdsName[] = "build-ids";  // of the files in `maps`, a line each: ID PATH
-constexpr char kPerfMapName[] = "perf.map";    // a copy of the process's, made when it had ended
+constexpr char kMapsName[] = "maps";               // what was mapped where; see maps_log.h
+constexpr char kFormerMapsName[] = "former-maps";  // what was there before; of the process's epochs
+constexpr char kBuildIdsName[] = "build-ids";      // of the files in both, a line each: ID PATH
+constexpr char kPerfMapName[] = "perf.map";  // a copy of the process's, made when it had ended
 // Rings are called thread.N.ring, N as RingHeader::slot has it.
 
 constexpr std::size_t kLogHeaderSize_bytes = 4096;

@@ -49,7 +49,8 @@ std::optional<std::uint32_t> CodeLog::see(std::uint64_t pc, const std::uint8_t* 
   if (change) ++epoch_;
   std::uint32_t newest = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (parts[i].is_news() && !write(parts[i], change ? epoch_ : 0)) return std::nullopt;
+    if (parts[i].is_news() && !write(parts[i], change ? epoch_ : parts[i].page->since))
+      return std::nullopt;
     newest = std::max(newest, parts[i].page->epoch);
     for (std::size_t k = 0; k < parts[i].size; ++k)
       parts[i].page->executed.set(parts[i].offset() + k);
@@ -57,14 +58,32 @@ std::optional<std::uint32_t> CodeLog::see(std::uint64_t pc, const std::uint8_t* 
   return newest;
 }
 
+bool CodeLog::was_executed(FormerMaps::Range range) const {
+  std::uint64_t number = range.begin.value / kPage_bytes;
+  while (number * kPage_bytes < range.end.value && pages_.count(number) == 0) ++number;
+  return number * kPage_bytes < range.end.value;
+}
+
+void CodeLog::begin_epoch(const std::vector<FormerMaps::Range>& ranges) {
+  ++epoch_;
+  for (const FormerMaps::Range& range : ranges)
+    for (std::uint64_t number = range.begin.value / kPage_bytes;
+         number * kPage_bytes < range.end.value; ++number) {
+      pages_.erase(number);
+      since_[number] = epoch_;
+    }
+}
+
 CodeLog::Page* CodeLog::page_of(std::uint64_t address, const std::uint8_t* memory) {
   std::uint64_t number = address / kPage_bytes;
   auto found = pages_.find(number);
   if (found != pages_.end()) return found->second.get();
   auto page = std::make_unique<Page>();
+  if (auto since = since_.find(number); since != since_.end())
+    page->since = page->epoch = since->second;
   if (memory != nullptr) {
     std::memcpy(page->bytes.data(), memory - address % kPage_bytes, kPage_bytes);
-    if (!append(number * kPage_bytes, page->bytes.data(), kPage_bytes, 0)) return nullptr;
+    if (!append(number * kPage_bytes, page->bytes.data(), kPage_bytes, page->since)) return nullptr;
   } else {
     page->bytes.fill(0);
     page->blank = true;

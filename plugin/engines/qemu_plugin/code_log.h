@@ -3,7 +3,7 @@
 //
 // A byte that was never executed before holds from the beginning (epoch 0), whenever it is first
 // met: nothing older can contradict it. A byte that was executed and has another value now is a
-// change and begins a new epoch.
+// change and begins a new epoch. So is all that is executed where another library was before.
 //
 // Threading: one thread at a time; the caller holds a lock.
 #pragma once
@@ -15,8 +15,10 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "decoder/base/types.h"
+#include "decoder/code/former_maps.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/engines/qemu_plugin/shared_file.h"
 
@@ -35,12 +37,18 @@ class CodeLog {
 
   std::uint32_t epoch() const { return epoch_; }
 
+  // Whether anything was executed there since other code came last.
+  bool was_executed(FormerMaps::Range range) const;
+  // Other code came there, whatever its bytes are: it begins a new epoch.
+  void begin_epoch(const std::vector<FormerMaps::Range>& ranges);
+
  private:
   struct Page {
     std::array<std::uint8_t, kPage_bytes> bytes;
     std::bitset<kPage_bytes> executed;
-    std::uint32_t epoch = 0;
-    bool blank = false;  // only the executed bytes are known
+    std::uint32_t since = 0;  // first sights hold from this epoch on
+    std::uint32_t epoch = 0;  // of the last change
+    bool blank = false;       // only the executed bytes are known
   };
   // The part of a piece of code that lies in one page.
   struct Part {
@@ -62,6 +70,7 @@ class CodeLog {
 
   GrowingFile file_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<std::uint64_t, std::uint32_t> since_;  // of pages of other code
   std::uint32_t epoch_ = 0;
 };
 

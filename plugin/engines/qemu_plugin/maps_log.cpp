@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "decoder/code/former_maps.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/engines/qemu_plugin/build_id.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
@@ -48,19 +49,22 @@ std::string guest_maps(std::uint64_t guest_base) {
 }
 
 // Of the files that a text of maps names, each once. What was read of a file when it was mapped
-// first stays: the loader maps one library after the other.
+// first stays: the loader maps one library after the other. Another file at its path is another.
 std::string build_ids(std::string_view maps) {
-  static std::map<std::string, std::string> known;  // guarded by the lock
+  static std::map<std::string, std::string> known;  // by inode and path; guarded by the lock
   std::string ids;
-  std::set<std::string> seen;
+  std::set<std::string_view> seen;
   while (!maps.empty()) {
     const std::string_view line = maps.substr(0, maps.find('\n'));
     maps.remove_prefix(std::min(line.size() + 1, maps.size()));
-    std::string path(line.substr(std::min(line.find('/'), line.size())));
+    const std::string_view path = line.substr(std::min(line.find('/'), line.size()));
     if (!seen.insert(path).second) continue;
-    auto [one, is_new] = known.try_emplace(path);
-    if (is_new) one->second = build_id_of(path);
-    if (!one->second.empty()) ids += one->second + " " + path + "\n";
+    const std::string_view before = line.substr(0, line.size() - path.size());
+    const std::size_t inode_end = before.find_last_not_of(' ');
+    const std::size_t inode = before.find_last_of(' ', inode_end) + 1;
+    auto [one, is_new] = known.try_emplace(std::string(line.substr(inode)));
+    if (is_new) one->second = build_id_of(std::string(path));
+    if (!one->second.empty()) ids.append(one->second).append(" ").append(path).append("\n");
   }
   return ids;
 }
@@ -73,10 +77,17 @@ void replace_file(const std::string& path, const std::string& text) {
 }
 
 void write_maps() {
+  // qemu maps code as data. Guarded by the lock.
+  static FormerMaps former(
+      [](FormerMaps::Range range) { return g_recorder.code.was_executed(range); });
   Recorder& r = g_recorder;
   std::lock_guard<std::mutex> guard(r.lock);
   const std::string maps = guest_maps(r.knows_guest_base ? r.guest_base : 0);
-  replace_file(r.folder + "/" + kBuildIdsName, build_ids(maps));
+  const Epoch next{r.code.epoch() + 1};
+  if (const auto replaced = former.see(maps, next); !replaced.empty()) r.code.begin_epoch(replaced);
+  const std::string gone = former.text();
+  replace_file(r.folder + "/" + kBuildIdsName, build_ids(maps + gone));
+  if (!gone.empty()) replace_file(r.folder + "/" + kFormerMapsName, gone);
   replace_file(r.folder + "/" + kMapsName, maps);
 }
 

@@ -1,6 +1,7 @@
 // What the program has mapped where, kept beside its rings for those who look for names later: the
-// file `maps`, as /proc/PID/maps has it, with the guest's addresses and files only; and the build
-// ids of these files, by which readers tell others that came to be in their places.
+// file `maps`, as /proc/PID/maps has it, with the guest's addresses and files only; `former-maps`
+// (decoder/code/former_maps.h), when a file is gone; and the build ids of these files, by which
+// readers tell others that came to be in their places.
 //
 // Threading: on any thread.
 #pragma once
