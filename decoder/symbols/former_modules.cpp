@@ -35,7 +35,7 @@ void ProcessSymbols::clip_to_former(Address address, Place& place) const {
 }
 
 // The library that was there when this code was, if it is none that is there now. Each was there
-// until other code came, and before that another one may have been.
+// until other code came, and before that another one may have been. What came last may be unknown.
 const ProcessSymbols::Former* ProcessSymbols::former_in(Address address, Epoch when) const {
   auto range = former_ranges_.upper_bound(address);
   if (range == former_ranges_.end() || range->second > address) return nullptr;
@@ -51,7 +51,7 @@ const ProcessSymbols::Former* ProcessSymbols::former_in(Address address, Epoch w
   if (first_over != nullptr || last == nullptr) return first_over;
   auto now = std::ranges::upper_bound(mappings_, address, {}, &Mapping::begin);
   const bool is_mapped = now != mappings_.begin() && address < std::prev(now)->end;
-  const bool is_other_code = is_mapped && (std::prev(now)->executable || last->module.until);
+  const bool is_other_code = last->module.until || (is_mapped && std::prev(now)->executable);
   return is_other_code ? nullptr : last;
 }
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import unittest
 
 import cases
 
@@ -116,6 +117,21 @@ class Libraries(Recorded):
             threads = self.ask("hits", recording, name + "_step")["threads"]
             self.assertEqual([thread["count"] for thread in threads],
                              [LOADED.count(name), 2 * LOADED.count(name)])
+
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_a_debugger_is_told_these_names(self):
+        saved = os.path.join(self.folder, "saved")
+        commands = ["break finish", "continue", f"monitor tailtrace save {saved}"]
+        commands += [f"monitor tailtrace hits 100 {name}_step" for name in STEPS]
+        words = [word for command in commands for word in ("-ex", command)]
+        outcome = cases.tailtrace(
+            "run", "--engine=" + self.engine, "-batch", "-iex", "set debuginfod enabled off",
+            *words, "--", PROGRAM, *(f"{PROGRAMS}/{name}_same.so" for name in LOADED))
+        shown = outcome.stdout + outcome.stderr
+        for name, times in STEPS.items():
+            self.assertEqual(shown.count(f'"function":"{name}_step"'), times, shown)
+            hits, = self.ask("hits", saved, name + "_step")["threads"]
+            self.assertEqual(hits["count"], times)
 
     def test_another_library_at_the_path_gives_no_names(self):
         path = os.path.join(self.folder, "plug.so")

@@ -59,9 +59,15 @@ std::optional<std::uint32_t> CodeLog::see(std::uint64_t pc, const std::uint8_t* 
 }
 
 bool CodeLog::was_executed(FormerMaps::Range range) const {
-  std::uint64_t number = range.begin.value / kPage_bytes;
-  while (number * kPage_bytes < range.end.value && pages_.count(number) == 0) ++number;
-  return number * kPage_bytes < range.end.value;
+  const std::uint64_t first = range.begin.value / kPage_bytes;
+  if (range.end <= range.begin) return false;
+  const std::uint64_t last = (range.end.value - 1) / kPage_bytes;
+  if (last - first >= pages_.size())
+    return std::any_of(pages_.begin(), pages_.end(),
+                       [&](const auto& page) { return first <= page.first && page.first <= last; });
+  std::uint64_t number = first;
+  while (number <= last && pages_.count(number) == 0) ++number;
+  return number <= last;
 }
 
 void CodeLog::begin_epoch(const std::vector<FormerMaps::Range>& ranges) {

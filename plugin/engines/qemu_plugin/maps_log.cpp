@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "decoder/code/former_maps.h"
 #include "plugin/engines/qemu/session_format.h"
@@ -25,6 +26,7 @@ constexpr std::size_t kMaxMaps_bytes = 1 << 20;
 
 std::atomic<bool> g_stale{true};
 std::atomic<int> g_kept_pid{0};  // another one after a fork
+thread_local bool t_unmaps_code = false;
 
 // One line with the guest's addresses; nothing when no file is mapped there.
 std::string guest_line(const char* line, std::uint64_t guest_base) {
@@ -91,6 +93,13 @@ void write_maps() {
   replace_file(r.folder + "/" + kMapsName, maps);
 }
 
+bool unmaps_code(std::int64_t number, const SyscallArguments& arguments) {
+  if (number != SYS_munmap) return false;
+  std::lock_guard<std::mutex> guard(g_recorder.lock);
+  const Address begin{static_cast<std::uint64_t>(arguments[0])};
+  return g_recorder.code.was_executed({begin, begin + static_cast<std::uint64_t>(arguments[1])});
+}
+
 }  // namespace
 
 void keep_maps(std::int64_t number, const SyscallArguments& arguments) {
@@ -101,6 +110,11 @@ void keep_maps(std::int64_t number, const SyscallArguments& arguments) {
   bool maps_code =
       number == SYS_mmap && (arguments[2] & PROT_EXEC) != 0 && (arguments[3] & MAP_ANONYMOUS) == 0;
   if (maps_code) g_stale = true;
+  t_unmaps_code = unmaps_code(number, arguments);
+}
+
+void keep_unmapped() {
+  if (std::exchange(t_unmaps_code, false)) write_maps();
 }
 
 }  // namespace tailtrace

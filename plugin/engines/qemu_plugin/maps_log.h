@@ -16,4 +16,7 @@ namespace tailtrace {
 // process has none yet. A file that cannot be written is none; recording goes on.
 void keep_maps(std::int64_t number, const SyscallArguments& arguments);
 
+// Behind each one: writes them when code is gone.
+void keep_unmapped();
+
 }  // namespace tailtrace

@@ -39,6 +39,7 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
 
 void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) {
   Flow(cpu).take_time();
+  keep_unmapped();
   keep_watched_memory();
   bool makes_threads = number == SYS_clone || number == SYS_clone3;
   if (number == SYS_execve || number == SYS_execveat) exec_failed();

@@ -92,6 +92,14 @@ TEST_F(FormerModules, LeaveAloneWhatWasAroundThem) {
   EXPECT_GT(above.begin, step);
 }
 
+// Only that it was other code is known of what came last.
+TEST_F(FormerModules, DoNotNameWhatCameAfterThem) {
+  auto gone = symbols("", was("2", "first"));
+  EXPECT_EQ(gone->function_in(step, {1}).name, "first_step");
+  EXPECT_EQ(gone->function_in(step, {2}).name, "");
+  EXPECT_EQ(gone->function_at(step).name, "");
+}
+
 // Data may lie where code was; what was executed there is the code.
 TEST_F(FormerModules, AreNotHiddenByData) {
   auto under_data =
