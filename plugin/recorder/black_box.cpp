@@ -101,12 +101,17 @@ class Box {
     return fail(ErrorCode::kGone, "there is no history to save", "no thread was recorded yet");
   }
 
-  // Which mappings the histories lead through. Consecutive records mostly stay in one.
+  // Which mappings the histories lead through. Consecutive records mostly stay in one. What is gone
+  // from there may have been executed, too.
   void note_executed(const ThreadSnapshot& snapshot) {
     if (mappings_.empty()) mappings_ = parse_maps(maps_);
+    const std::vector<FormerModule> former = parse_former_maps(snapshot.former_maps);
     Mapping last;
     for (const BranchRecord& record : snapshot.records)
       for (Address address : {record.from, record.to}) {
+        for (const FormerModule& module : former)
+          if (const Mapping* gone = module.find(address); gone != nullptr && gone->has_file())
+            executed_.insert(gone->path);
         if (last.begin <= address && address < last.end) continue;
         auto found = std::ranges::upper_bound(mappings_, address, {}, &Mapping::begin);
         if (found == mappings_.begin() || (--found)->end <= address) continue;

@@ -146,7 +146,7 @@ class Libraries(Recorded):
             self.assertIn("cannot name the functions of 1 file(s)", outcome.stderr)
 
 
-cases.for_each_engine(globals(), Libraries, engines=("qemu",))
+cases.for_each_engine(globals(), Libraries)
 
 if __name__ == "__main__":
     cases.main()

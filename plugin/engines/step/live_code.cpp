@@ -8,9 +8,10 @@ namespace tailtrace {
 LiveCode::LiveCode(Read read, ReadMap read_map)
     : read_(std::move(read)),
       read_map_(std::move(read_map)),
-      map_(read_map_()),
       image_(std::make_shared<CodeImage>()),
-      reader_(std::make_unique<CodeReader>(*image_)) {}
+      reader_(std::make_unique<CodeReader>(*image_)) {
+  take_map(read_map_());
+}
 
 std::optional<Instruction> LiveCode::at(Address address) {
   Address page = page_of(address), last_page = page_of(address + (kMaxInstructionSize_bytes - 1));
@@ -26,6 +27,8 @@ std::optional<Instruction> LiveCode::at(Address address) {
 
 // Whatever is known of the page is right after this, but for pages that are not stable.
 LiveCode::Page& LiveCode::prepare(Address page) {
+  // The map is as old as the last system call; a page it does not know came since.
+  if (map_.find(page) == nullptr && !pages_[page].readable) take_map(read_map_());
   Page& state = pages_[page];
   if (!state.readable) {
     load(page, state);
@@ -43,8 +46,6 @@ void LiveCode::load(Address page, Page& state) {
   state.readable = !bytes.empty();
   state.suspect = false;
   if (!state.readable) return;
-  // The map is as old as the last system call; a page it does not know came since.
-  if (map_.find(page) == nullptr) map_ = read_map_();
   state.stable = map_.is_stable_code(page);
   add(page, std::move(bytes), epoch());
 }
@@ -85,8 +86,25 @@ void LiveCode::system_call_done() {
                 before->writable == after->writable && before->executable == after->executable;
     if (!same) state.suspect = true;
   }
-  map_ = std::move(now);
+  take_map(std::move(now));
   trusted_page_ = kNoPage;
+}
+
+// Where other code is now, what is known is over, whatever the bytes of the other are.
+void LiveCode::take_map(MemoryMap map) {
+  map_ = std::move(map);
+  const Epoch next{epoch().value + 1};
+  const std::vector<FormerMaps::Range> replaced = former_maps_.see(map_.text(), next);
+  if (replaced.empty()) return;
+  for (const FormerMaps::Range& range : replaced) {
+    auto forgotten = writable_image().forget(range.begin, range.end - range.begin, next);
+    assert(forgotten);
+    (void)forgotten;
+    std::erase_if(pages_, [&](const auto& page) {
+      return range.begin <= page.first && page.first < range.end;
+    });
+  }
+  reader_->set_epoch(next);
 }
 
 void LiveCode::written(Address address, std::uint64_t size_bytes) {

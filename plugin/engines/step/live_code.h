@@ -3,7 +3,7 @@
 // A page is read when it is first executed. A page that only a system call of the process can
 // change is then trusted until the memory map shows that one did; any other page (writable, or
 // shared with a writable mapping elsewhere) is compared each time it is executed. A change begins
-// a new epoch of the image.
+// a new epoch of the image; so does other code in the place of a library that is gone.
 //
 // Threading: one thread at a time; images handed out do not change any more.
 #pragma once
@@ -17,6 +17,7 @@
 #include "decoder/base/types.h"
 #include "decoder/code/code_image.h"
 #include "decoder/code/code_reader.h"
+#include "decoder/code/former_maps.h"
 #include "plugin/engines/step/memory_map.h"
 
 namespace tailtrace {
@@ -42,7 +43,7 @@ class LiveCode {
   // Compares what is held of the page with the process. True when a new epoch began.
   bool recheck(Address address);
 
-  // A system call was executed: mappings may have changed.
+  // A system call was executed: mappings may have changed, which may begin an epoch.
   void system_call_done();
   // Somebody wrote to memory from outside.
   void written(Address address, std::uint64_t size_bytes);
@@ -51,6 +52,8 @@ class LiveCode {
   // True when the limit is reached: the owner makes another LiveCode.
   bool is_full() const { return held_bytes_ > kMaxImage_bytes; }
   std::shared_ptr<const CodeImage> image() const { return image_; }
+  // Files that are gone (decoder/code/former_maps.h), of the image's epochs.
+  std::string former_maps() const { return former_maps_.text(); }
 
  private:
   static constexpr Address kNoPage{1};
@@ -61,6 +64,7 @@ class LiveCode {
   };
   static Address page_of(Address a) { return {a.value & ~(kPage_bytes - 1)}; }
 
+  void take_map(MemoryMap map);
   Page& prepare(Address page);
   void load(Address page, Page& state);
   bool compare(Address address, std::size_t size_bytes);
@@ -70,6 +74,7 @@ class LiveCode {
   Read read_;
   ReadMap read_map_;
   MemoryMap map_;
+  FormerMaps former_maps_;
   std::shared_ptr<CodeImage> image_;
   std::unique_ptr<CodeReader> reader_;
   std::unordered_map<Address, Page> pages_;

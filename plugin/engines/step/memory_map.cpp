@@ -42,6 +42,7 @@ std::optional<MemoryRegion> parse_line(std::string_view line) {
 
 MemoryMap MemoryMap::parse(std::string_view text) {
   MemoryMap map;
+  map.text_ = text;
   while (!text.empty()) {
     std::size_t end = std::min(text.find('\n'), text.size());
     if (auto region = parse_line(text.substr(0, end))) map.regions_.push_back(std::move(*region));

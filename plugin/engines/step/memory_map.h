@@ -30,6 +30,9 @@ class MemoryMap {
   // Empty when the process is gone or may not be looked at.
   static MemoryMap of_process(int pid);
 
+  // What was parsed.
+  const std::string& text() const { return text_; }
+
   // By address.
   const std::vector<MemoryRegion>& regions() const { return regions_; }
 
@@ -41,6 +44,7 @@ class MemoryMap {
   bool is_stable_code(Address address) const;
 
  private:
+  std::string text_;
   std::vector<MemoryRegion> regions_;  // by address
 };
 

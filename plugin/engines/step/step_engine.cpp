@@ -111,6 +111,7 @@ Result<ThreadSnapshot> StepEngine::snapshot(ThreadId thread, const Stop& stop,
   if (r == nullptr)
     return fail(ErrorCode::kGone, fmt::format("thread {} is not recorded", thread.tid));
   ThreadSnapshot snapshot{{thread, std::string(name()), {}, false, {}, r->code->image()}, {}};
+  snapshot.former_maps = r->code->former_maps();
   std::uint64_t held = r->writer.head().value - std::max(r->floor, r->ring.oldest()).value;
   RecordRange range = r->ring.newest(std::min(limit, held));
   snapshot.first = range.first;
@@ -146,7 +147,7 @@ bool StepEngine::follow(Recording& r, Address before, Address after, int signal)
     insn = r.code->at(before);
     transition = insn ? classify_transition(*insn, after) : Transition::kImpossible;
   }
-  if (r.code->epoch() != epoch) note_code_change(r.thread.pid);
+  note_epochs(r.thread.pid, *r.code, epoch);
   bool unclear = transition == Transition::kImpossible || (insn && leads_anywhere(insn->kind));
   if (signal != 0 && unclear && catches(r.thread.pid, signal)) {
     r.push(async_record(RecordKind::kSignal, before, after, r.run_insns,
@@ -164,7 +165,9 @@ bool StepEngine::follow(Recording& r, Address before, Address after, int signal)
       r.push({before, after, 0, static_cast<std::uint32_t>(r.run_insns + 1),
               kind_of_transition(*insn, after), 0, 0});
       if (insn->kind != InstructionClass::kSystemCall) return true;
+      epoch = r.code->epoch();
       r.code->system_call_done();
+      note_epochs(r.thread.pid, *r.code, epoch);
       return false;
     case Transition::kImpossible:
       break;
@@ -180,7 +183,7 @@ std::optional<Instruction> StepEngine::instruction_at(ThreadId thread, Address a
   if (r == nullptr) return std::nullopt;
   Epoch epoch = r->code->epoch();
   auto insn = r->code->at(address);
-  if (r->code->epoch() != epoch) note_code_change(thread.pid);
+  note_epochs(thread.pid, *r->code, epoch);
   return insn;
 }
 
@@ -210,12 +213,13 @@ void StepEngine::memory_written(std::int32_t pid, Address address, std::uint64_t
   if (it != code_.end()) it->second->written(address, size_bytes);
 }
 
-// Every thread of the process needs the change in its own record: epochs are counted there.
-void StepEngine::note_code_change(std::int32_t pid) {
-  for (auto& [thread, r] : recordings_) {
-    if (thread.pid != pid || !r->begun) continue;
-    r->push(async_record(RecordKind::kCodeChange, r->next, r->next, r->run_insns, 0));
-  }
+// Every thread of the process needs each change in its own records: epochs are counted there.
+void StepEngine::note_epochs(std::int32_t pid, const LiveCode& code, Epoch before) {
+  for (auto epoch = before.value; epoch != code.epoch().value; ++epoch)
+    for (auto& [thread, r] : recordings_) {
+      if (thread.pid != pid || !r->begun) continue;
+      r->push(async_record(RecordKind::kCodeChange, r->next, r->next, r->run_insns, 0));
+    }
 }
 
 void StepEngine::restart(Recording& r, Address pc, EdgeCause why) {

@@ -63,7 +63,7 @@ class StepEngine final : public Engine {
   bool aborted(Recording& recording, const Instruction& insn, Address after);
   void restart(Recording& recording, Address pc, EdgeCause why);
   void renew_code(ThreadId thread, EdgeCause why);
-  void note_code_change(std::int32_t pid);
+  void note_epochs(std::int32_t pid, const LiveCode& code, Epoch before);
 
   std::string folder_;
   EngineConfig config_;
