@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "decoder/base/types.h"
+#include "decoder/code/former_maps.h"
 #include "decoder/code/known_code.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/jit_dump.h"
@@ -31,6 +33,12 @@ std::string shorten(const std::string& id) { return id.empty() ? "none" : id.sub
 std::string RecordedPrograms::Program::maps() const {
   std::string text;
   for (const auto& [begin, line] : lines) text += line.text;
+  return text;
+}
+
+std::string RecordedPrograms::Program::former_maps() const {
+  std::string text;
+  for (auto line = former.rbegin(); line != former.rend(); ++line) text += *line;
   return text;
 }
 
@@ -82,12 +90,29 @@ Epoch RecordedPrograms::new_epoch(Program& program, std::uint64_t time) {
   return program.begins.back().epoch;
 }
 
-// In the place of what was there.
-void RecordedPrograms::put_line(Program& program, Address begin, Address end, std::string text) {
-  auto line = program.lines.upper_bound(begin);
-  if (line != program.lines.begin() && begin < std::prev(line)->second.end) --line;
-  while (line != program.lines.end() && line->first < end) line = program.lines.erase(line);
-  program.lines[begin] = {end, std::move(text)};
+// In the place of what was there. Of another file all is other code, whatever its bytes are.
+void RecordedPrograms::put_line(Program& program, Address begin, Line line, std::uint64_t time) {
+  auto old = program.lines.upper_bound(begin);
+  if (old != program.lines.begin() && begin < std::prev(old)->second.end) --old;
+  std::optional<Epoch> epoch;
+  while (old != program.lines.end() && old->first < line.end) {
+    const Line& gone = old->second;
+    if (!gone.file.empty() && (gone.file != line.file || gone.origin != line.origin)) {
+      if (!epoch) epoch = new_epoch(program, time);
+      keep_former(program, gone, *epoch);
+    }
+    old = program.lines.erase(old);
+  }
+  if (epoch) (void)program.image->forget(begin, line.end - begin, *epoch).has_value();
+  program.lines[begin] = std::move(line);
+}
+
+// What went first is given up first.
+void RecordedPrograms::keep_former(Program& program, const Line& line, Epoch until) {
+  program.former.push_back(fmt::format("{}{} {}", kFormerWord, until.value, line.text));
+  program.former_bytes += program.former.back().size();
+  for (; program.former_bytes > FormerMaps::kMaxText_bytes; program.former.pop_front())
+    program.former_bytes -= program.former.front().size();
 }
 
 void RecordedPrograms::mapped(std::uint64_t time, const MmapEvent& map) {
@@ -108,9 +133,13 @@ void RecordedPrograms::mapped(std::uint64_t time, const MmapEvent& map) {
     code = code.first(std::min<std::uint64_t>(code.size(), map.size_bytes));
   }
   const std::string shown = found.file ? found.path : map.path + (is_file(map) ? " (deleted)" : "");
-  put_line(*program, begin, end,
-           fmt::format("{:x}-{:x} r-xp {:08x} 00:00 0 {}\n", begin.value, end.value,
-                       map.offset_bytes, shown));
+  Line line{end, fmt::format("{:x}-{:x} r-xp {:08x} 00:00 0 {}\n", begin.value, end.value,
+                             map.offset_bytes, shown)};
+  if (is_file(map)) {
+    line.file = shown;
+    line.origin = begin.value - map.offset_bytes;
+  }
+  put_line(*program, begin, std::move(line), time);
   CodeImage& image = *program->image;
   if (code.empty()) {
     if (program->unknown.size() == kMaxUnknown) program->unknown.erase(program->unknown.begin());
@@ -174,13 +203,15 @@ void RecordedPrograms::finish() {
 void RecordedPrograms::executed(std::uint64_t time, std::int32_t pid) {
   Program* program = this->program(pid);
   if (program == nullptr || !spend(program->changes + 1)) return;
-  program->lines.clear();
+  const auto lines = std::exchange(program->lines, {});
   program->unknown.clear();
   program->generated.clear();
   program->dumps.clear();
   if (program->image->empty()) return;
   const Epoch epoch = program->image->append(CodeImage());
   program->begins.push_back({time, epoch});
+  for (const auto& [begin, line] : lines)
+    if (!line.file.empty()) keep_former(*program, line, epoch);
 }
 
 void RecordedPrograms::forked(std::int32_t pid, std::int32_t parent) {

@@ -9,6 +9,7 @@
 // Threading: one thread at a time; what it hands out does not change any more once all was told.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,6 +54,9 @@ class RecordedPrograms {
   struct Line {
     Address end;
     std::string text;  // as /proc/PID/maps has it
+    // Of a file: its path, and where its begin would be. Empty: it is none.
+    std::string file = {};
+    std::uint64_t origin = 0;
   };
   // Code that a program generated.
   struct Generated {
@@ -63,8 +67,10 @@ class RecordedPrograms {
   };
   struct Program {
     std::shared_ptr<CodeImage> image = std::make_shared<CodeImage>();
-    std::vector<pt::EpochBegin> begins;                // of all epochs but the first
-    std::map<Address, Line> lines;                     // of its map, by begin
+    std::vector<pt::EpochBegin> begins;  // of all epochs but the first
+    std::map<Address, Line> lines;       // of its map, by begin
+    std::deque<std::string> former;      // what was there before, oldest first
+    std::size_t former_bytes = 0;
     std::vector<std::pair<Address, Address>> unknown;  // code was there that nobody knows
     std::vector<Generated> generated;                  // still to come, the next one last
     std::set<std::string> dumps;                       // that tell of it
@@ -72,6 +78,8 @@ class RecordedPrograms {
     std::size_t changes = 0;
 
     std::string maps() const;
+    // As decoder/code/former_maps.h has it.
+    std::string former_maps() const;
   };
   // Of a process that was not told of: an empty one.
   const Program& of(std::int32_t pid) const;
@@ -95,7 +103,8 @@ class RecordedPrograms {
   static void add_code(Program& program, std::uint64_t time, Address begin, ByteSpan code,
                        std::shared_ptr<const MappedFile> file);
   bool spend(std::size_t changes);
-  static void put_line(Program& program, Address begin, Address end, std::string text);
+  static void put_line(Program& program, Address begin, Line line, std::uint64_t time);
+  static void keep_former(Program& program, const Line& line, Epoch until);
   static Epoch new_epoch(Program& program, std::uint64_t time);
 
   CodeFiles files_;

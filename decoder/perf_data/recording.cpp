@@ -252,6 +252,7 @@ OpenedThread PerfRecording::frame_of(const Thread& thread) const {
   opened.frame.engine = thread.engine;
   const RecordedPrograms::Program& program = programs_.of(thread.thread.pid);
   opened.frame.code = program.image;
+  opened.frame.former_maps = program.former_maps();
   opened.maps = program.maps();
   opened.problems = problems_;
   return opened;
