@@ -38,6 +38,8 @@ class CountedUnderQemu(cases.CommandCase):
         folder = self.record("forks_and_works")
         self.assertEqual(self.hits(folder, "in_child"), [10] * 5)
         self.assertEqual(self.hits(folder, "in_parent"), [50, 10, 20, 30, 40])
+        tracefile = cases.tailtrace("coverage", "--lcov", folder).stdout
+        self.assertEqual(re.findall(r"FNDA:(\d+),in_\w+", tracefile), ["50", "50"])
         self.assertNotIn("gaps          1", cases.tailtrace("info", folder).stdout)
 
 

@@ -196,6 +196,8 @@ class RareParts(InFolder):
         self.assertEqual(hits(self.ask("hits", session, "rare_parts.c:" + line_of("in both"))), 100)
         self.assertEqual(hits(self.ask("hits", session, "rare_parts.c:" + line_of("in the rare"))),
                          10)
+        lines = cases.tailtrace("coverage", "--lcov", session).stdout.splitlines()
+        self.assertIn(f"DA:{line_of('in both')},100", lines)
 
 
 def line_of(comment):

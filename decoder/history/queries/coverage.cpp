@@ -4,6 +4,7 @@
 #include <set>
 
 #include "decoder/history/counts.h"
+#include "decoder/history/runs.h"
 
 namespace tailtrace {
 namespace {
@@ -41,7 +42,6 @@ class HistoryPart {
   }
 
  private:
- private:
   struct Counted {
     ExecutionCount count;
     Epoch when;  // one in which it was executed
@@ -52,7 +52,9 @@ class HistoryPart {
     const auto& [count, when] = counted;
     std::optional<SourceLine> line = symbols_.line_at(address, when);
     if (!line || line->line == 0) return false;
-    std::uint64_t& most = most_[{&function, line->file, line->line}];
+    // What compilers put apart of a function has the same entry.
+    const Address whole = function.entry.is_null() ? function.begin : function.entry;
+    std::uint64_t& most = most_[{whole, line->file, line->line}];
     most = std::max(most, count.times);
     FileCoverage& file = files_[std::string(line->file)];
     LineCoverage& covered = file.lines[line->line];
@@ -82,10 +84,21 @@ class HistoryPart {
   Symbolizer& symbols_;
   std::map<std::string, FileCoverage>& files_;
   std::map<std::pair<Address, const Function*>, Counted> counts_;
-  std::map<std::tuple<const Function*, std::string_view, unsigned>, std::uint64_t> most_;
+  std::map<std::tuple<Address, std::string_view, unsigned>, std::uint64_t> most_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> entries_;
   std::set<const std::vector<SourceLine>*> units_;
 };
+
+// Without what a child has of its parent's past, which counts where it was executed.
+Range own_part(const History& history, Range range) {
+  HistoryRuns walk(history, range.first);
+  HistoryRun run;
+  while (walk.next_record(run) && run.first <= range.last)
+    if (run.record->kind == RecordKind::kEnable &&
+        run.record->extra == static_cast<std::uint16_t>(EdgeCause::kFork))
+      range.first = run.first + run.step.items();
+  return range;
+}
 
 }  // namespace
 
@@ -95,6 +108,7 @@ std::size_t FileCoverage::lines_executed() const {
 }
 
 void Coverage::add(const History& history, Symbolizer& symbols, Range range) {
+  if (range.size() != 0) range = own_part(history, range);
   if (range.size() == 0) return;
   HistoryPart part(symbols, files_);
   each_execution(history, range, {0}, {~0ull},

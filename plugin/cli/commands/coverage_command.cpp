@@ -162,7 +162,8 @@ Command coverage_command() {
       .take_program = {},
       .details =
           "A line counts as often as the instruction of it that was executed most; threads and "
-          "functions are added up. Only what the history holds is counted: the newest part. Shown "
+          "functions are added up, but what a forked child has of its parent's past counts once. "
+          "Only what the history holds is counted: the newest part. Shown "
           "are the files of which anything was executed; in a tracefile those that can be read "
           "here. The exit status is 1 when nothing of --file was executed.",
   };
