@@ -193,7 +193,8 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   // Its linkage table only jumps on.
   if (from.plain_name().starts_with("_Unwind_") && (!switches || (may_leave && !entry.is_null())) &&
       stacks_.find_function(stacks_.at(from_).caller, function) != 0)
-    return begin_return(function, address, item);
+    return switches ? begin_landing(function, address, item)
+                    : begin_return(function, address, item);
   if (!switches) return;
   std::uint32_t part = 0;
   if (!entry.is_null()) part = stacks_.find_function(stacks_.at(from_).caller, function);
@@ -263,6 +264,19 @@ void CallBuilder::begin_return(std::uint32_t function, Address address, std::uin
   begin_return_to_nobody(function, address, item);
 }
 
+// The unwinder jumps to who catches, or cleans up. Who has done that goes on with the unwinding,
+// which comes back to its callers only.
+void CallBuilder::begin_landing(std::uint32_t function, Address address, std::uint64_t item) {
+  const std::uint32_t unwinder = from_;
+  std::uint32_t outside = stacks_.at(unwinder).caller;
+  if (calls_.functions_[stacks_.at(unwinder).function]->plain_name() == "_Unwind_Resume")
+    outside = stacks_.at(stacks_.returns_to(unwinder)).caller;
+  const std::uint32_t lands = stacks_.find_function(outside, function);
+  suspended_.unwind(stacks_.at(unwinder).caller, lands);
+  if (lands == 0) return begin_older(function, address, item);
+  begin_part(function, item, lands);
+}
+
 // `own` is the call of the function that this stack has. One of another stack, or further out, goes
 // on where it fits and that does not. 0: none is known.
 std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t function,
@@ -321,8 +335,12 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
       return begin_call(function, item, from, true);
     return begin_stack(function, address, item);
   }
-  // The call is older than the record: what lay outermost was called from here.
-  std::uint32_t top = stacks_.find_top(from);
+  begin_older(function, address, item);
+}
+
+// The call is older than the record: what lay outermost was called from here.
+void CallBuilder::begin_older(std::uint32_t function, Address address, std::uint64_t item) {
+  const std::uint32_t top = stacks_.find_top(from_);
   std::uint32_t number = begin_unseen(function, address, item);
   stacks_.at(number).level = stacks_.at(top).level - 1;
   stacks_.set_caller(top, number, false);

@@ -55,7 +55,9 @@ class CallBuilder {
   void begin_part(std::uint32_t function, std::uint64_t item, std::uint32_t before);
   void begin_switch(std::uint32_t function, std::uint64_t item);
   void begin_return(std::uint32_t function, Address address, std::uint64_t item);
+  void begin_landing(std::uint32_t function, Address address, std::uint64_t item);
   void begin_return_to_nobody(std::uint32_t function, Address address, std::uint64_t item);
+  void begin_older(std::uint32_t function, Address address, std::uint64_t item);
   void begin_stack(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);

@@ -217,6 +217,23 @@ TEST(Calls, ThatWereUnwoundAreNotComeBackTo) {
   EXPECT_EQ(story.calls().at(8).earlier, 5u);
 }
 
+// The same code cleans up in each of the calls.
+TEST(Calls, ThatCleanUpAreLeftOneByOneWhenTheUnwindingIsResumed) {
+  CallStory story({"main", "f", "_Unwind_RaiseException", "_Unwind_Resume"});
+  story.call("f").jump("f", 0x10).call("f").jump("f", 0x20).call("_Unwind_RaiseException");
+  story.jump("f", 0x40).call("_Unwind_Resume").jump("f", 0x40).call("_Unwind_Resume");
+  EXPECT_EQ(story.jump("main", 0x40).told(),
+            "main:0:1-2 f:1:3-6 f:2:7-10 _Unwind_RaiseException:3:11-12 f:2:13-14 "
+            "_Unwind_Resume:3:15-16 f:1:17-18 _Unwind_Resume:2:19-20 main:0:21-21");
+  EXPECT_EQ(story.calls().at(5).earlier, 3u);
+  EXPECT_EQ(story.calls().at(7).earlier, 2u);
+  EXPECT_EQ(story.calls().at(9).earlier, 1u);
+  // Nobody saw the outer call begin.
+  EXPECT_EQ(story.told({8, 18}),
+            "f:1:8-10 _Unwind_RaiseException:2:11-12 f:1:13-14 _Unwind_Resume:2:15-16 f:0:17-18");
+  EXPECT_EQ(story.calls().at(1).caller, 5u);
+}
+
 // GDB knows that of the unwinder only.
 TEST(Calls, ThatALongjmpLeavesReturnToWhoHadCalled) {
   CallStory story({"main", "f", "longjmp", "g"});
