@@ -184,7 +184,7 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
 void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::uint64_t item) {
   const Address entry = calls_.functions_[function]->entry;
   const bool may_leave = last_.kind == InstructionClass::kIndirectJump;
-  if (entry == address) {
+  if (begins_at(function, address)) {
     if (may_leave && left_stack()) return begin_stack(function, address, item);
     return begin_call(function, item, from_, true);
   }
@@ -196,6 +196,7 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
     return switches ? begin_landing(function, address, item)
                     : begin_return(function, address, item);
   if (!switches) return;
+  if (stacks_.is_part_of(from_, function)) return begin_part(function, item, from_);
   std::uint32_t part = 0;
   if (!entry.is_null()) part = stacks_.find_function(stacks_.at(from_).caller, function);
   if (may_leave) part = call_that_goes_on(part, function, address);
@@ -230,8 +231,11 @@ void CallBuilder::begin_call(std::uint32_t function, std::uint64_t item, std::ui
   segment.level = stacks_.at(caller).level + 1;
 }
 
-// Nobody knows why it is another function now; the stack stays as it was.
+// Nobody knows why it is another function now, unless it is a part of the same; the stack stays as
+// it was.
 void CallBuilder::begin_switch(std::uint32_t function, std::uint64_t item) {
+  if (stacks_.switched(from_, function) && stacks_.is_part_of(from_, function))
+    return begin_part(function, item, from_);
   KeptSegment before = stacks_.at(from_);
   KeptSegment& segment = stacks_.at(begin_segment(function, item));
   segment.caller = before.caller;
@@ -288,8 +292,7 @@ std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t fu
     return other;
   }
   // Nothing returns to a function's begin, and those without a name are not the same.
-  const Function& to = *calls_.functions_[function];
-  const bool is_named = to.known() && to.entry != address;
+  const bool is_named = calls_.functions_[function]->known() && !begins_at(function, address);
   if (own == 0 || (!is_named && suspended_.knows_of(own))) return 0;
   suspended_.unwind(stacks_.at(from_).caller, own);
   return own;
@@ -350,6 +353,12 @@ void CallBuilder::begin_older(std::uint32_t function, Address address, std::uint
 void CallBuilder::begin_stack(std::uint32_t function, Address address, std::uint64_t item) {
   const std::int32_t level = stacks_.at(stacks_.find_top(from_)).level;
   stacks_.at(begin_unseen(function, address, item)).level = level;
+}
+
+// What is put apart of a function is jumped to only.
+bool CallBuilder::begins_at(std::uint32_t function, Address address) const {
+  const Function& of = *calls_.functions_[function];
+  return of.entry == address && !is_put_apart(of);
 }
 
 bool CallBuilder::switched(std::uint32_t from, std::uint32_t to) const {

@@ -1,6 +1,25 @@
 #include "decoder/history/calls/call_stacks.h"
 
 namespace tailtrace {
+namespace {
+
+constexpr std::string_view kPutApart = ".cold";
+
+}  // namespace
+
+bool is_put_apart(const Function& part) {
+  return part.symbol_name.find(kPutApart) != part.symbol_name.npos;
+}
+
+bool are_parts_of_one(const Function& a, const Function& b) {
+  if (!function_switched(a, b)) return true;
+  const bool a_is_whole = a.symbol_name.size() < b.symbol_name.size();
+  const std::string_view whole = a_is_whole ? a.symbol_name : b.symbol_name;
+  const std::string_view part = a_is_whole ? b.symbol_name : a.symbol_name;
+  if (whole.empty() || !part.starts_with(whole)) return false;
+  if (!part.substr(whole.size()).starts_with(kPutApart) || a.module != b.module) return false;
+  return a.debug_name.empty() || b.debug_name.empty() || a.entry == b.entry;
+}
 
 bool function_switched(const Function& from, const Function& to) {
   if (!from.symbol_name.empty() && !to.symbol_name.empty() && from.symbol_name != to.symbol_name)
@@ -20,8 +39,15 @@ bool CallStacks::switched(std::uint32_t segment, std::uint32_t function) {
   return function_switched(from == nullptr ? nothing : *from, to == nullptr ? nothing : *to);
 }
 
+bool CallStacks::is_part_of(std::uint32_t segment, std::uint32_t function) {
+  const std::uint32_t of = at(segment).function;
+  if (of == function) return true;
+  if (of == 0 || function == 0) return !switched(segment, function);
+  return are_parts_of_one(*functions_[of], *functions_[function]);
+}
+
 std::uint32_t CallStacks::find_function(std::uint32_t segment, std::uint32_t function) {
-  while (segment != 0 && budget_.take() && switched(segment, function))
+  while (segment != 0 && budget_.take() && !is_part_of(segment, function))
     segment = at(segment).caller;
   return segment;
 }

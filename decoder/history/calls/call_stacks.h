@@ -11,6 +11,10 @@ namespace tailtrace {
 
 // Whether control that was in `from` and now is in `to` has left the function, by all their names.
 bool function_switched(const Function& from, const Function& to);
+// Whether it is what a compiler puts apart of a function, as it is seldom executed ("f.cold").
+bool is_put_apart(const Function& part);
+// Whether both are of one function, of which a part may be put apart.
+bool are_parts_of_one(const Function& a, const Function& b);
 
 // A limit on how far stacks are searched: a file may describe deep stacks that match nowhere.
 class StackBudget {
@@ -34,8 +38,11 @@ class CallStacks {
 
   // Whether a segment is of another function; a gap is of none that is known.
   bool switched(std::uint32_t segment, std::uint32_t function);
+  // Whether it is of that function, or of a part of it.
+  bool is_part_of(std::uint32_t segment, std::uint32_t function);
 
-  // The segment itself or the nearest one up its stack that is of the function; 0: none.
+  // The segment itself or the nearest one up its stack that is of the function, or of a part of it;
+  // 0: none.
   std::uint32_t find_function(std::uint32_t segment, std::uint32_t function);
   // The same for one that ends with a call.
   std::uint32_t find_call(std::uint32_t segment);

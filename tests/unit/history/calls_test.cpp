@@ -43,6 +43,33 @@ TEST(Calls, ThatJumpIntoAFunctionsMiddleOnlySwitch) {
   EXPECT_EQ(CallStory({"main", "f"}).without_entry("f").jump("f", 4).told(), "main:0:1-2 f:1:3-3");
 }
 
+// It goes there and back while the same function is on the stack.
+TEST(Calls, OfAFunctionHaveItsPartThatIsPutApart) {
+  CallStory story({"main", "f", "f.cold"});
+  story.call("f").jump("f.cold").call("f").jump("f.cold", 8).jump("f", 9).ret().jump("f", 9).ret();
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 f:1:3-4 f.cold:1:5-6 f:2:7-8 f.cold:2:9-10 f:2:11-12 f.cold:1:13-14 "
+            "f:1:15-16 main:0:17-17");
+  const CallHistory& calls = story.calls();
+  EXPECT_EQ(calls.at(3).earlier, 2u);
+  EXPECT_FALSE(calls.at(3).tail_called);
+  EXPECT_EQ(calls.at(4).earlier, 0u);
+  EXPECT_EQ(calls.at(6).earlier, 5u);
+  EXPECT_EQ(calls.at(7).earlier, 3u);
+  EXPECT_EQ(calls.at(8).earlier, 7u);
+  EXPECT_EQ(calls.at(8).caller, 1u);
+  EXPECT_EQ(calls.at(9).earlier, 1u);
+}
+
+TEST(Calls, OfAFunctionAreCaughtInItsPartThatIsPutApart) {
+  CallStory story({"main", "f", "f.cold", "_Unwind_RaiseException"});
+  story.call("f").call("_Unwind_RaiseException").jump("f.cold").jump("f", 9);
+  EXPECT_EQ(story.ret_to("main", 3).told(),
+            "main:0:1-2 f:1:3-4 _Unwind_RaiseException:2:5-6 f.cold:1:7-8 f:1:9-10 main:0:11-11");
+  EXPECT_EQ(story.calls().at(4).earlier, 2u);
+  EXPECT_EQ(story.calls().at(5).earlier, 4u);
+}
+
 TEST(Calls, ThatWereMadeBeforeTheRecordBeganGiveALevelFurtherOut) {
   EXPECT_EQ(CallStory({"g", "f", "main", "h"}).ret_to("f", 8).ret_to("main", 8).call("h").told(),
             "g:2:1-2 f:1:3-4 main:0:5-6 h:1:7-7");

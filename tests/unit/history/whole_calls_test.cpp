@@ -69,6 +69,13 @@ TEST(WholeCalls, ThatBeganBeforeSaySoAndHaveNoCallerThatWasSeen) {
   EXPECT_EQ(calls_told(story, "main", Fold::kYes), "<-37--1");
 }
 
+TEST(WholeCalls, AreCountedOnceWithTheirPartThatIsPutApart) {
+  CallStory story({"main", "f", "f.cold"});
+  story.call("f").jump("f.cold", 4).jump("f", 9).ret().told();
+  EXPECT_EQ(calls_told(story, "f", Fold::kNo), "-7--2:main");
+  EXPECT_EQ(calls_told(story, "f.cold", Fold::kNo), "");
+}
+
 // "... <main-25--20 g-17--8x3": what "..." stands before may be found further back.
 std::string tree_told(CallStory& story, std::uint64_t limit) {
   const CallTree tree = newest_whole_calls(story.history(), story.calls(), limit);
