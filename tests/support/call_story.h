@@ -53,6 +53,18 @@ class CallStory : public Symbolizer {
   }
   // Before the next instruction.
   CallStory& signal_at_once(const std::string& name) { return interrupt(name, 0); }
+  // Behind a system call.
+  CallStory& signal_in_system_call(const std::string& name) {
+    return move(RecordKind::kSystemCall, "0f05", here_ + 3).interrupt(name, 0);
+  }
+  // Of an instruction that could not be executed, which is recorded as taken back.
+  CallStory& fault(const std::string& name) {
+    const Address at = here_;
+    put(kNop);
+    push({here_, at, 0, 1, RecordKind::kDiscontinuity, kFlagAsync, 0});
+    here_ = at;
+    return interrupt(name, 0);
+  }
   // To what the newest signal interrupted that nothing has come back to, or elsewhere.
   CallStory& sigreturn() {
     Address to = interrupted_.back();

@@ -132,12 +132,21 @@ void CallBuilder::arrive(Address address, std::uint64_t item, Epoch when) {
 // A handler may have it go on elsewhere in its function. A segment begins only where GDB begins
 // one: where the name changes.
 bool CallBuilder::go_back(Address address, std::uint32_t function) {
-  const bool may = event_ ? event_->kind == RecordKind::kDiscontinuity : comes_back(last_.kind);
+  // A system call that is itself interrupted, or made again behind that, comes from nowhere.
+  const bool is_here = last_.next() == address || last_.address == address;
+  const bool may =
+      event_ ? event_->kind == RecordKind::kDiscontinuity : comes_back(last_.kind) && !is_here;
   if (!may) return false;
+  // A handler that a longjmp left leaves its interruption behind.
   auto newest =
       std::find_if(interruptions_.rbegin(), interruptions_.rend(), [&](const Interruption& one) {
-        return one.at == address || (one.restorer == from_ && !switched(one.function, function));
+        return one.restorer == from_ && (one.at == address || !switched(one.function, function));
       });
+  if (newest == interruptions_.rend())
+    newest =
+        std::find_if(interruptions_.rbegin(), interruptions_.rend(), [&](const Interruption& one) {
+          return one.at == address && (!event_ || is_open(one.handler));
+        });
   if (newest == interruptions_.rend()) return false;
   from_ = newest->from;
   last_ = newest->last;
@@ -308,17 +317,29 @@ bool CallBuilder::left_stack() {
   return left->second;
 }
 
+// Whether a handler, if one began, is on the stack.
+bool CallBuilder::is_open(std::uint32_t handler) {
+  std::uint32_t part = from_;
+  while (part > handler && handler != 0 && stacks_.budget().take())
+    part = stacks_.at(part).earlier != 0 ? stacks_.at(part).earlier : stacks_.at(part).caller;
+  return handler == 0 || part == handler;
+}
+
 // To the code behind it, which nobody called. 0: it is no handler that returns.
 std::uint32_t CallBuilder::handler_that_returns() {
-  if (interruptions_.empty()) return 0;
-  const std::uint32_t handler = interruptions_.back().handler;
   std::uint32_t part = from_;
-  while (part != handler && part != 0 && stacks_.budget().take()) {
+  while (part != 0 && !interruptions_.empty() && stacks_.budget().take()) {
     const KeptSegment& of = stacks_.at(part);
+    auto newest = std::find_if(interruptions_.rbegin(), interruptions_.rend(),
+                               [&](const Interruption& one) { return one.handler == part; });
+    if (newest != interruptions_.rend()) {
+      interruptions_.erase(newest.base(), interruptions_.end());
+      return part;
+    }
     if (of.earlier == 0 && !of.tail_called) return 0;
     part = of.earlier != 0 ? of.earlier : of.caller;
   }
-  return part == handler ? handler : 0;
+  return 0;
 }
 
 // No caller of that name was recorded.

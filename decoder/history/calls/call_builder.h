@@ -62,6 +62,7 @@ class CallBuilder {
 
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
   bool left_stack();
+  bool is_open(std::uint32_t handler);
   std::uint32_t handler_that_returns();
   bool begins_at(std::uint32_t function, Address address) const;
   bool switched(std::uint32_t from, std::uint32_t to) const;  // functions

@@ -24,7 +24,8 @@
 //     innermost call that is open: there its caller goes on by another name.
 //   * A signal's handler, or whatever else led elsewhere between two instructions, is called by
 //     what it interrupted. What it returns to, the code that makes the system call, is as if that
-//     had been called so too. Behind the system call the interrupted function goes on.
+//     had been called so too. Behind the system call the interrupted function goes on. A handler
+//     that was left otherwise, as by `longjmp`, does not come back.
 //   * What compilers put apart of a function ("f.cold") is a part of the same call.
 //   * `_Unwind_Resume` does not return into its caller, which has cleaned up.
 //   * Any jump into the middle of another function that is being called returns to it: `longjmp`.

@@ -335,6 +335,39 @@ TEST(Calls, OfASignalHandlerBeforeAFunctionsFirstInstruction) {
   EXPECT_EQ(returned.calls().at(5).earlier, 1u);
 }
 
+// The next signal comes where the last one did.
+TEST(Calls, OfASignalHandlerThatALongjmpLeftAreNotTakenForLaterOnes) {
+  CallStory story({"main", "f", "handler", "longjmp", "g"});
+  auto round = [&](std::uint64_t back_at) -> CallStory& {
+    story.call("f").signal_in_system_call("handler").call("longjmp");
+    return story.jump("main", back_at);
+  };
+  round(0x40).call("g");
+  round(0x80);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 f:1:3-4 handler:2:5-6 longjmp:3:7-8 main:0:9-10 g:1:11-12 f:2:13-14 "
+            "handler:3:15-16 longjmp:4:17-18 main:0:19-19");
+  EXPECT_EQ(story.calls().at(8).caller, 7u);
+}
+
+TEST(Calls, OfAHandlerOfAFaultThatALongjmpLeftAreNotTakenForLaterOnes) {
+  CallStory story({"main", "f", "handler", "longjmp", "g"});
+  story.call("f").fault("handler").call("longjmp").jump("main", 0x40).call("g").call("f");
+  EXPECT_EQ(story.fault("handler").call("longjmp").jump("main", 0x80).told(),
+            "main:0:1-2 f:1:3-3 handler:2:4-5 longjmp:3:6-7 main:0:8-9 g:1:10-11 f:2:12-12 "
+            "handler:3:13-14 longjmp:4:15-16 main:0:17-17");
+  EXPECT_EQ(story.calls().at(8).caller, 7u);
+}
+
+TEST(Calls, OfASignalHandlerInWhichALongjmpLeftAnotherComeBack) {
+  CallStory story({"main", "one", "two", "longjmp", "restorer"});
+  story.signal("one").signal("two").call("longjmp").jump("one", 0x40);
+  story.ret_to("restorer", 0).sigreturn_to("main", 1);
+  EXPECT_EQ(story.told(),
+            "main:0:1-1 one:1:2-2 two:2:3-4 longjmp:3:5-6 one:1:7-8 restorer:1:9-10 main:0:11-11");
+  EXPECT_EQ(story.calls().at(7).earlier, 1u);
+}
+
 TEST(Calls, OfASignalHandlerThatGoesOnElsewhereLeaveWhatItInterrupted) {
   CallStory story({"main", "f", "handler", "restorer", "panic"});
   story.call("f").signal("handler").ret_to("restorer", 0).sigreturn_to("panic");
