@@ -84,9 +84,17 @@ Result<void> CaughtCalls::told(const rsp::StopReply& reply) {
     const ThreadId id = reply.thread->thread();
     const bool left = entered_.erase(id) != 0;
     if ((reply.reasons & StopReply::kSystemCall) != 0 && !left) entered_[id] = numbers_[id];
-    if (reply.kind == StopReply::Kind::kThreadExited) numbers_.erase(id);
   }
+  if (reply.kind == StopReply::Kind::kExited || reply.kind == StopReply::Kind::kKilled)
+    forget(reply.process);
   return keep_signals(false);
+}
+
+// All that were, where it is not said which process ended.
+void CaughtCalls::forget(std::optional<std::int32_t> pid) {
+  auto is_of_it = [pid](const auto& thread) { return !pid || thread.first.pid == *pid; };
+  std::erase_if(numbers_, is_of_it);
+  std::erase_if(entered_, is_of_it);
 }
 
 Result<void> CaughtCalls::keep_signals(bool on) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@ class CaughtCalls {
  private:
   using Numbers = std::set<std::uint64_t>;  // empty: all
 
+  void forget(std::optional<std::int32_t> pid);
   Result<void> keep_signals(bool on);
 
   Below& below_;
