@@ -53,7 +53,7 @@ void add_code_runs(const History& history, Range range, CodeRuns& all) {
     if (run.step.shown == 0 || behind <= range.first) continue;
     note(run, range, walked);
     if (!run.ends_with_branch() || behind - 1 > range.last || run.record->to.is_null()) continue;
-    BranchCount& branch = all.branches[{run.record->from, run.record->to}];
+    BranchCount& branch = all.branches[{run.record->from, run.record->to, run.step.epoch}];
     ++branch.times;
     if ((run.record->flags & kFlagMispredicted) != 0) ++branch.mispredicted;
   }

@@ -23,6 +23,7 @@ struct CodeRun {
 
 struct CodeBranch {
   Address from, to;
+  Epoch epoch = {};
 
   friend auto operator<=>(const CodeBranch&, const CodeBranch&) = default;
 };

@@ -47,12 +47,17 @@ void DrcovFile::add_block(std::span<const LoadedFile> files, Address begin, Addr
   }
 }
 
-void DrcovFile::add(const History& history, Range range, std::span<const LoadedFile> files) {
+void DrcovFile::add(const History& history, Range range, const FilesIn& files_in) {
   CodeRuns runs;
   add_code_runs(history, range, runs);
   CodeReader code(*history.frame().code);
-  for (const auto& [run, times] : runs.runs)
-    each_block(run, code, [&](Address begin, Address end) { add_block(files, begin, end); });
+  std::map<Epoch, std::vector<LoadedFile>> loaded;
+  for (const auto& [run, times] : runs.runs) {
+    auto [files, added] = loaded.try_emplace(run.epoch);
+    if (added) files->second = files_in(run.epoch);
+    each_block(run, code,
+               [&, &in = files->second](Address begin, Address end) { add_block(in, begin, end); });
+  }
 }
 
 void DrcovFile::write(const ByteSink& sink) const {

@@ -4,6 +4,7 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -24,9 +25,12 @@ struct LoadedFile {
 
 class DrcovFile {
  public:
+  // What was loaded in an epoch of the code, by address, apart from each other.
+  using FilesIn = std::function<std::vector<LoadedFile>(Epoch)>;
+
   // Blocks of other memory than those files' are left out, and counted.
-  // REQUIRES: a range of the history; files by address, apart from each other.
-  void add(const History& history, Range range, std::span<const LoadedFile> files);
+  // REQUIRES: a range of the history.
+  void add(const History& history, Range range, const FilesIn& files_in);
 
   void write(const ByteSink& sink) const;
 

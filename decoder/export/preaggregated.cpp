@@ -6,19 +6,21 @@
 
 namespace tailtrace {
 
-std::optional<std::uint64_t> PreaggregatedProfile::place_of(Symbolizer& symbols,
-                                                            Address address) const {
-  if (!ends_path(symbols.function_at(address).module, file_)) return std::nullopt;
-  return symbols.address_in_file(address);
+std::optional<std::uint64_t> PreaggregatedProfile::place_of(Symbolizer& symbols, Address address,
+                                                            Epoch when) const {
+  if (!ends_path(symbols.function_in(address, when).module, file_)) return std::nullopt;
+  return symbols.address_in_file(address, when);
 }
 
 void PreaggregatedProfile::add(const CodeRuns& all, Symbolizer& symbols) {
   for (const auto& [run, times] : all.runs) {
-    auto first = place_of(symbols, run.first), last = place_of(symbols, run.last);
+    auto first = place_of(symbols, run.first, run.epoch);
+    auto last = place_of(symbols, run.last, run.epoch);
     if (first && last) runs_[{*first, *last}] += times;
   }
   for (const auto& [branch, count] : all.branches) {
-    auto from = place_of(symbols, branch.from), to = place_of(symbols, branch.to);
+    auto from = place_of(symbols, branch.from, branch.epoch);
+    auto to = place_of(symbols, branch.to, branch.epoch);
     if (!from || !to) continue;
     BranchCount& sum = branches_[{*from, *to}];
     sum.times += count.times;

@@ -41,7 +41,7 @@ class PreaggregatedProfile {
  private:
   using Place = std::pair<std::uint64_t, std::uint64_t>;
 
-  std::optional<std::uint64_t> place_of(Symbolizer& symbols, Address address) const;
+  std::optional<std::uint64_t> place_of(Symbolizer& symbols, Address address, Epoch when) const;
 
   std::string file_;
   std::map<Place, BranchCount> branches_;

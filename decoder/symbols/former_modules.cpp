@@ -55,6 +55,27 @@ const ProcessSymbols::Former* ProcessSymbols::former_in(Address address, Epoch w
   return is_other_code ? nullptr : last;
 }
 
+std::vector<Mapping> ProcessSymbols::mappings_in(Epoch when) const {
+  std::vector<const FormerModule*> before, left;  // of what is mapped now
+  for (const Former& former : former_) {
+    const FormerModule& module = former.module;
+    if (!module.until) left.push_back(&module);
+    if (module.until && *module.until > when) before.push_back(&module);
+  }
+  std::ranges::stable_sort(before, {}, [](const FormerModule* module) { return *module->until; });
+  std::map<Address, Mapping> there;  // by end
+  auto add = [&there](const Mapping& mapping) {
+    auto next = there.upper_bound(mapping.begin);
+    if (next == there.end() || next->second.begin >= mapping.end) there[mapping.end] = mapping;
+  };
+  for (const FormerModule* module : before) std::ranges::for_each(module->mappings, add);
+  std::ranges::for_each(mappings_, add);
+  for (const FormerModule* module : left) std::ranges::for_each(module->mappings, add);
+  std::vector<Mapping> mappings;
+  for (auto& [end, mapping] : there) mappings.push_back(std::move(mapping));
+  return mappings;
+}
+
 ProcessSymbols::Place ProcessSymbols::place_in(Address address, Epoch when) {
   const Former* former = former_in(address, when);
   if (former == nullptr) return place_of(address);

@@ -56,6 +56,8 @@ class ProcessSymbols : public Symbolizer {
   const std::vector<SourceLine>* lines_of_unit(Address address, Epoch when = kNewestEpoch) override;
 
   const std::vector<Mapping>& mappings() const { return mappings_; }
+  // What was mapped in an epoch of the history, or what was there last, by address.
+  std::vector<Mapping> mappings_in(Epoch when) const;
 
   // All that is named in the files of which code is known, whatever of it was executed: functions,
   // some more than once, as long as it is wanted, and lines with code, or those at which a

@@ -173,7 +173,8 @@ class DrcovExporter final : public Exporter {
  public:
   explicit DrcovExporter(ByteSink sink) : sink_(std::move(sink)) {}
   Result<void> add(HistoryView& view, Range range) override {
-    file_.add(*view.history, range, loaded_files(view.symbols->mappings()));
+    file_.add(*view.history, range,
+              [&](Epoch when) { return loaded_files(view.symbols->mappings_in(when)); });
     return {};
   }
   Result<void> end() override {
@@ -234,7 +235,7 @@ class ProfileExporter final : public Exporter {
   // Of the files that were executed, but for the dynamic linker, the one that is mapped first.
   static std::string program_of(HistoryView& view, const CodeRuns& all) {
     for (const auto& [run, times] : all.runs) {  // by address
-      const std::string& file = view.symbols->function_at(run.first).module;
+      const std::string& file = view.symbols->function_in(run.first, run.epoch).module;
       if (file.starts_with('/') && !base_name(file).starts_with("ld-linux")) return file;
     }
     return {};

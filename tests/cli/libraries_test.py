@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -95,6 +96,24 @@ class Libraries(Recorded):
             self.assert_hits(recording, name, place)
         self.assert_calls(recording, place)
         self.assert_coverage(recording)
+        self.assert_exported(recording, place)
+
+    def assert_exported(self, recording, place):
+        """As profiles and as coverage of each file."""
+        drcov = os.path.join(self.folder, "run.drcov")
+        cases.tailtrace("export", "--format=drcov", "-o", drcov, recording)
+        with open(drcov, "rb") as file:
+            modules, _, blocks = file.read().partition(b" bbs\n")
+        numbers = {os.path.basename(line.split()[-1]): int(line.split(",")[0])
+                   for line in modules.decode().splitlines() if ".so" in line}
+        executed = [module for _, _, module in struct.iter_unpack("<IHH", blocks)]
+        for name, times in STEPS.items():
+            library = f"{name}_{place}.so"
+            self.assertGreater(executed.count(numbers[library]), 10)
+            profile = cases.tailtrace("export", "--format=bolt", "--file=" + library, recording)
+            counts = [int(line.split()[-2]) for line in profile.stdout.splitlines()
+                      if line.startswith("B ")]
+            self.assertIn(times, counts)
 
     def check_libraries(self, place):
         recording = self.record(*(f"{PROGRAMS}/{name}_{place}.so" for name in LOADED))

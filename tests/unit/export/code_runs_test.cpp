@@ -46,9 +46,12 @@ TEST(CodeRuns, CountBranchesOnceForEachRecordOfThem) {
   ToyRun run = ToyProgram(3, 4, 6).run(3, 1000, true);
   History history(run.snapshot);
   std::map<CodeBranch, std::uint64_t> expected;
-  for (const BranchRecord& record : run.snapshot->records)
+  Epoch epoch;
+  for (const BranchRecord& record : run.snapshot->records) {
+    if (record.kind == RecordKind::kCodeChange) ++epoch.value;
     if (!record.is_async() && !record.from.is_null() && !record.to.is_null())
-      ++expected[{record.from, record.to}];
+      ++expected[{record.from, record.to, epoch}];
+  }
   CodeRuns runs;
   add_code_runs(history, {1, history.size()}, runs);
   std::map<CodeBranch, std::uint64_t> found;
@@ -80,10 +83,10 @@ TEST(Drcov, LeavesOutWhatLiesInNoFile) {
   ToyRun run = ToyProgram(5, 4, 6).run(5, 500, false);
   History history(run.snapshot);
   DrcovFile none, all;
-  none.add(history, {1, history.size()}, {});
+  none.add(history, {1, history.size()}, [](Epoch) { return std::vector<LoadedFile>(); });
   EXPECT_GT(none.left_out(), 0u);
   const LoadedFile file{ToyProgram::kBase, ToyProgram::kBase + 0x10000, "/bin/toy"};
-  all.add(history, {1, history.size()}, {&file, 1});
+  all.add(history, {1, history.size()}, [&](Epoch) { return std::vector{file}; });
   EXPECT_EQ(all.left_out(), 0u);
   std::string text;
   none.write([&](std::string_view bytes) { return text.append(bytes), true; });

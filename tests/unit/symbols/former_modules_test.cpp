@@ -80,6 +80,23 @@ TEST_F(FormerModules, CameOneAfterTheOther) {
   EXPECT_TRUE(all->has_anything(step));
 }
 
+TEST_F(FormerModules, AreAmongWhatWasMappedThen) {
+  const std::string program = "1000-2000 r-xp 00000000 00:00 0 /bin/program\n";
+  auto all = symbols(program + maps_of_module(library("second"), kPlace),
+                     was("2", "first") +
+                         "was - 10002000-10003000 r-xp 00000000 00:00 0 /lib/hidden.so\n"
+                         "was - 30000000-30001000 r-xp 00000000 00:00 0 /lib/beside.so\n");
+  auto paths_in = [&](std::uint32_t epoch) {
+    std::vector<std::string> paths;
+    for (const Mapping& mapping : all->mappings_in({epoch}))
+      if (paths.empty() || paths.back() != mapping.path) paths.push_back(mapping.path);
+    return paths;
+  };
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(paths_in(1), (Paths{"/bin/program", library("first"), "/lib/beside.so"}));
+  EXPECT_EQ(paths_in(2), (Paths{"/bin/program", library("second"), "/lib/beside.so"}));
+}
+
 TEST_F(FormerModules, LeaveAloneWhatWasAroundThem) {
   auto gone = symbols("1000-2000 r-xp 00000000 00:00 0 [heap]\n", was("-", "first"));
   EXPECT_EQ(gone->function_in(step, {0}).name, "first_step");
