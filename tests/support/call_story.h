@@ -27,6 +27,9 @@ class CallStory : public Symbolizer {
 
   // Every move executes one instruction, which does nothing most often, and the branch itself.
   CallStory& call(const std::string& name) { return call_to(bases_.at(name)); }
+  CallStory& call_into(const std::string& name, std::uint64_t offset) {
+    return call_to(bases_.at(name) + offset);
+  }
   CallStory& call_next() { return call_to(here_ + 3); }
   CallStory& jump(const std::string& name, std::uint64_t offset = 0) {
     return move(RecordKind::kIndirectJump, "ffe0", bases_.at(name) + offset);

@@ -184,6 +184,8 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
   }
   if (is_near_call(last_.kind) && last_.next() != address) {
     suspended_.open(from_, last_.next());
+    if (goes_on_with_more_stack(function, address))
+      return begin_part(function, item, stacks_.at(from_).caller);
     return begin_call(function, item, from_);
   }
   if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
@@ -195,6 +197,7 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   const bool may_leave = last_.kind == InstructionClass::kIndirectJump;
   if (begins_at(function, address)) {
     if (may_leave && left_stack()) return begin_stack(function, address, item);
+    if (begins_again_with_more_stack(function)) return begin_part(function, item, from_);
     return begin_call(function, item, from_, true);
   }
   const bool switches = stacks_.switched(from_, function);
@@ -323,6 +326,26 @@ bool CallBuilder::is_open(std::uint32_t handler) {
   while (part > handler && handler != 0 && stacks_.budget().take())
     part = stacks_.at(part).earlier != 0 ? stacks_.at(part).earlier : stacks_.at(part).caller;
   return handler == 0 || part == handler;
+}
+
+// gcc's `__morestack` calls the function that had called it, behind where it returns to.
+bool CallBuilder::goes_on_with_more_stack(std::uint32_t function, Address address) {
+  const std::uint32_t caller = stacks_.at(from_).caller;
+  return caller != 0 && is_called(from_, "__morestack") && !begins_at(function, address) &&
+         stacks_.is_part_of(caller, function);
+}
+
+// Go's functions do so whose stack was too small.
+bool CallBuilder::begins_again_with_more_stack(std::uint32_t function) {
+  const std::uint32_t earlier = stacks_.at(from_).earlier;
+  return earlier != 0 && earlier < from_ && is_called(earlier + 1, "runtime.morestack") &&
+         !stacks_.switched(from_, function);
+}
+
+// By a name that begins so.
+bool CallBuilder::is_called(std::uint32_t segment, std::string_view name) {
+  const Function* function = calls_.functions_[stacks_.at(segment).function];
+  return function != nullptr && function->plain_name().starts_with(name);
 }
 
 // To the code behind it, which nobody called. 0: it is no handler that returns.

@@ -62,6 +62,9 @@ class CallBuilder {
 
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
   bool left_stack();
+  bool goes_on_with_more_stack(std::uint32_t function, Address address);
+  bool begins_again_with_more_stack(std::uint32_t function);
+  bool is_called(std::uint32_t segment, std::string_view name);
   bool is_open(std::uint32_t handler);
   std::uint32_t handler_that_returns();
   bool begins_at(std::uint32_t function, Address address) const;

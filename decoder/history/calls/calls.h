@@ -27,6 +27,8 @@
 //     had been called so too. Behind the system call the interrupted function goes on. A handler
 //     that was left otherwise, as by `longjmp`, does not come back.
 //   * What compilers put apart of a function ("f.cold") is a part of the same call.
+//   * A function that begins again, or is called inside, by what gave it more stack
+//     (`runtime.morestack`, `__morestack`) is so as well.
 //   * `_Unwind_Resume` does not return into its caller, which has cleaned up.
 //   * Any jump into the middle of another function that is being called returns to it: `longjmp`.
 //

@@ -70,6 +70,34 @@ TEST(Calls, OfAFunctionAreCaughtInItsPartThatIsPutApart) {
   EXPECT_EQ(story.calls().at(5).earlier, 4u);
 }
 
+// It is called by what gave it more (-fsplit-stack), within itself.
+TEST(Calls, OfAFunctionThatIsGivenMoreStackGoOnInside) {
+  CallStory story({"main", "f", "__morestack", "g"});
+  story.call("f").call("__morestack").call_into("f", 0x40).call("f").call("__morestack");
+  story.call_into("f", 0x40).call("g").ret().ret().ret().ret().ret().ret();
+  EXPECT_EQ(story.ret().told(),
+            "main:0:1-2 f:1:3-4 __morestack:2:5-6 f:1:7-8 f:2:9-10 __morestack:3:11-12 f:2:13-14 "
+            "g:3:15-16 f:2:17-18 __morestack:3:19-20 f:2:21-22 f:1:23-24 __morestack:2:25-26 "
+            "f:1:27-28 main:0:29-29");
+  const CallHistory& calls = story.calls();
+  EXPECT_EQ(calls.at(4).earlier, 2u);
+  EXPECT_EQ(calls.at(5).caller, 4u);
+  EXPECT_EQ(calls.first_part(11), 5u);
+  EXPECT_EQ(calls.first_part(14), 2u);
+  EXPECT_EQ(calls.last_part(2), 14u);
+  EXPECT_EQ(calls.at(13).earlier, 3u);
+  EXPECT_EQ(calls.at(15).earlier, 1u);
+}
+
+// As Go's.
+TEST(Calls, OfAFunctionThatIsGivenMoreStackBeginAgain) {
+  CallStory story({"main", "f", "runtime.morestack"});
+  story.call("f").jump("f", 0x10).call("runtime.morestack").ret().jump("f").jump("f", 0x20);
+  EXPECT_EQ(story.ret().told(),
+            "main:0:1-2 f:1:3-6 runtime.morestack:2:7-8 f:1:9-10 f:1:11-14 main:0:15-15");
+  EXPECT_EQ(story.calls().at(5).earlier, 4u);
+}
+
 TEST(Calls, ThatWereMadeBeforeTheRecordBeganGiveALevelFurtherOut) {
   EXPECT_EQ(CallStory({"g", "f", "main", "h"}).ret_to("f", 8).ret_to("main", 8).call("h").told(),
             "g:2:1-2 f:1:3-4 main:0:5-6 h:1:7-7");
