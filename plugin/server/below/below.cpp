@@ -12,8 +12,8 @@ namespace {
 // A server that sends more without being asked is broken.
 constexpr std::size_t kMaxNotifications = 1 << 16;
 constexpr std::size_t kRegisterDigits = 16;
-constexpr std::size_t kMaxRead_bytes =
-    2048;  // as much as fits a packet of any server: qemu's have 4096 digits
+// As much as fits a packet of any server: those of qemu have 4096 digits.
+constexpr std::size_t kMaxRead_bytes = 2048;
 
 bool is_error(std::string_view answer) { return answer.size() >= 3 && answer.front() == 'E'; }
 
