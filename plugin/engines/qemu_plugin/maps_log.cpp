@@ -71,10 +71,15 @@ std::string build_ids(std::string_view maps) {
   return ids;
 }
 
+// Unless it holds the same already: programs may load libraries without end.
 void replace_file(const std::string& path, const std::string& text) {
+  static std::map<std::string, std::string> written;  // by path; guarded by the lock
+  if (auto last = written.find(path); last != written.end() && last->second == text) return;
   const std::string part = path + ".new";
   ::unlink(part.c_str());
-  if (!write_new_file(part, text) || ::rename(part.c_str(), path.c_str()) != 0)
+  if (write_new_file(part, text) && ::rename(part.c_str(), path.c_str()) == 0)
+    written[path] = text;
+  else
     ::unlink(part.c_str());
 }
 
