@@ -5,10 +5,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "decoder/base/file.h"
-#include "decoder/symbols/mapping.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/recorder/black_box.h"
@@ -20,8 +18,6 @@
 
 namespace tailtrace {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Of the stub's answer to `g`: 17 registers of 8 bytes, then 7 of 4 bytes, all little-endian; and
 // the number of its register fs_base (gdb-xml/i386-64bit.xml in qemu).

@@ -2,8 +2,6 @@
 
 #include <sys/syscall.h>
 
-#include <algorithm>
-
 #include "decoder/base/bytes.h"
 
 namespace tailtrace {
