@@ -50,6 +50,9 @@ class StepKeeper final : public BranchKeeper {
   void stepped(ThreadId thread, Address before, Address after, int signal) override {
     engine_.stepped(thread, before, after, signal);
   }
+  std::optional<Instruction> instruction_at(ThreadId thread, Address address) override {
+    return engine_.instruction_at(thread, address);
+  }
 
  private:
   OwnFolder folder_;

@@ -28,6 +28,8 @@ class BranchKeeper {
   virtual bool needs_steps() const { return false; }
   // As StepEngine::stepped.
   virtual void stepped(ThreadId, Address /*before*/, Address /*after*/, int /*signal*/) {}
+  // As StepEngine::instruction_at.
+  virtual std::optional<Instruction> instruction_at(ThreadId, Address) { return std::nullopt; }
 
   virtual std::vector<Error> take_remarks() { return {}; }
 };

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "decoder/symbols/mapping.h"
+#include "plugin/engines/step/step_engine.h"
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/debug_registers.h"
 #include "plugin/recorder/entries.h"
@@ -76,6 +77,7 @@ class NativeRecorder final : public Subject {
     Address pc;      // where it stood when it was resumed last
     int signal = 0;  // it was resumed with, or is to be
     bool is_stepping = false;
+    bool is_running = false;  // in the place of many steps, up to where an instruction ends
     bool is_group_stopped = false;
   };
 
@@ -86,6 +88,7 @@ class NativeRecorder final : public Subject {
   Result<void> take_trap(const Event& event);
   Result<void> take_user(int signal);
   void note_step(pid_t tid);
+  bool runs_through_rounds(pid_t tid, Address pc);
   Result<void> go_on(pid_t tid, int signal);
   void resume_all();
   // Threads are recorded from where they are met.
@@ -178,8 +181,19 @@ Result<void> NativeRecorder::set_places() {
 void NativeRecorder::note_step(pid_t tid) {
   auto thread = threads_.find(tid);
   if (thread == threads_.end() || !std::exchange(thread->second.is_stepping, false)) return;
+  if (std::exchange(thread->second.is_running, false)) (void)set_debug_places(tid, {}).has_value();
   const Address pc = process_.pc(tid);
   keeper_->stepped({process_.pid(), tid}, thread->second.pc, pc, thread->second.signal);
+}
+
+// Through a string instruction that has many to go; a debug register stops it behind that.
+bool NativeRecorder::runs_through_rounds(pid_t tid, Address pc) {
+  const auto insn = keeper_->instruction_at({process_.pid(), tid}, pc);
+  if (!places_.empty() || !insn || insn->kind != InstructionClass::kRepString) return false;
+  const auto registers = process_.registers(tid);
+  if (!registers || registers->rcx < StepEngine::kManyRounds) return false;
+  const DebugPlace behind{insn->next(), true};
+  return set_debug_places(tid, {&behind, 1}).has_value();
 }
 
 Result<void> NativeRecorder::go_on(pid_t tid, int signal) {
@@ -187,7 +201,8 @@ Result<void> NativeRecorder::go_on(pid_t tid, int signal) {
   thread.signal = signal;
   thread.is_stepping = is_recording_ && keeper_->needs_steps();
   if (thread.is_stepping) thread.pc = process_.pc(tid);
-  process_.resume(tid, signal, thread.is_stepping);
+  thread.is_running = thread.is_stepping && signal == 0 && runs_through_rounds(tid, thread.pc);
+  process_.resume(tid, signal, thread.is_stepping && !thread.is_running);
   return {};
 }
 

@@ -338,7 +338,7 @@ Result<void> Proxy::note_request(std::string_view packet) {
     run_choice_ = rsp::parse_thread(packet.substr(2)).value_or(rsp::ThreadSelector{});
   if (packet.starts_with(kPassSignals))
     judge_.set_passed_signals(packet.substr(kPassSignals.size()));
-  if (packet.starts_with(kPassSignals) || packet.starts_with("QCatchSyscalls:")) {
+  if (Stepper::is_of_stops(packet)) {
     auto thread = below_.debugger_thread();
     if (!thread) return fail(std::move(thread.error()));
     stepper_.note_request(packet, *thread ? (*thread)->pid : 0);

@@ -261,6 +261,12 @@ class OnCall(RecorderCase):
         place = re.search(r"(?m)^(\w+) T twice$", names).group(1)
         self.assert_enters("several_names", f"several_names+0x{place}", "twice")
 
+    def test_a_string_instruction_takes_as_long_as_its_work_does(self):
+        self.assert_enters("fills_memory", "done", "done")
+        for function, times in (("copy", 1), ("on_fault", 1), ("differ", 2)):
+            hits = cases.tailtrace("hits", self.bundle, function).stdout
+            self.assertRegex(hits, rf"(?m)^  {times} hits?$")
+
     def test_the_vdso_has_names_in_a_recording_too(self):
         self.run_until("done", "reads_clock")
         for function, times in (("time", 3), ("__vdso_time", 3), ("__vdso_gettimeofday", 5)):

@@ -42,6 +42,9 @@ class StepEngine final : public Engine {
   // False when a trap reported there need not be the end of the step: nothing was executed, or a
   // system call was, which may have raised it.
   bool stepped(ThreadId thread, Address before, Address after, int signal);
+  // A step of a string instruction that repeats itself is one round of it. With so many to go it is
+  // worth while to let the thread run up to where the instruction ends, and to tell of that.
+  static constexpr std::uint64_t kManyRounds = 64;
   // The instruction that a recorded thread would execute there now.
   std::optional<Instruction> instruction_at(ThreadId thread, Address address);
   // The debugger wrote the pc.

@@ -73,7 +73,7 @@ class Below {
 
   // Of a stopped thread. Errors: kGone, kBadInput.
   // Place in x86-64's `g` packet, and number with lldb-server.
-  enum class Register : std::size_t { kRax = 0, kRip = 16 };
+  enum class Register : std::size_t { kRax = 0, kRcx = 2, kRip = 16 };
   Result<std::uint64_t> read_register(ThreadId thread, Register which);
   Result<Address> read_pc(ThreadId thread);
   // Returns how many bytes could be read.

@@ -10,7 +10,7 @@ namespace {
 using rsp::ResumeAction;
 using rsp::ResumeActions;
 
-constexpr std::string_view kCatch = "QCatchSyscalls:", kPass = "QPassSignals:";
+constexpr std::string_view kCatch = "QCatchSyscalls:";
 
 bool is_run(const ResumeAction* action) {
   return action != nullptr && action->kind == ResumeAction::Kind::kContinue;
@@ -26,7 +26,6 @@ bool is_among(std::uint64_t number, const std::set<std::uint64_t>& caught) {
 
 // `QCatchSyscalls:1;NUMBER;...`, all without a number; `QCatchSyscalls:0`.
 void CaughtCalls::note_request(std::string_view packet, std::int32_t pid) {
-  if (packet.starts_with(kPass)) passed_signals_ = packet.substr(kPass.size());
   if (!packet.starts_with(kCatch)) return;
   std::string_view rest = packet.substr(kCatch.size());
   if (!rest.starts_with('1')) {
@@ -70,7 +69,7 @@ Result<ResumeActions> CaughtCalls::let_run(const ResumeActions& steps,
     run.selector = {id.pid, id.tid};
     actions.push_back(run);
   }
-  if (auto kept = keep_signals(!actions.empty()); !kept) return fail(std::move(kept.error()));
+  if (auto kept = signals_.keep(!actions.empty()); !kept) return fail(std::move(kept.error()));
   actions.insert(actions.end(), steps.begin(), steps.end());
   return actions;
 }
@@ -85,7 +84,7 @@ Result<void> CaughtCalls::told(const rsp::StopReply& reply) {
   }
   if (reply.kind == StopReply::Kind::kExited || reply.kind == StopReply::Kind::kKilled)
     forget(reply.process);
-  return keep_signals(false);
+  return signals_.keep(false);
 }
 
 // All that were, where it is not said which process ended.
@@ -93,14 +92,6 @@ void CaughtCalls::forget(std::optional<std::int32_t> pid) {
   auto is_of_it = [pid](const auto& thread) { return !pid || thread.first.pid == *pid; };
   std::erase_if(numbers_, is_of_it);
   std::erase_if(entered_, is_of_it);
-}
-
-Result<void> CaughtCalls::keep_signals(bool on) {
-  if (on == keeps_signals_) return {};
-  auto answer = below_.ask(std::string(kPass) + (on ? "" : passed_signals_));
-  if (!answer) return fail(std::move(answer.error()));
-  keeps_signals_ = on;
-  return {};
 }
 
 }  // namespace tailtrace

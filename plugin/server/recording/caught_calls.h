@@ -11,10 +11,10 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 
 #include "plugin/server/below/below.h"
+#include "plugin/server/recording/passed_signals.h"
 #include "plugin/server/recording/recorder.h"
 #include "plugin/server/rsp/resume.h"
 #include "plugin/server/rsp/stop_reply.h"
@@ -23,9 +23,10 @@ namespace tailtrace {
 
 class CaughtCalls {
  public:
-  CaughtCalls(Below& below, Recorder& recorder) : below_(below), recorder_(recorder) {}
+  CaughtCalls(Below& below, Recorder& recorder, PassedSignals& signals)
+      : below_(below), recorder_(recorder), signals_(signals) {}
 
-  // The debugger's `QCatchSyscalls:...`, about a process, and `QPassSignals:...`.
+  // The debugger's `QCatchSyscalls:...`, about a process.
   void note_request(std::string_view packet, std::int32_t pid);
 
   // Threads among those that `wanted` lets run that are about to enter or leave a call that is
@@ -44,15 +45,13 @@ class CaughtCalls {
   using Numbers = std::set<std::uint64_t>;  // empty: all
 
   void forget(std::optional<std::int32_t> pid);
-  Result<void> keep_signals(bool on);
 
   Below& below_;
   Recorder& recorder_;
+  PassedSignals& signals_;
   std::map<std::int32_t, Numbers> caught_;     // by process
   std::map<ThreadId, std::uint64_t> numbers_;  // of the calls that they stood at last
   std::map<ThreadId, std::uint64_t> entered_;  // of those that they are in, which was told
-  std::string passed_signals_;                 // as the debugger said
-  bool keeps_signals_ = false;                 // the server below tells of those, too
 };
 
 }  // namespace tailtrace

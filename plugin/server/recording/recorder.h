@@ -95,10 +95,13 @@ class Recorder {
     return certain;
   }
 
-  // Whether the instruction it stands at, as far as is known, is a system call.
+  // The instruction it stands at, as far as that is known.
+  std::optional<Instruction> next_instruction(const RecordedThread& thread) {
+    if (step_ == nullptr || !thread.pc_known || thread.pc_written || thread.unsettled) return {};
+    return step_->instruction_at(thread.id, thread.stop.pc);
+  }
   bool is_at_system_call(const RecordedThread& thread) {
-    if (step_ == nullptr || !thread.pc_known || thread.pc_written || thread.unsettled) return false;
-    auto insn = step_->instruction_at(thread.id, thread.stop.pc);
+    auto insn = next_instruction(thread);
     return insn && insn->kind == InstructionClass::kSystemCall;
   }
 

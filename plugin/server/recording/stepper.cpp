@@ -32,6 +32,17 @@ bool Stepper::goes_by_steps(ThreadId thread) const {
   return stepping_.contains(thread.pid) || in_flight_.contains(thread);
 }
 
+bool Stepper::is_of_stops(std::string_view packet) {
+  return packet.starts_with("QPassSignals:") || packet.starts_with("QCatchSyscalls:") ||
+         packet.starts_with('Z') || packet.starts_with('z');
+}
+
+void Stepper::note_request(std::string_view packet, std::int32_t pid) {
+  passed_signals_.note_request(packet);
+  caught_calls_.note_request(packet, pid);
+  repeat_run_.note_request(packet, pid);
+}
+
 Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   auto actions = rsp::parse_resume(packet, chosen);
   if (!actions) return below_.link().send(packet);
@@ -83,6 +94,8 @@ Result<void> Stepper::repeat() {
 // The same request again; `stopped` is the thread that has just told of a step. Others may have
 // come to a system call without telling.
 Result<void> Stepper::go_on(ThreadId stopped) {
+  auto runs = repeat_run_.begin(stopped, rsp::action_for(actions_, stopped));
+  if (!runs || *runs) return runs ? Result<void>() : fail(std::move(runs.error()));
   if (knows_all_) {
     auto cloner = any_cloner();
     if (!cloner) return fail(std::move(cloner.error()));
@@ -140,11 +153,16 @@ void Stepper::note_report(ThreadId thread) {
   });
 }
 
-Result<Stepper::Verdict> Stepper::stopped(const StopReply& reply) {
+Result<Stepper::Verdict> Stepper::stopped(const StopReply& stop) {
+  auto seen = repeat_run_.end(stop);
+  if (!seen) return fail(std::move(seen.error()));
+  const StopReply& reply = *seen;
   ThreadId thread = reply.thread && reply.thread->is_thread() ? reply.thread->thread() : ThreadId{};
   auto judgement = judge_.judge(reply, {rsp::action_for(actions_, thread), goes_by_steps(thread),
                                         in_flight_.contains(thread)});
   if (!judgement) return fail(std::move(judgement.error()));
+  // The debugger knows of no breakpoint there, and would not stop: it is told of the next step.
+  if (reply.reasons != stop.reasons && judge_.was_interruption()) judgement = Judgement::kGoOn;
   in_flight_.erase(thread);
   if (cloning_)
     if (auto ended = end_clone(reply); !ended) return fail(std::move(ended.error()));

@@ -13,7 +13,9 @@
 
 #include "plugin/server/below/below.h"
 #include "plugin/server/recording/caught_calls.h"
+#include "plugin/server/recording/passed_signals.h"
 #include "plugin/server/recording/recorder.h"
+#include "plugin/server/recording/repeat_run.h"
 #include "plugin/server/recording/stop_judge.h"
 #include "plugin/server/rsp/resume.h"
 #include "plugin/server/rsp/stop_reply.h"
@@ -23,12 +25,16 @@ namespace tailtrace {
 class Stepper {
  public:
   Stepper(Below& below, Recorder& recorder, StopJudge& judge)
-      : below_(below), recorder_(recorder), judge_(judge), caught_calls_(below, recorder) {}
+      : below_(below),
+        recorder_(recorder),
+        judge_(judge),
+        passed_signals_(below),
+        caught_calls_(below, recorder, passed_signals_),
+        repeat_run_(below, recorder, passed_signals_) {}
 
-  // What the debugger wants to know of system calls and signals of a process.
-  void note_request(std::string_view packet, std::int32_t pid) {
-    caught_calls_.note_request(packet, pid);
-  }
+  // What stops a process: system calls, signals, and places in it.
+  static bool is_of_stops(std::string_view packet);
+  void note_request(std::string_view packet, std::int32_t pid);
 
   // The debugger's request to run. Sends below what is to be done instead, or the same.
   // Errors: kGone.
@@ -64,7 +70,9 @@ class Stepper {
   Below& below_;
   Recorder& recorder_;
   StopJudge& judge_;
+  PassedSignals passed_signals_;
   CaughtCalls caught_calls_;
+  RepeatRun repeat_run_;
   rsp::ResumeActions actions_;       // what the debugger asked for
   rsp::ResumeActions repeated_;      // what is sent below again and again, without signals
   std::string repeat_frame_;         // the same as a frame

@@ -1,0 +1,53 @@
+// RepeatRun: takes a thread through a string instruction that repeats itself, at once. A single
+// step is one round of it, so that clearing a megabyte would take a million.
+//
+// The thread runs alone, to a breakpoint behind the instruction. gdbserver has one breakpoint at a
+// place, whoever asked for it, and lldb-server counts: where the debugger may have one, and while
+// any watches data, steps it is.
+//
+// Threading: one thread at a time.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "plugin/server/below/below.h"
+#include "plugin/server/recording/passed_signals.h"
+#include "plugin/server/recording/recorder.h"
+#include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/stop_reply.h"
+
+namespace tailtrace {
+
+class RepeatRun {
+ public:
+  RepeatRun(Below& below, Recorder& recorder, PassedSignals& signals)
+      : below_(below), recorder_(recorder), signals_(signals) {}
+
+  // The debugger's `Z` and `z`, of a process.
+  void note_request(std::string_view packet, std::int32_t pid);
+
+  // The thread has just told of a step, and `wanted` is what the debugger wants of it. True: it
+  // runs now, alone. Errors: kGone.
+  Result<bool> begin(ThreadId id, const rsp::ResumeAction* wanted);
+
+  // The stop that came next, before anybody looks at it: one behind the instruction is the end of
+  // a step. Errors: kGone.
+  Result<rsp::StopReply> end(rsp::StopReply reply);
+
+ private:
+  std::optional<Address> behind(ThreadId id, const rsp::ResumeAction* wanted);
+  Result<bool> is_long(ThreadId id, Address at);
+
+  Below& below_;
+  Recorder& recorder_;
+  PassedSignals& signals_;
+  std::set<std::pair<std::int32_t, std::string>> points_;   // of the debugger: process, and what
+  std::optional<std::pair<ThreadId, Address>> short_;       // goes by steps, as is known
+  std::optional<std::pair<ThreadId, Address>> running_to_;  // nothing: none runs
+};
+
+}  // namespace tailtrace
