@@ -10,6 +10,7 @@
 #include "decoder/base/own_file.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
+#include "decoder/code/maps_line.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/jit_dump.h"
 
@@ -71,11 +72,9 @@ template <class Move>
 std::string moved_maps(std::string_view maps, Move move) {
   std::string moved;
   while (!maps.empty()) {
-    const std::string_view line = maps.substr(0, maps.find('\n'));
-    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
-    const std::size_t path = std::min(line.find('/'), line.size());
-    moved.append(line.substr(0, path));
-    if (path != line.size()) moved.append(move(line.substr(path)));
+    const std::string_view line = cut_line(maps), path = path_in_maps_line(line);
+    moved.append(line.substr(0, line.size() - path.size()));
+    if (!path.empty()) moved.append(move(path));
     moved.push_back('\n');
   }
   return moved;

@@ -3,55 +3,31 @@
 #include <algorithm>
 #include <charconv>
 
+#include "decoder/code/maps_line.h"
+
 namespace tailtrace {
 namespace {
 
-constexpr std::string_view kDeleted = " (deleted)";
-
-std::string_view take_line(std::string_view& text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(line.size() + 1, text.size()));
-  return line;
-}
-
-// Cuts the next word off the front; words are separated by blanks.
-std::string_view take_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  const std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(word.size());
-  return word;
-}
-
-template <class Number>
-std::optional<Number> number_in(std::string_view text, int base) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-std::string_view path_in(std::string_view line) {
-  return line.substr(std::min(line.find('/'), line.size()));
+std::optional<Epoch> epoch_in(std::string_view text) {
+  Epoch epoch;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, epoch.value);
+  if (error != std::errc() || end != last) return std::nullopt;
+  return epoch;
 }
 
 }  // namespace
 
 std::optional<FormerMaps::Piece> FormerMaps::parse(std::string_view line) const {
+  const std::optional<MapsLine> parsed = parse_maps_line(line);
+  if (!parsed) return std::nullopt;
   Piece piece;
   piece.line = line;
-  const std::string_view range = take_word(line), access = take_word(line);
-  const auto offset = number_in<std::uint64_t>(take_word(line), 16);
-  const std::size_t dash = std::min(range.find('-'), range.size());
-  const auto begin = number_in<std::uint64_t>(range.substr(0, dash), 16);
-  const auto end = number_in<std::uint64_t>(range.substr(std::min(dash + 1, range.size())), 16);
-  if (!begin || !end || !offset || *begin >= *end || access.size() < 4) return std::nullopt;
-  piece.begin = *begin;
-  piece.end = *end;
-  piece.file_offset_bytes = *offset;
-  piece.is_code = was_executed_ ? access[1] != 'w' : access[2] == 'x';
-  if (path_in(line).empty()) return piece;
-  const std::string_view device = take_word(line), inode = take_word(line);
-  piece.file.append(device).append(" ").append(inode).append(" ").append(path_in(line));
+  piece.begin = parsed->begin;
+  piece.end = parsed->end;
+  piece.file_offset_bytes = parsed->file_offset_bytes;
+  piece.is_code = was_executed_ ? !parsed->writable() : parsed->executable();
+  if (parsed->has_file()) piece.file.append(parsed->file_id).append(" ").append(parsed->name);
   return piece;
 }
 
@@ -84,7 +60,7 @@ void FormerMaps::keep_gone(const std::vector<Piece>& now) {
 void FormerMaps::replace(const Piece& piece, Epoch next, std::vector<Range>& ranges) {
   for (auto module = gone_.begin(); module != gone_.end();) {
     const bool is_same_file = module->pieces.front().file == piece.file;
-    if (!is_same_file) note_deleted(*module, path_in(piece.line));
+    if (!is_same_file) note_deleted(*module, path_in_maps_line(piece.line));
     const bool is_back = is_same_file && !module->until && is_in(module->pieces, piece, false);
     if (!is_back && !module->until && add_overlaps(*module, piece, ranges)) module->until = next;
     module = is_back ? gone_.erase(module) : std::next(module);
@@ -93,8 +69,8 @@ void FormerMaps::replace(const Piece& piece, Epoch next, std::vector<Range>& ran
 
 // Another file has the path now.
 void FormerMaps::note_deleted(Module& module, std::string_view path) {
-  if (path.empty() || path_in(module.pieces.front().line) != path) return;
-  for (Piece& piece : module.pieces) piece.line += kDeleted;
+  if (path.empty() || path_in_maps_line(module.pieces.front().line) != path) return;
+  for (Piece& piece : module.pieces) piece.line += kDeletedWord;
 }
 
 bool FormerMaps::add_overlaps(const Module& module, const Piece& piece,
@@ -116,7 +92,7 @@ std::vector<FormerMaps::Range> FormerMaps::see(std::string_view maps, Epoch next
   last_ = maps;
   std::vector<Piece> now;
   while (!maps.empty()) {
-    auto piece = parse(take_line(maps));
+    auto piece = parse(cut_line(maps));
     if (piece && (piece->is_code || !piece->file.empty())) now.push_back(std::move(*piece));
   }
   std::stable_sort(now.begin(), now.end(),
@@ -153,12 +129,10 @@ std::string FormerMaps::text() const {
 std::string with_epochs(std::string_view former, const ChangeEpoch& change) {
   std::string changed;
   while (!former.empty()) {
-    std::string_view line = take_line(former);
+    std::string_view line = cut_line(former);
     if (!line.starts_with(kFormerWord)) continue;
     line.remove_prefix(kFormerWord.size());
-    const std::string_view word = take_word(line);
-    std::optional<Epoch> until;
-    if (const auto number = number_in<std::uint32_t>(word, 10)) until = Epoch{*number};
+    std::optional<Epoch> until = epoch_in(cut_word(line));
     if (!change(until, line)) continue;
     changed.append(kFormerWord).append(until ? std::to_string(until->value) : "-").append(line);
     changed.push_back('\n');
@@ -170,7 +144,7 @@ std::string take_former_maps(std::string& maps) {
   std::string former, others;
   if (!maps.starts_with(kFormerWord) && maps.find("\nwas ") == maps.npos) return former;
   for (std::string_view rest = maps; !rest.empty();) {
-    const std::string_view line = take_line(rest);
+    const std::string_view line = cut_line(rest);
     (line.starts_with(kFormerWord) ? former : others).append(line).append("\n");
   }
   maps = std::move(others);

@@ -8,23 +8,19 @@
 #include <algorithm>
 
 #include "decoder/base/file.h"
+#include "decoder/base/process_status.h"
 #include "decoder/symbols/jit_dump.h"
 #include "decoder/symbols/perf_map.h"
 
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kMaxStatus_bytes = 1 << 16;
-
 // Its number where it runs: in a container another one than here.
 std::string own_number(std::int32_t pid) {
-  auto status = read_file(fmt::format("/proc/{}/status", pid), kMaxStatus_bytes);
-  const std::string_view text = status ? as_text(*status) : std::string_view();
-  const std::size_t at = text.find("\nNSpid:");
-  if (at == text.npos) return std::to_string(pid);
-  std::string_view line = text.substr(at + 1);
-  line = line.substr(0, line.find('\n'));
-  return std::string(line.substr(line.find_last_of('\t') + 1));
+  const std::string status = process_status(pid).value_or("");
+  const std::string_view numbers = status_value(status, "NSpid");
+  if (numbers.empty()) return std::to_string(pid);
+  return std::string(numbers.substr(numbers.find_last_of('\t') + 1));
 }
 
 bool is_believed(const std::string& path, std::int32_t pid) {

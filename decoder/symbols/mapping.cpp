@@ -10,36 +10,23 @@
 #include "decoder/base/text.h"
 #include "decoder/code/elf_code.h"
 #include "decoder/code/former_maps.h"
+#include "decoder/code/maps_line.h"
 #include "decoder/symbols/elf_file.h"
 
 namespace tailtrace {
 namespace {
 
-// Cuts the next word off the front; words are separated by blanks.
-std::string_view take_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(word.size());
-  return word;
-}
-
-// "55d0c0a00000-55d0c0a21000 r-xp 00002000 fe:01 1234    /usr/bin/name with blanks"
 std::optional<Mapping> parse_line(std::string_view line) {
-  std::string_view range = take_word(line), access = take_word(line), offset = take_word(line);
-  take_word(line);  // device
-  take_word(line);  // inode
-  std::size_t dash = range.find('-');
-  if (dash == std::string_view::npos || access.size() < 4) return std::nullopt;
-  auto begin = parse_hex(range.substr(0, dash)), end = parse_hex(range.substr(dash + 1));
-  auto file_offset = parse_hex(offset);
-  if (!begin || !end || !file_offset || *begin >= *end) return std::nullopt;
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  if (line.empty()) return std::nullopt;
+  const std::optional<MapsLine> parsed = parse_maps_line(line);
+  if (!parsed || parsed->name.empty()) return std::nullopt;
   // A file that was replaced on disk: what is there now is another one.
-  constexpr std::string_view kDeleted = " (deleted)";
-  std::string path(line);
-  if (line.ends_with(kDeleted)) path = "deleted: " + path;
-  return Mapping{{*begin}, {*end}, *file_offset, access[2] == 'x', path};
+  std::string path(parsed->name);
+  if (path.ends_with(kDeletedWord)) path = "deleted: " + path;
+  return Mapping{{parsed->begin},
+                 {parsed->end},
+                 parsed->file_offset_bytes,
+                 parsed->executable(),
+                 std::move(path)};
 }
 
 // Where the file's page that begins at `file_offset_bytes` lies, before it is moved by a bias;
@@ -84,9 +71,8 @@ Result<std::string> process_maps(std::int32_t pid) {
 std::vector<Mapping> parse_maps(std::string_view maps) {
   std::vector<Mapping> mappings;
   while (!maps.empty() && mappings.size() < kMaxMappings) {
-    std::string_view line = maps.substr(0, maps.find('\n'));
-    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
-    if (std::optional<Mapping> mapping = parse_line(line)) mappings.push_back(std::move(*mapping));
+    if (std::optional<Mapping> mapping = parse_line(cut_line(maps)))
+      mappings.push_back(std::move(*mapping));
   }
   std::stable_sort(mappings.begin(), mappings.end(),
                    [](const Mapping& a, const Mapping& b) { return a.begin < b.begin; });
@@ -105,12 +91,11 @@ const Mapping* FormerModule::find(Address address) const {
 std::vector<FormerModule> parse_former_maps(std::string_view former) {
   std::vector<FormerModule> modules;
   for (std::size_t count = 0; !former.empty() && count < kMaxMappings; ++count) {
-    std::string_view line = former.substr(0, former.find('\n'));
-    former.remove_prefix(std::min(line.size() + 1, former.size()));
+    std::string_view line = cut_line(former);
     if (!line.starts_with(kFormerWord)) continue;
     line.remove_prefix(kFormerWord.size());
     std::optional<Epoch> until;
-    if (const auto number = parse_number(take_word(line)); number && *number <= ~0u)
+    if (const auto number = parse_number(cut_word(line)); number && *number <= ~0u)
       until = Epoch{static_cast<std::uint32_t>(*number)};
     std::optional<Mapping> mapping = parse_line(line);
     if (!mapping) continue;

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <filesystem>
 
-#include "decoder/base/file.h"
+#include "decoder/base/process_status.h"
 #include "plugin/engines/tasks.h"
 
 namespace tailtrace {
@@ -44,28 +44,17 @@ std::vector<pid_t> tasks_of(pid_t pid, std::error_code& error) {
   return tids;
 }
 
-// A value of /proc/PID/status; empty when it has none.
-std::string status_value(pid_t pid, std::string_view name) {
-  constexpr std::size_t kMaxStatus_bytes = 1 << 16;
-  auto status = read_file(fmt::format("/proc/{}/status", pid), kMaxStatus_bytes);
-  const std::string_view text = status ? as_text(*status) : std::string_view();
-  const std::string line = fmt::format("\n{}:\t", name);
-  const std::size_t at = text.find(line);
-  if (at == text.npos) return {};
-  const std::size_t begin = at + line.size();
-  return std::string(text.substr(begin, text.find('\n', begin) - begin));
-}
-
 Error refusal(pid_t pid, int error) {
   std::string what = fmt::format("cannot attach to process {}", pid);
   if (error == ESRCH) return {ErrorCode::kGone, what, "there is no such process", "", ""};
   if (error != EPERM) return system_error(what, error);
-  if (status_value(pid, "State").starts_with('Z'))
+  const std::string status = process_status(pid).value_or("");
+  if (status_value(status, "State").starts_with('Z'))
     return {ErrorCode::kGone, what, "it has ended; its parent has not asked for its status", "",
             ""};
-  if (status_value(pid, "VmSize").empty())
+  if (status_value(status, "VmSize").empty())
     return {ErrorCode::kUsage, what, "it is a thread of the kernel, and no program", "", ""};
-  if (std::string tracer = status_value(pid, "TracerPid"); tracer != "0")
+  if (const auto tracer = status_value(status, "TracerPid"); tracer != "0")
     return {ErrorCode::kPermission, what, fmt::format("process {} traces it already", tracer),
             "end that, or have it detach", ""};
   return {ErrorCode::kPermission, what,

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "decoder/base/file.h"
+#include "decoder/base/process_status.h"
 #include "plugin/engines/perf/slot_book.h"
 
 namespace tailtrace::perf {
@@ -45,16 +46,12 @@ std::string what_of(const Refusal& refusal) {
                      errno_text(refusal.error_number));
 }
 
-// The value of "Key:  123 kB" in /proc/self/status, in KiB.
-std::uint64_t own_status_kib(const std::string& root, std::string_view key) {
+// A value of /proc/self/status, "123 kB", in KiB.
+std::uint64_t own_status_kib(const std::string& root, std::string_view name) {
   auto bytes = read_file(root + "/proc/self/status", 1 << 16);
   if (!bytes) return 0;
-  std::string_view text = as_text(*bytes);
-  std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return 0;
-  text.remove_prefix(at + key.size());
   std::uint64_t value = 0;
-  for (char c : text.substr(0, text.find('\n')))
+  for (char c : status_value(as_text(*bytes), name))
     if (c >= '0' && c <= '9') value = value * 10 + static_cast<std::uint64_t>(c - '0');
   return value;
 }
@@ -168,7 +165,7 @@ Reason locked_memory(const Refusal& refusal, const Machine& machine, const std::
   std::uint64_t pool_kib =
       static_cast<std::uint64_t>(machine.perf_event_mlock_kb.value_or(0)) *
       static_cast<std::uint64_t>(machine.cpu.count > 0 ? machine.cpu.count : 1);
-  std::uint64_t pinned_kib = own_status_kib(root, "VmPin:");
+  std::uint64_t pinned_kib = own_status_kib(root, "VmPin");
   std::uint64_t limit_kib = limit.rlim_cur / 1024;
   std::uint64_t free_kib = limit_kib > pinned_kib ? limit_kib - pinned_kib : 0;
   std::uint64_t asked_kib = refusal.asked_bytes / 1024;

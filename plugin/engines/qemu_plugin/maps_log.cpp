@@ -8,12 +8,13 @@
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "decoder/code/former_maps.h"
+#include "decoder/code/maps_line.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/engines/qemu_plugin/build_id.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
@@ -29,14 +30,13 @@ std::atomic<int> g_kept_pid{0};  // another one after a fork
 thread_local bool t_unmaps_code = false;
 
 // One line with the guest's addresses; nothing when no file is mapped there.
-std::string guest_line(const char* line, std::uint64_t guest_base) {
-  std::uint64_t begin = 0, end = 0;
-  int rest = 0;
-  if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 "%n", &begin, &end, &rest) != 2) return {};
-  if (std::strchr(line, '/') == nullptr || begin < guest_base) return {};
+std::string guest_line(std::string_view line, std::uint64_t guest_base) {
+  const std::optional<MapsLine> parsed = parse_maps_line(line);
+  if (!parsed || !parsed->has_file() || parsed->begin < guest_base) return {};
   char range[64];
-  std::snprintf(range, sizeof range, "%" PRIx64 "-%" PRIx64, begin - guest_base, end - guest_base);
-  return std::string(range) + (line + rest);
+  std::snprintf(range, sizeof range, "%" PRIx64 "-%" PRIx64, parsed->begin - guest_base,
+                parsed->end - guest_base);
+  return std::string(range).append(line.substr(line.find(' ')));
 }
 
 std::string guest_maps(std::uint64_t guest_base) {
@@ -57,9 +57,7 @@ std::string build_ids(std::string_view maps) {
   std::string ids;
   std::set<std::string_view> seen;
   while (!maps.empty()) {
-    const std::string_view line = maps.substr(0, maps.find('\n'));
-    maps.remove_prefix(std::min(line.size() + 1, maps.size()));
-    const std::string_view path = line.substr(std::min(line.find('/'), line.size()));
+    const std::string_view line = cut_line(maps), path = path_in_maps_line(line);
     if (!seen.insert(path).second) continue;
     const std::string_view before = line.substr(0, line.size() - path.size());
     const std::size_t inode_end = before.find_last_not_of(' ');

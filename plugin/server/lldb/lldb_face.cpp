@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "decoder/base/bytes.h"
+#include "decoder/code/maps_line.h"
 
 namespace tailtrace {
 namespace {
@@ -25,21 +26,17 @@ struct Region {
 Region region_at(std::int32_t pid, std::uint64_t address) {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
   Region hole{0, ~0ull, {}, {}};
-  for (std::string line; std::getline(maps, line);) {
-    unsigned long long begin = 0, end = 0;
-    char access[5] = {};
-    int name_at = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx %4s %*s %*s %*s %n", &begin, &end, access, &name_at) <
-        3)
-      continue;
-    if (address < begin) {
-      hole.end = begin;
+  for (std::string text; std::getline(maps, text);) {
+    const std::optional<MapsLine> line = parse_maps_line(text);
+    if (!line) continue;
+    if (address < line->begin) {
+      hole.end = line->begin;
       return hole;
     }
-    hole.begin = end;
-    if (address >= end) continue;
-    Region region{begin, end, {}, line.substr(static_cast<std::size_t>(name_at))};
-    for (char c : {access[0], access[1], access[2]})
+    hole.begin = line->end;
+    if (address >= line->end) continue;
+    Region region{line->begin, line->end, {}, std::string(line->name)};
+    for (char c : line->access.substr(0, 3))
       if (c != '-') region.permissions += c;
     return region;
   }

@@ -49,14 +49,15 @@ TEST(GuestMaps, TextThatIsNoneGivesNothing) {
 }
 
 TEST(GuestMaps, LastLineMayLackItsEnd) {
-  auto part = part_of("1000-2000 rw-p", {0x1000});
+  auto part = part_of("1000-2000 rw-p 0 0:0 0", {0x1000});
   ASSERT_TRUE(part);
-  EXPECT_EQ(*part, "1000-2000 rw-p");
+  EXPECT_EQ(*part, "1000-2000 rw-p 0 0:0 0");
 }
 
 TEST(GuestMaps, WhoCannotBeAskedEndsIt) {
-  auto part = guest_part_of_maps(
-      "1000-2000 rw-p\n", [](Address) -> Result<bool> { return fail(ErrorCode::kGone, "gone"); });
+  auto part = guest_part_of_maps("1000-2000 rw-p 0 0:0 0\n", [](Address) -> Result<bool> {
+    return fail(ErrorCode::kGone, "gone");
+  });
   EXPECT_FALSE(part);
 }
 
