@@ -4,7 +4,9 @@
 // Threading: a writer belongs to one thread at a time; the rest are values and pure functions.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -87,6 +89,11 @@ class BundleWriter {
   // kSystem, as when the disk is full.
   Result<void> add_module(BundleModule module, const std::string& from);
 
+  // Copies the programs and libraries that the process, as long as it lives, has mapped and that
+  // were deleted: nobody has them later. add() does so, too. Errors: as add_module.
+  Result<void> keep_deleted(std::int32_t pid, std::string_view maps,
+                            const CodeImage* code = nullptr);
+
   // Takes over what another bundle tells beside the thread's history: copies of modules that this
   // one has not yet, the thread's state, and, where nobody describes it, why it was made, with the
   // core file. Errors: as add_module.
@@ -109,11 +116,17 @@ class BundleWriter {
   Result<void> add_generated(std::string_view maps, const std::string& path,
                              const std::string& perf_map);
   Result<void> copy_generated(const std::string& path, const std::string& from);
+  std::string name_of_deleted(std::string_view id, std::string_view path);
+  std::string tell_deleted_apart(std::string_view maps);
+  Result<void> add_told_apart(const ThreadSnapshot& snapshot, std::string_view maps,
+                              const std::string& perf_map);
 
   std::string path_;
   OwnFolder folder_;  // beside its place
   std::vector<BundleThread> threads_;
   std::vector<BundleModule> modules_;
+  std::map<std::string, std::vector<std::string>> deleted_;  // which there were, by their paths
+  std::set<std::string> tried_;          // of which process, and which: it is looked for once
   std::vector<BundleModule> generated_;  // copies of files that name generated code
   std::vector<Error> remarks_;
   BundleAbout about_;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,10 @@
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
 #include "decoder/bundle/lldb_bundle.h"
+#include "decoder/code/maps_line.h"
 #include "decoder/history/symbolizer.h"
+#include "decoder/symbols/deleted_files.h"
+#include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/jit_dump.h"
 
@@ -134,17 +138,69 @@ Result<void> BundleWriter::copy_generated(const std::string& path, const std::st
 }
 
 Result<void> BundleWriter::add_module(BundleModule module, const std::string& from) {
-  for (const BundleModule& known : modules_)
-    if (known.path == module.path && known.build_id == module.build_id) return {};
+  auto known = std::ranges::find_if(modules_, [&](const BundleModule& other) {
+    return other.path == module.path && other.build_id == module.build_id;
+  });
+  const bool is_known = known != modules_.end();
+  if (is_known && (from.empty() || !known->copy.empty())) return {};
   module.copy.clear();
   if (!from.empty()) {
     const std::string place = fmt::format("{}/{}", kModulesFolder, modules_.size() + 1);
     for (const std::string& folder : {std::string(kModulesFolder), place})
       if (auto ok = make_folder(this->folder() + "/" + folder); !ok) return ok;
-    module.copy.append(place).append("/").append(base_name(module.path));
+    std::string_view name = base_name(module.path);
+    if (name.ends_with(kDeletedWord)) name.remove_suffix(kDeletedWord.size());
+    module.copy.append(place).append("/").append(name);
     if (auto ok = copy_file(from, folder() + "/" + module.copy); !ok) return ok;
   }
-  modules_.push_back(std::move(module));
+  if (is_known)
+    *known = std::move(module);
+  else
+    modules_.push_back(std::move(module));
+  return {};
+}
+
+// Modules go by their paths, and files that were deleted may share one: all but the first are given
+// one of their own.
+std::string BundleWriter::name_of_deleted(std::string_view id, std::string_view path) {
+  std::vector<std::string>& ids = deleted_[std::string(path)];
+  const auto found = std::ranges::find(ids, id);
+  const auto number = found - ids.begin() + 1;
+  if (found == ids.end()) ids.emplace_back(id);
+  if (number == 1) return std::string(path);
+  path.remove_suffix(kDeletedWord.size());
+  return fmt::format("{} #{}{}", path, number, kDeletedWord);
+}
+
+std::string BundleWriter::tell_deleted_apart(std::string_view maps) {
+  std::string text;
+  if (maps.find(kDeletedWord) == maps.npos) return text.append(maps);
+  while (!maps.empty()) {
+    const std::string_view line = cut_line(maps), path = path_in_maps_line(line);
+    std::string_view before = line.substr(0, line.size() - path.size());
+    text += before;
+    before.remove_suffix(before.size() - before.find_last_not_of(' ') - 1);
+    before.remove_prefix(before.rfind(' ', before.rfind(' ') - 1) + 1);
+    text += path.ends_with(kDeletedWord) ? name_of_deleted(before, path) : std::string(path);
+    text += '\n';
+  }
+  return text;
+}
+
+Result<void> BundleWriter::keep_deleted(std::int32_t pid, std::string_view maps,
+                                        const CodeImage* code) {
+  // Under qemu no mapping says that it is executable.
+  const auto is_wanted = [&](const MapsLine& line) {
+    const bool has_code = line.executable() || (code && code->ever_knew({line.begin}, {line.end}));
+    return has_code && tried_.insert(fmt::format("{} {} {}", pid, line.file_id, line.name)).second;
+  };
+  for (const DeletedFile& file : deleted_files(pid, maps, is_wanted)) {
+    auto elf = ElfFile::open(file.at);
+    if (!elf) continue;  // the process has just ended
+    const std::string opened = fmt::format("/proc/self/fd/{}", elf->fd());
+    BundleModule module{name_of_deleted(file.id, file.path), elf->build_id(), {}};
+    if (auto ok = add_module(std::move(module), opened); !ok) return ok;
+  }
   return {};
 }
 
@@ -184,6 +240,17 @@ Result<void> BundleWriter::add_generated(std::string_view maps, const std::strin
 
 Result<void> BundleWriter::add(const ThreadSnapshot& snapshot, std::string_view maps,
                                const std::string& perf_map) {
+  if (auto ok = keep_deleted(snapshot.thread.pid, maps, snapshot.code.get()); !ok) return ok;
+  const std::string own_maps = tell_deleted_apart(maps);
+  std::string former_maps = tell_deleted_apart(snapshot.former_maps);
+  if (former_maps == snapshot.former_maps) return add_told_apart(snapshot, own_maps, perf_map);
+  ThreadSnapshot other = snapshot;
+  other.former_maps = std::move(former_maps);
+  return add_told_apart(other, own_maps, perf_map);
+}
+
+Result<void> BundleWriter::add_told_apart(const ThreadSnapshot& snapshot, std::string_view maps,
+                                          const std::string& perf_map) {
   std::uint64_t file = threads_.size() + 1;
   if (file > kBundleMaxThreads)
     return fail(ErrorCode::kUsage, "cannot save another thread in " + path_,

@@ -27,7 +27,11 @@ std::optional<FormerMaps::Piece> FormerMaps::parse(std::string_view line) const 
   piece.end = parsed->end;
   piece.file_offset_bytes = parsed->file_offset_bytes;
   piece.is_code = was_executed_ ? !parsed->writable() : parsed->executable();
-  if (parsed->has_file()) piece.file.append(parsed->file_id).append(" ").append(parsed->name);
+  if (!parsed->has_file()) return piece;
+  // One that is deleted while it is mapped is what it was.
+  std::string_view path = parsed->name;
+  if (path.ends_with(kDeletedWord)) path.remove_suffix(kDeletedWord.size());
+  piece.file.append(parsed->file_id).append(" ").append(path);
   return piece;
 }
 

@@ -42,7 +42,7 @@ std::optional<std::uint64_t> place_of(const ElfSegment& segment, std::uint64_t f
 // The file's mappings beside this one, without others between them: more than a loader makes.
 std::span<const Mapping> neighbours(std::span<const Mapping> mappings, const Mapping& mapping) {
   constexpr std::size_t kFarthest = 64;
-  auto is_other = [&](const Mapping& m) { return m.path != mapping.path; };
+  auto is_other = [&](const Mapping& m) { return m.file() != mapping.file(); };
   const auto at = static_cast<std::size_t>(&mapping - mappings.data());
   auto before = mappings.first(at), behind = mappings.subspan(at);
   before = before.last(std::min(before.size(), kFarthest));

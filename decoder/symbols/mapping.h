@@ -22,8 +22,11 @@ struct Mapping {
   std::uint64_t file_offset_bytes = 0;
   bool executable = false;
   std::string path;  // of the file; "[vdso]" and the like are none
+  // Where the file can be opened instead, as one that was deleted; empty: at its path.
+  std::string readable_at = {};
 
   bool has_file() const { return !path.empty() && path.front() == '/'; }
+  const std::string& file() const { return readable_at.empty() ? path : readable_at; }
   friend bool operator==(const Mapping&, const Mapping&) = default;
 };
 

@@ -201,13 +201,16 @@ void ProcessSymbols::note_deleted(const Mapping& mapping) {
   for (std::string_view memory : {"/memfd:", "/dev/", "/SYSV", "/anon_hugepage"})
     if (path.starts_with(memory)) return;
   if (!modules_.try_emplace(mapping.path).second) return;
-  add_problem({ErrorCode::kGone, "", "it was deleted or replaced after it had been mapped", "", ""},
+  add_problem({ErrorCode::kGone, "", "it was deleted or replaced after it had been mapped",
+               "leave files where they are until the recording is written, or record as root: the "
+               "kernel gives what was deleted to nobody else, but for programs' own files",
+               ""},
               path);
 }
 
 // Of the vDSO as much as is known of its begin, where its names are.
 Result<std::unique_ptr<ModuleSymbols>> ProcessSymbols::open_module(const Mapping& mapping) const {
-  if (mapping.has_file()) return ModuleSymbols::open(mapping.path, fetch_);
+  if (mapping.has_file()) return ModuleSymbols::open(mapping.file(), fetch_);
   Bytes image(std::min<std::uint64_t>(mapping.end - mapping.begin, kMaxVdso_bytes));
   if (code_) image.resize(code_->read(mapping.begin, image, kNewestEpoch));
   Result<ElfFile> file = ElfFile::of_image(mapping.path, std::move(image));
@@ -216,12 +219,12 @@ Result<std::unique_ptr<ModuleSymbols>> ProcessSymbols::open_module(const Mapping
 }
 
 ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
-  auto known = modules_.find(mapping.path);
+  auto known = modules_.find(mapping.file());
   if (known != modules_.end()) return known->second.get();
   Result<std::unique_ptr<ModuleSymbols>> module = open_module(mapping);
   if (!module) add_problem(std::move(module.error()), mapping.path);
   if (module && *module && (*module)->debug_problem()) add_problem(*(*module)->debug_problem());
-  auto& kept = modules_[mapping.path];
+  auto& kept = modules_[mapping.file()];
   if (module) kept = std::move(*module);
   return kept.get();
 }
@@ -242,7 +245,7 @@ std::vector<ProcessSymbols::Module> ProcessSymbols::modules() {
   std::set<std::string_view> seen;
   auto add = [&](const Mapping& mapping) {
     const bool has_code = code_ ? code_->ever_knew(mapping.begin, mapping.end) : mapping.executable;
-    if (has_code && has_names(mapping) && seen.insert(mapping.path).second)
+    if (has_code && has_names(mapping) && seen.insert(mapping.file()).second)
       found.push_back({mapping.path, module_of(mapping)});
   };
   std::ranges::for_each(mappings_, add);

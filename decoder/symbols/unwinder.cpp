@@ -9,6 +9,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/code/vdso.h"
+#include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
 
@@ -29,23 +30,22 @@ int find_no_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char
 
 constexpr Dwfl_Callbacks kFiles = {find_no_file, find_no_debug_file, nullptr, nullptr};
 
-void report_files(Dwfl* dwfl, const std::string& maps) {
+void report_files(Dwfl* dwfl, const std::vector<Mapping>& mappings) {
   std::set<std::string> seen;
-  const std::vector<Mapping> mappings = parse_maps(maps);
   for (const Mapping& mapping : mappings) {
     // Under qemu no mapping says that it is executable.
     if (!mapping.has_file() || mapping.path.starts_with("/dev/")) continue;
-    if (!seen.insert(mapping.path).second) continue;
-    auto file = ElfFile::open(mapping.path);
+    if (!seen.insert(mapping.file()).second) continue;
+    auto file = ElfFile::open(mapping.file());
     auto bias = file ? load_bias(file->segments(), mappings, mapping) : std::nullopt;
     if (!bias) continue;
-    const char* path = mapping.path.c_str();
+    const char* path = mapping.file().c_str();
     dwfl_report_elf(dwfl, path, path, -1, *bias, true);
   }
 }
 
 // No file has it, but the library wants one.
-void report_vdso(Dwfl* dwfl, const std::string& maps, const Unwinder::ReadMemory& read) {
+void report_vdso(Dwfl* dwfl, std::string_view maps, const Unwinder::ReadMemory& read) {
   const auto vdso = vdso_in(maps);
   if (!vdso) return;
   Bytes image(vdso->second - vdso->first);
@@ -103,7 +103,7 @@ struct Unwinder::State {
   std::vector<Address> found;
 };
 
-Unwinder::Unwinder(const std::string& maps, ReadMemory read)
+Unwinder::Unwinder(std::string_view maps, ReadMemory read, std::int32_t pid)
     : state_(std::make_unique<State>(std::move(read))) {
   static constexpr Dwfl_Thread_Callbacks kThreads = {
       State::next_thread,   State::get_thread, State::read_word,
@@ -111,7 +111,7 @@ Unwinder::Unwinder(const std::string& maps, ReadMemory read)
   state_->dwfl.reset(dwfl_begin(&kFiles));
   if (state_->dwfl == nullptr) return;
   dwfl_report_begin(state_->dwfl.get());
-  report_files(state_->dwfl.get(), maps);
+  report_files(state_->dwfl.get(), mappings_of(pid, maps));
   report_vdso(state_->dwfl.get(), maps, state_->read);
   dwfl_report_end(state_->dwfl.get(), nullptr, nullptr);
   if (!dwfl_attach_state(state_->dwfl.get(), nullptr, kThread, &kThreads, state_.get()))

@@ -31,8 +31,9 @@ class Unwinder {
   // Returns how many bytes could be read.
   using ReadMemory = std::function<std::size_t(Address, std::span<std::uint8_t>)>;
 
-  // `maps` as /proc/PID/maps has it.
-  Unwinder(const std::string& maps, ReadMemory read);
+  // `maps` as /proc/PID/maps has it. `pid` of the process, if it lives: files that were deleted are
+  // read as well.
+  Unwinder(std::string_view maps, ReadMemory read, std::int32_t pid = 0);
   ~Unwinder();
 
   // Where the thread stands, and where each call that is open goes on, innermost first, as far as

@@ -7,6 +7,7 @@
 
 #include "decoder/base/text.h"
 #include "decoder/symbols/debuginfod.h"
+#include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/generated_files.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/counting.h"
@@ -116,7 +117,7 @@ std::shared_ptr<ProcessSymbols> symbols_of(const OpenedThread& opened,
                                            const std::function<void(const std::string&)>& say,
                                            const ReadingSettings& settings) {
   LastSymbols& last = *settings.last;
-  std::vector<Mapping> mappings = parse_maps(opened.maps);
+  std::vector<Mapping> mappings = mappings_of(opened.frame.thread.pid, opened.maps);
   const bool generates = !opened.perf_map.empty() || !jit_dumps_of(mappings).empty();
   const bool is_same =
       last.symbols && last.maps == opened.maps && last.former_maps == opened.frame.former_maps &&

@@ -10,6 +10,7 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/history/function_name.h"
+#include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/demangle.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
@@ -121,48 +122,47 @@ Result<Named> find_symbols(const std::string& path, const std::string& name) {
   return named;
 }
 
-Result<Symbol> symbol_of(const std::string& text, const std::string& path,
-                         const std::string& name) {
-  auto named = find_symbols(path, name);
+Result<Symbol> symbol_of(const std::string& text, const Mapping& program, const std::string& name) {
+  auto named = find_symbols(program.file(), name);
   if (!named) return fail(std::move(named.error()));
   if (named->exactly) return std::move(*named->exactly);
   const std::vector<Symbol>& called = named->called;
   if (called.size() == 1) return called.front();
   if (called.empty())
-    return unusable(text, fmt::format("{} has no symbol of that name", path),
+    return unusable(text, fmt::format("{} has no symbol of that name", program.path),
                     "a variable or function of the program itself, or *ADDRESS");
   return unusable(text, fmt::format("{} symbols may be meant", called.size()),
                   fmt::format("{} or {}", called[0].name, called[1].name));
 }
 
 struct Loaded {
-  std::string path;
+  Mapping mapping;
   std::uint64_t bias = 0;
 };
 
-Result<std::vector<Mapping>> mappings_of(std::int32_t pid) {
-  return process_maps(pid).map(parse_maps);
+Result<std::vector<Mapping>> mappings_now(std::int32_t pid) {
+  return process_maps(pid).map([pid](const std::string& maps) { return mappings_of(pid, maps); });
 }
 
 Result<Loaded> program_of(std::int32_t pid) {
   std::error_code error;
-  const auto path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  std::string path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
   if (error) return fail(ErrorCode::kGone, "cannot look up names in the program", error.message());
-  auto mappings = mappings_of(pid);
+  if (path.ends_with(kDeletedWord)) path.resize(path.size() - kDeletedWord.size());
+  auto mappings = mappings_now(pid);
   if (!mappings) return fail(std::move(mappings.error()));
-  auto file = ElfFile::open(path.string());
-  if (!file) return fail(std::move(file.error()));
   for (const Mapping& mapping : *mappings) {
     if (mapping.path != path) continue;
-    if (auto bias = load_bias(file->segments(), *mappings, mapping))
-      return Loaded{path.string(), *bias};
+    auto file = ElfFile::open(mapping.file());
+    if (!file) return fail(std::move(file.error()));
+    if (auto bias = load_bias(file->segments(), *mappings, mapping)) return Loaded{mapping, *bias};
   }
   return fail(ErrorCode::kGone, "cannot look up names in the program", "it is not mapped");
 }
 
 Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words,
                                      const Loaded& program, bool& is_data, std::uint64_t& size) {
-  auto symbol = symbol_of(text, program.path, words.name);
+  auto symbol = symbol_of(text, program.mapping, words.name);
   if (!symbol) return fail(std::move(symbol.error()));
   if (words.offset > symbol->size_bytes)
     return unusable(text, fmt::format("{} has {} bytes only", words.name, symbol->size_bytes));
@@ -237,7 +237,7 @@ Result<std::string> resolve_filter(const std::string& text, std::int32_t pid) {
   if (!place) return fail(std::move(place.error()));
   if (place->size_bytes == 0)
     return unfit("nobody says how long it is", "with its size in bytes: " + text + ":64");
-  auto mappings = mappings_of(pid);
+  auto mappings = mappings_now(pid);
   if (!mappings) return fail(std::move(mappings.error()));
   const Address begin = place->spec.address;
   for (const Mapping& mapping : *mappings) {

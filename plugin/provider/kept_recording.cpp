@@ -14,7 +14,10 @@ Result<KeptRecording> KeptRecording::create(const std::string& path) {
 
 void KeptRecording::note_process(std::int32_t pid) {
   auto maps = process_maps(pid);
-  if (maps && !maps->empty()) maps_[pid] = *std::move(maps);
+  if (!maps || maps->empty() || *maps == maps_[pid]) return;
+  maps_[pid] = *std::move(maps);
+  auto kept = writer_.keep_deleted(pid, maps_[pid]);
+  if (!kept && failed_) failed_ = std::move(kept);
 }
 
 void KeptRecording::add(const ThreadSnapshot& snapshot, std::string name) {

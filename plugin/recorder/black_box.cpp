@@ -82,9 +82,10 @@ class Box {
   Result<void> add_threads(BundleWriter& writer) {
     std::vector<ThreadId> threads = subject_.threads();
     std::ranges::stable_partition(threads, [&](ThreadId t) { return t == occasion_.thread; });
-    Unwinder unwinder(maps_, [this](Address address, std::span<std::uint8_t> out) {
+    const auto read = [this](Address address, std::span<std::uint8_t> out) {
       return subject_.read_memory(address, out);
-    });
+    };
+    Unwinder unwinder(maps_, read, threads.empty() ? 0 : threads.front().pid);
     std::size_t added = 0;
     for (ThreadId thread : threads) {
       auto snapshot = subject_.snapshot(thread);

@@ -74,14 +74,14 @@ class Called {
 // Of a process.
 class EntryFinder {
  public:
-  EntryFinder(Location location, std::string_view maps)
-      : location_(std::move(location)), mappings_(parse_maps(maps)) {}
+  EntryFinder(Location location, const std::vector<Mapping>& mappings)
+      : location_(std::move(location)), mappings_(mappings) {}
 
   Entries find() {
     std::set<std::string> seen;
     for (const Mapping& mapping : mappings_)
       if (mapping.executable && mapping.has_file() && is_meant(mapping) &&
-          seen.insert(mapping.path).second)
+          seen.insert(mapping.file()).second)
         look_into(mapping);
     return exact_.empty() ? alike_ : exact_;
   }
@@ -95,8 +95,8 @@ class EntryFinder {
   }
 
   void look_into(const Mapping& mapping) {
-    auto file = ElfFile::open(mapping.path);
-    auto module = ModuleSymbols::open(mapping.path);
+    auto file = ElfFile::open(mapping.file());
+    auto module = ModuleSymbols::open(mapping.file());
     if (!file || !module) return;
     const auto bias = load_bias(file->segments(), mappings_, mapping);
     if (!bias) return;
@@ -106,7 +106,8 @@ class EntryFinder {
     }
     Called called(location_.name);
     called.look_into(*file, *file);
-    if (const std::string debug = (*module)->debug_path(); !debug.empty() && debug != mapping.path)
+    if (const std::string debug = (*module)->debug_path();
+        !debug.empty() && debug != mapping.file())
       if (auto separate = ElfFile::open(debug)) called.look_into(*separate, *file);
     add(called.exact(), mapping, *bias, exact_);
     add(called.alike(), mapping, *bias, alike_);
@@ -122,14 +123,14 @@ class EntryFinder {
   }
 
   const Location location_;
-  const std::vector<Mapping> mappings_;
+  const std::vector<Mapping>& mappings_;
   Entries exact_, alike_;
   bool is_indirect_ = false;
 };
 
 }  // namespace
 
-Result<Entries> entries_of(const std::string& name, std::string_view maps) {
+Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& mappings) {
   auto location = parse_location(name);
   if (!location) return fail(std::move(location.error()));
   if (location->address) return Entries{{*location->address, name}};
@@ -137,7 +138,7 @@ Result<Entries> entries_of(const std::string& name, std::string_view maps) {
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "it is no name of a function", kForms);
   const bool has_offset = location->offset.has_value();
-  EntryFinder finder(std::move(*location), maps);
+  EntryFinder finder(std::move(*location), mappings);
   Entries found = finder.find();
   if (!found.empty()) return found;
   if (has_offset)

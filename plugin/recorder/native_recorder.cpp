@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "decoder/symbols/mapping.h"
+#include "decoder/symbols/deleted_files.h"
 #include "plugin/engines/step/step_engine.h"
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/debug_registers.h"
@@ -149,10 +149,10 @@ void NativeRecorder::program_replaced() {
 Result<void> NativeRecorder::arm() {
   entry_ = {};
   places_.clear();
-  const std::string maps = all_maps();
+  const std::vector<Mapping> mappings = mappings_of(process_.pid(), all_maps());
   std::vector<std::string> texts;
   for (const std::string& name : plan_.triggers.functions) {
-    auto found = entries_of(name, maps);
+    auto found = entries_of(name, mappings);
     if (!found) return fail(std::move(found.error()));
     for (auto& [address, text] : *found) {
       functions_.insert(address);

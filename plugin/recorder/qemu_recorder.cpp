@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "decoder/base/file.h"
+#include "decoder/symbols/deleted_files.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/recorder/black_box.h"
@@ -131,7 +132,10 @@ std::optional<user_regs_struct> QemuRecorder::registers(ThreadId thread) {
 std::string QemuRecorder::code_maps() {
   if (stands_) return all_maps();
   auto text = read_file(folder_ + "/" + kMapsName, kMaxMaps_bytes);
-  return text ? std::string(as_text(*text).substr(0, as_text(*text).find('\0'))) : std::string();
+  if (!text) return {};
+  std::string maps(as_text(*text).substr(0, as_text(*text).find('\0')));
+  const std::vector<ThreadId> all = threads();
+  return all.empty() ? maps : mark_deleted(all.front().pid, std::move(maps));
 }
 
 void QemuRecorder::resume(int signal) {

@@ -22,6 +22,7 @@
 #include "decoder/base/no_signals.h"
 #include "decoder/history/history.h"
 #include "decoder/history/range.h"
+#include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/process_symbols.h"
 #include "python/core/progress.h"
 #include "python/core/source.h"
@@ -154,7 +155,8 @@ class ThreadHistory : public std::enable_shared_from_this<ThreadHistory> {
     std::lock_guard lock(cursor_mutex_);
     if (!cursor_) {
       cursor_ = std::make_unique<HistoryCursor>(made());
-      symbols_ = std::make_unique<ProcessSymbols>(parse_maps(maps()), perf_map());
+      symbols_ =
+          std::make_unique<ProcessSymbols>(mappings_of(source_.thread.pid, maps()), perf_map());
       symbols_->know_history(made().frame());
     }
     return use(*cursor_, *symbols_);

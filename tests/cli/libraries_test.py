@@ -165,7 +165,30 @@ class Libraries(Recorded):
             self.assertIn("cannot name the functions of 1 file(s)", outcome.stderr)
 
 
+class Replaced(Recorded):
+    """A program that is built anew while it runs is named by what it was, as long as it lives, and
+    in what is saved meanwhile."""
+
+    def test_it_has_its_names(self):
+        if self.engine == "qemu" and os.geteuid() != 0:
+            self.skipTest("the kernel gives what was deleted to root only")
+        program = os.path.join(self.folder, "program")
+        saved = os.path.join(self.folder, "saved")
+        shutil.copy(f"{PROGRAMS}/known_path", program)
+        other = f"shell rm {program}; cp {PROGRAMS}/nothing {program}"
+        commands = [other, "next", "next",
+                    f"monitor tailtrace save {saved}", "monitor tailtrace hits 100 start"]
+        words = [word for command in commands for word in ("-ex", command)]
+        outcome = cases.tailtrace("run", "--engine=" + self.engine, "-batch", "-iex",
+                                  "set debuginfod enabled off", *words, "--", program)
+        shown = outcome.stdout + outcome.stderr
+        self.assertEqual(shown.count('"function":"start"'), 1, shown)
+        hits, = self.ask("hits", saved, "start")["threads"]
+        self.assertEqual(hits["count"], 1)
+
+
 cases.for_each_engine(globals(), Libraries)
+cases.for_each_engine(globals(), Replaced)
 
 if __name__ == "__main__":
     cases.main()

@@ -432,6 +432,30 @@ class Attach(RecorderCase):
         self.assertIn("without a crash", self.ended(recorder, status=1))
         self.assertFalse(os.path.exists(self.bundle))
 
+    def test_program_that_was_replaced_is_in_the_bundle(self):
+        for options in ([], ["--modules=ids"]):
+            self.end_program()
+            program = os.path.join(self.folder, "program")
+            shutil.copy(PROGRAM, program)
+            self.program = subprocess.Popen([program], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, text=True)
+            self.program.stdout.readline()
+            os.remove(program)
+            shutil.copy("/bin/true", program)
+            recorder = self.attach("--on-call=wanted_function", *options)
+            self.assert_goes_on()
+            self.ended(recorder)
+            newest = self.newest(tid=self.program.pid)[-1]
+            self.assertEqual((newest["function"], newest["file"].split("/")[-1]),
+                             ("main", "waits_for_words.c"))
+            self.assertEqual(newest["module"].split("/")[-1], "program")
+            about = self.about()
+            copies = [module["file"] for module in about["modules"]
+                      if module["path"] == program + " (deleted)"]
+            self.assertEqual(len(copies), 1, about["modules"])
+            self.assertGreater(len(about["threads"][0]["stack"]), 1, "its tables unwind it")
+            shutil.rmtree(self.bundle)
+
     def test_place_that_went_away_has_a_second(self):
         self.bundle = os.path.join(self.folder, "gone", "end.tt")
         os.mkdir(os.path.dirname(self.bundle))

@@ -4,7 +4,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/bundle/bundle_format.h"
-#include "decoder/symbols/mapping.h"
+#include "decoder/symbols/deleted_files.h"
 
 namespace tailtrace {
 namespace {
@@ -26,10 +26,19 @@ std::vector<BundleModule> modules_of(const ProcessFolder& folder) {
   return modules;
 }
 
+// What is kept is as old as the last library.
 std::string maps_of(const ProcessFolder& folder) {
   Result<Bytes> kept = read_file(folder.path() + "/" + kMapsName, kMaxMaps_bytes);
-  if (kept) return std::string(as_text(*kept));
+  if (kept) return mark_deleted(folder.pid(), std::string(as_text(*kept)));
   return folder.is_alive() ? process_maps(folder.pid()).value_or("") : std::string();
+}
+
+// Files are the ones that are mapped, wherever their paths lead by now.
+void name_as_in(const std::string& maps, std::vector<BundleModule>& modules) {
+  for (BundleModule& module : modules) {
+    const std::string deleted = module.path + std::string(kDeletedWord);
+    if (maps.find(deleted + "\n") != maps.npos) module.path = deleted;
+  }
 }
 
 }  // namespace
@@ -37,9 +46,11 @@ std::string maps_of(const ProcessFolder& folder) {
 KeptMaps kept_maps(const ProcessFolder& folder) {
   BundleAbout about;
   about.modules = modules_of(folder);
+  const std::string text = maps_of(folder);
+  name_as_in(text, about.modules);
   compare_build_ids(about);
   KeptMaps maps;
-  maps.text = maps_with_other_builds(maps_of(folder), about.modules);
+  maps.text = maps_with_other_builds(text, about.modules);
   maps.problems = other_modules(about);
   maps.modules = std::move(about.modules);
   return maps;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "decoder/base/text.h"
+#include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/generated_files.h"
-#include "decoder/symbols/mapping.h"
 #include "decoder/symbols/process_symbols.h"
 #include "plugin/server/recording/thread_stack.h"
 #include "plugin/server/rsp/thread_selector.h"
@@ -17,7 +17,8 @@ constexpr std::string_view kRecords = "records";
 std::unique_ptr<Symbolizer> symbols_of(const ThreadFrame& frame) {
   auto maps = process_maps(frame.thread.pid);
   if (!maps) return std::make_unique<NoSymbols>();
-  auto symbols = std::make_unique<ProcessSymbols>(parse_maps(*maps), perf_map_of(frame.thread.pid));
+  auto symbols = std::make_unique<ProcessSymbols>(mappings_of(frame.thread.pid, *maps),
+                                                  perf_map_of(frame.thread.pid));
   symbols->know_history(frame);
   return symbols;
 }

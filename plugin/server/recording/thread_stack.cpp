@@ -24,9 +24,9 @@ std::vector<Address> thread_stack(Below& below, ThreadId thread) {
   }
   auto maps = process_maps(thread.pid);
   if (!maps) return {};
-  Unwinder unwinder(*std::move(maps), [&](Address address, auto out) {
-    return below.read_memory(thread, address, out);
-  });
+  Unwinder unwinder(
+      *maps, [&](Address address, auto out) { return below.read_memory(thread, address, out); },
+      thread.pid);
   return unwinder.stack(registers);
 }
 

@@ -63,6 +63,17 @@ TEST(FormerMaps, TellFilesOfOnePathApart) {
   EXPECT_EQ(former.text(), "was 1 " + deleted);
 }
 
+TEST(FormerMaps, HaveNoneThatIsDeletedAndStillThere) {
+  std::string deleted = kFirst;
+  deleted.insert(deleted.size() - 1, " (deleted)");
+  FormerMaps former;
+  (void)former.see(kFirst, {1});
+  EXPECT_TRUE(former.see(deleted, {1}).empty());
+  EXPECT_EQ(former.text(), "");
+  EXPECT_TRUE(former.see("", {1}).empty());
+  EXPECT_EQ(former.text(), "was - " + deleted);
+}
+
 TEST(FormerMaps, LeaveOutWhatNeverHadCode) {
   const std::string data = "30000-31000 r--p 00000000 fe:01 9    /usr/share/data\n";
   const std::string read_only = "f000-10000 r--p 00000000 fe:01 1    /lib/first.so\n";
