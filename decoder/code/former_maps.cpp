@@ -120,6 +120,14 @@ void FormerMaps::cut() {
   }
 }
 
+bool FormerMaps::had_code_in(Range range) const {
+  for (const Module& module : gone_)
+    for (const Piece& piece : module.pieces)
+      if (piece.is_code && piece.begin < range.end.value && range.begin.value < piece.end)
+        return true;
+  return false;
+}
+
 std::string FormerMaps::text() const {
   std::string text;
   for (const Module& module : gone_)

@@ -47,6 +47,9 @@ class FormerMaps {
   // gone. Where any did, all that is executed there from now on must be of epoch `next`, or later.
   std::vector<Range> see(std::string_view maps, Epoch next);
 
+  // Whether code that is gone was in any of it.
+  bool had_code_in(Range range) const;
+
   std::string text() const;
 
  private:

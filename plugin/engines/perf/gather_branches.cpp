@@ -88,6 +88,7 @@ ThreadSnapshot gather_branches(const BranchesOfThread& of, const TscOf& tsc_of,
   ThreadSnapshot snapshot;
   snapshot.thread = of.thread;
   snapshot.code = of.code->image();
+  snapshot.former_maps = of.code->former_maps();
   snapshot.first_epoch = code.first();
   snapshot.first = {flow.first()};
   snapshot.complete = flow.complete() && of.start && all_branches;

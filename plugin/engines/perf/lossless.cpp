@@ -238,6 +238,7 @@ Result<ThreadSnapshot> Lossless::snapshot(Address pc, std::uint64_t limit) {
   snapshot.thread = thread_;
   snapshot.engine = hardware_ == Hardware::kPt ? "pt" : "bts";
   snapshot.code = code_->image();
+  snapshot.former_maps = code_->former_maps();
   snapshot.first_epoch = snapshot.code->newest();
   std::optional<MappedFile> file;
   if (progress_.written_bytes != 0) {

@@ -182,7 +182,7 @@ Result<CodeInUse> PerfEngine::code_now(ThreadId thread) const {
   const std::uint64_t now = process.told.empty() ? 0 : process.told.begin()->second.now();
   auto updated = process.code->update(std::move(told), now);
   if (!updated && process.code->image()->empty()) return fail(std::move(updated.error()));
-  return CodeInUse{process.code->image(), process.code->begins()};
+  return CodeInUse{process.code->image(), process.code->begins(), process.code->former_maps()};
 }
 
 Result<ThreadRecorder*> PerfEngine::refreshed(ThreadId thread, CodeInUse& code) const {
@@ -211,6 +211,7 @@ Result<ThreadSnapshot> PerfEngine::snapshot(ThreadId thread, const Stop& stop,
   snapshot.thread = thread;
   snapshot.engine = name();
   snapshot.code = code.image;
+  snapshot.former_maps = std::move(code.former_maps);
   (*recorder)->fill(stop, snapshot);
   if (auto ok = merge_hits(thread, snapshot); !ok) return fail(std::move(ok.error()));
   const std::uint64_t closing = closing_records(snapshot);

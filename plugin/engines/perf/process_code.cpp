@@ -9,6 +9,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/code/known_code.h"
+#include "decoder/code/maps_line.h"
 #include "plugin/engines/perf/mapped_code.h"
 
 namespace tailtrace::perf {
@@ -41,6 +42,16 @@ Range range_of(const MmapEvent& map) { return {map.address, map.address + map.si
 bool shows(const MemoryRegion& region, const MmapEvent& map) {
   const bool is_file = map.path.starts_with('/') && !map.path.starts_with("//");
   return is_file ? region.path == map.path : !region.path.starts_with('/');
+}
+
+// As the map has it where it is still there: on some file systems events name another device.
+std::string line_of(const MemoryMap& map, const MmapEvent& event) {
+  const MemoryRegion* region = map.find(event.address);
+  if (region == nullptr || !region->executable || !shows(*region, event))
+    return maps_line_of(event);
+  return fmt::format("{:x}-{:x} r-xp {:08x} {} {}", event.address.value,
+                     event.address.value + event.size_bytes, event.offset_bytes, region->file_id,
+                     region->path);
 }
 
 // What of a range none of the others covers.
@@ -195,6 +206,34 @@ Epoch ProcessCode::epoch_from(const CodeImage& image, std::uint64_t time, Epoch 
   return begins_.back().epoch;
 }
 
+// A library came where another one was: none of what is known of that holds from now on, whatever
+// the bytes of the other are.
+Result<bool> ProcessCode::begin_files(CodeImage& image, const ToldMaps::Lines& lines,
+                                      std::uint64_t time, Epoch before) {
+  const bool has_begun = image.newest() != before && begins_.back().time == time;
+  const Epoch next{image.newest().value + (has_begun ? 0 : 1)};
+  const ToldMaps::Ranges replaced = maps_.put(lines, next);
+  if (!replaced.empty()) (void)epoch_from(image, time, before);
+  for (const FormerMaps::Range& range : replaced) {
+    auto forgotten = image.forget(range.begin, range.end - range.begin, next);
+    if (!forgotten) return fail(std::move(forgotten.error()));
+  }
+  return !replaced.empty();
+}
+
+// What there is that nobody told of.
+ToldMaps::Lines ProcessCode::untold_lines(const MemoryMap& map,
+                                          const std::vector<MapChange>& told) const {
+  ToldMaps::Lines lines = maps_.new_code(map.text());
+  std::erase_if(lines, [&](const std::string& text) {
+    const auto line = parse_maps_line(text);
+    const Range range{{line->begin}, {line->end}};
+    return std::ranges::any_of(
+        told, [&](const MapChange& change) { return range.overlaps(range_of(change.map)); });
+  });
+  return lines;
+}
+
 Result<std::uint32_t> ProcessCode::update(std::vector<MapChange> told, std::uint64_t now) {
   MemoryMap map = MemoryMap::of_process(pid_);
   if (map.regions().empty() && told.empty())
@@ -210,11 +249,19 @@ Result<std::uint32_t> ProcessCode::update(std::vector<MapChange> told, std::uint
   auto next = std::make_shared<CodeImage>(*image_);
   const Epoch before = image_->newest();
   bool changed = false;
-  for (Found& code : found) {
-    auto put_in = put(*next, std::move(code), before);
-    if (!put_in) return fail(std::move(put_in.error()));
-    changed = changed || *put_in;
+  auto note = [&changed](const Result<bool>& did) {
+    changed = changed || (did && *did);
+    return did.has_value();
+  };
+  Result<bool> done = begin_files(*next, untold_lines(map, told), last_look_, before);
+  auto change = told.begin();
+  for (auto code = found.begin(); note(done) && code != found.end(); ++code) {
+    for (; change != told.end() && change->time <= code->time && note(done); ++change)
+      done = begin_files(*next, {line_of(map, change->map)}, change->time, before);
+    if (note(done)) done = put(*next, std::move(*code), before);
   }
+  if (!done) return fail(std::move(done.error()));
+  if (!map.regions().empty()) (void)maps_.see(map.text(), next->newest());
   last_look_ = std::max(last_look_, now);
   if (changed) image_ = next;
   return next->newest().value - before.value;
@@ -225,6 +272,7 @@ ProcessCode ProcessCode::of_child(std::int32_t pid) const {
   child.image_ = image_;
   child.begins_ = begins_;
   child.unknown_ = unknown_;
+  child.maps_ = maps_;
   child.size_bytes_ = size_bytes_;
   child.last_look_ = last_look_;
   return child;

@@ -18,6 +18,7 @@
 #include "decoder/code/code_image.h"
 #include "decoder/perf/events.h"
 #include "decoder/pt/tail.h"
+#include "plugin/engines/perf/told_maps.h"
 #include "plugin/engines/step/memory_map.h"
 
 namespace tailtrace::perf {
@@ -56,6 +57,8 @@ class ProcessCode {
   Result<std::uint32_t> update(std::vector<MapChange> told = {}, std::uint64_t now = 0);
 
   std::shared_ptr<const CodeImage> image() const { return image_; }
+  // Files that are gone (decoder/code/former_maps.h), of the image's epochs.
+  std::string former_maps() const { return maps_.former(); }
   // All epochs but the first, in their order.
   const std::vector<pt::EpochBegin>& begins() const { return begins_; }
 
@@ -80,6 +83,9 @@ class ProcessCode {
                    std::vector<Found>& found);
   Result<bool> put(CodeImage& image, Found found, Epoch before);
   Result<bool> put_unknown(CodeImage& image, const Found& found, Epoch before);
+  Result<bool> begin_files(CodeImage& image, const ToldMaps::Lines& lines, std::uint64_t time,
+                           Epoch before);
+  ToldMaps::Lines untold_lines(const MemoryMap& map, const std::vector<MapChange>& told) const;
   Epoch epoch_from(const CodeImage& image, std::uint64_t time, Epoch before);
   Bytes read_region(const MemoryRegion& region) const;
   void hide_breakpoints(const MemoryRegion& region, Bytes& bytes) const;
@@ -90,6 +96,7 @@ class ProcessCode {
   std::shared_ptr<CodeImage> image_;
   std::map<Address, Held> held_;
   std::vector<pt::EpochBegin> begins_;
+  ToldMaps maps_;
   std::vector<Range> unknown_;  // code was there that could not be read
   std::uint64_t size_bytes_ = 0;
   std::uint64_t last_look_ = 0;

@@ -339,6 +339,7 @@ ThreadSnapshot ProcessRecording::gather(ThreadId thread, const std::vector<pt::C
   snapshot.thread = thread;
   snapshot.engine = "pt";
   snapshot.code = code.image();
+  snapshot.former_maps = code.former_maps();
   snapshot.records = tail.records();
   snapshot.first_epoch = tail.first_epoch();
   snapshot.first = {tail.forgotten()};

@@ -58,6 +58,7 @@ struct PerfConfig {
 struct CodeInUse {
   std::shared_ptr<const CodeImage> image;
   std::vector<pt::EpochBegin> begins;  // of all epochs but the first, as far as times are known
+  std::string former_maps = {};        // decoder/code/former_maps.h
   Epoch epoch() const { return image->newest(); }
 };
 

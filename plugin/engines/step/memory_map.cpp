@@ -18,6 +18,7 @@ std::optional<MemoryRegion> parse_line(std::string_view line) {
                       .executable = parsed->executable(),
                       .shared = parsed->shared(),
                       .backing = std::string(parsed->backing),
+                      .file_id = std::string(parsed->file_id),
                       .offset_bytes = parsed->file_offset_bytes,
                       .path = std::string(parsed->name)};
 }

@@ -17,6 +17,7 @@ struct MemoryRegion {
   bool executable = false;
   bool shared = false;
   std::string backing;             // offset, device and inode: what is mapped
+  std::string file_id;             // device and inode
   std::uint64_t offset_bytes = 0;  // in the file
   std::string path;                // of the file; empty, or "[...]", when it is none
 

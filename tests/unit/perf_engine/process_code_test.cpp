@@ -1,6 +1,7 @@
 // Code by time: what was mapped between two looks at a process, in the order that the kernel told.
 #include "plugin/engines/perf/process_code.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "decoder/base/file.h"
+#include "decoder/symbols/mapping.h"
 #include "tests/support/temp_folder.h"
 
 namespace tailtrace::perf {
@@ -89,7 +92,53 @@ TEST_F(CodeByTime, FilesAtOnePlaceEachBeginOneAtTheirTime) {
   EXPECT_EQ(byte(kNowhere, 1), 'b');
   EXPECT_EQ(byte(kNowhere, 2), 'a');
   look({file(40, 'a', "a third")}, 50);
-  EXPECT_EQ(code_.begins().size(), 2u) << "the same code again";
+  EXPECT_EQ(code_.begins().size(), 3u) << "the same code, of another file";
+  EXPECT_EQ(byte(kNowhere, 3), 'a');
+  look({file(60, 'a', "a third")}, 70);
+  EXPECT_EQ(code_.begins().size(), 3u) << "the same file again";
+}
+
+// The files that were at a place, and until when.
+TEST_F(CodeByTime, FilesThatAreGoneKeepTheirNames) {
+  look({file(20, 'a', "a"), file(22, 'b', "b")}, 30);
+  auto former = parse_former_maps(code_.former_maps());
+  ASSERT_EQ(former.size(), 2u);
+  EXPECT_EQ(former[0].mappings[0].path, folder_.file("b"));
+  EXPECT_EQ(former[0].until, std::nullopt) << "it was unmapped";
+  EXPECT_EQ(former[1].mappings[0].path, folder_.file("a"));
+  EXPECT_EQ(former[1].until, Epoch{1});
+  EXPECT_EQ(former[1].find(kNowhere), &former[1].mappings[0]);
+  look({file(40, 'c', "c")}, 50);
+  former = parse_former_maps(code_.former_maps());
+  ASSERT_EQ(former.size(), 3u);
+  EXPECT_EQ(former[0].mappings[0].path, folder_.file("c"));
+  EXPECT_EQ(former[1].until, Epoch{2});
+  EXPECT_EQ(code_.of_child(0x7ffffffe).former_maps(), code_.former_maps());
+}
+
+TEST_F(CodeByTime, FilesThatAreReallyMappedAreTheOnesThatWereTold) {
+  MapChange told = file(20, 'a', "a");
+  UniqueFd fd(::open(told.map.path.c_str(), O_RDONLY | O_CLOEXEC));
+  void* at = ::mmap(nullptr, kPage_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd.get(), 0);
+  told.map.address = {reinterpret_cast<std::uint64_t>(at)};
+  look({told}, 30);
+  EXPECT_EQ(code_.former_maps(), "");
+  look({}, 40);
+  EXPECT_EQ(code_.former_maps(), "");
+  // Nobody tells of what goes, nor that other code came.
+  ASSERT_EQ(::mmap(at, kPage_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                   -1, 0),
+            at);
+  look({}, 50);
+  const auto former = parse_former_maps(code_.former_maps());
+  ASSERT_EQ(former.size(), 1u);
+  EXPECT_EQ(former[0].mappings[0].path, told.map.path);
+  EXPECT_EQ(former[0].until, Epoch{1});
+  ASSERT_EQ(code_.begins().size(), 1u);
+  EXPECT_EQ(code_.begins()[0].time, 40u);
+  ::munmap(at, kPage_bytes);
+  look({}, 60);
+  EXPECT_EQ(parse_former_maps(code_.former_maps()).size(), 1u);
 }
 
 TEST_F(CodeByTime, ThreadsThatTellInTurnsAreOneOrder) {

@@ -9,11 +9,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
+#include "decoder/symbols/mapping.h"
 #include "plugin/engines/perf/breakpoints.h"
+#include "plugin/engines/perf/process_code.h"
 #include "tests/support/child.h"
 #include "tests/support/debug_registers.h"
+#include "tests/support/temp_folder.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -86,6 +90,43 @@ TEST_F(Sidebands, TellOfCodeNamesAndThreadsOnce) {
       [](const ParsedRecord& a, const ParsedRecord& b) { return *a.id.time_ns < *b.id.time_ns; }));
   ASSERT_TRUE(child.run());
   EXPECT_TRUE(sideband_.take()->empty());
+}
+
+// Of what came and went between two looks at the process.
+TEST_F(Sidebands, TellWhichLibrariesWereAtAPlace) {
+  TempFolder folder;
+  const std::string paths[] = {folder.file("first.so"), folder.file("second.so")};
+  for (const std::string& path : paths) std::filesystem::copy_file("/bin/true", path);
+  Child child({[&] {
+                 void* const place = reinterpret_cast<void*>(0x300000000);
+                 for (const std::string& path : paths) {
+                   const int file = ::open(path.c_str(), O_RDONLY);
+                   if (::mmap(place, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file,
+                              0) != place)
+                     ::_exit(1);
+                   ::munmap(place, 4096);
+                 }
+               },
+               [] {}});
+  watch(child);
+  if (IsSkipped() || HasFatalFailure()) return;
+  ProcessCode code(child.pid());
+  ASSERT_TRUE(code.update({}, sideband_.now()));
+  ASSERT_TRUE(child.run());
+  auto told = sideband_.take();
+  ASSERT_TRUE(told) << told.error().to_string();
+  std::vector<MapChange> changes;
+  for (ParsedRecord& record : *told)
+    if (auto* map = std::get_if<MmapEvent>(&record.body))
+      changes.push_back({sideband_.time_of(record), std::move(*map)});
+  ASSERT_TRUE(code.update(std::move(changes), sideband_.now()));
+  const auto former = parse_former_maps(code.former_maps());
+  ASSERT_EQ(former.size(), 2u) << code.former_maps();
+  EXPECT_EQ(former[0].mappings[0].path, paths[1]);
+  EXPECT_EQ(former[0].until, std::nullopt);
+  EXPECT_EQ(former[1].mappings[0].path, paths[0]);
+  EXPECT_EQ(former[1].until, Epoch{1});
+  EXPECT_EQ(code.begins().size(), 1u) << "though their code is the same";
 }
 
 // Twenty thousand samples go over each other in a ring of their own.
