@@ -295,7 +295,9 @@ Result<void> BundleWriter::write_description() {
     if (!copied.copy.empty()) about_.modules.push_back(std::move(copied));
   add_about(about_, json);
   json["threads"] = threads_json(threads_, about_);
-  if (auto ok = write_file(folder() + "/" + kLldbBundleName, as_bytes(lldb_.description())); !ok)
+  if (auto ok = write_file(folder() + "/" + kLldbBundleName,
+                           as_bytes(lldb_.description(about_, folder())));
+      !ok)
     return ok;
   auto text_of = [](const nlohmann::ordered_json& what) {
     return what.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

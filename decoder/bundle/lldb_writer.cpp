@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "decoder/base/types.h"
+#include "decoder/code/maps_line.h"
 #include "decoder/pt/synthesis/synthesis.h"
+#include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
 
@@ -25,20 +27,36 @@ bool holds_code(const Mapping& mapping, std::span<const std::uint64_t> pages) {
   return page != pages.end() && *page * kPage_bytes < mapping.end.value;
 }
 
-OrderedJson modules_of(std::string_view maps, std::span<const std::uint64_t> pages) {
+// Of what was deleted there are copies.
+std::vector<Mapping> mappings_in(std::string_view maps, const BundleAbout& about,
+                                 const std::string& folder) {
+  std::vector<Mapping> mappings = parse_maps(maps);
+  for (Mapping& mapping : mappings) {
+    const std::string deleted(deleted_path(mapping));
+    if (deleted.empty()) continue;
+    mapping.readable_at = copy_of(about, deleted, folder);
+    if (!mapping.readable_at.empty())
+      mapping.path = deleted.substr(0, deleted.size() - kDeletedWord.size());
+  }
+  return mappings;
+}
+
+OrderedJson modules_of(std::span<const Mapping> mappings, std::span<const std::uint64_t> pages,
+                       const std::string& folder) {
   OrderedJson modules = OrderedJson::array();
   std::set<std::string> known;
-  const std::vector<Mapping> mappings = parse_maps(maps);
   for (const Mapping& mapping : mappings) {
-    if (!mapping.has_file() || known.contains(mapping.path) || !holds_code(mapping, pages))
+    if (!mapping.has_file() || known.contains(mapping.file()) || !holds_code(mapping, pages))
       continue;
-    Result<ElfFile> file = ElfFile::open(mapping.path);
+    Result<ElfFile> file = ElfFile::open(mapping.file());
     if (!file) continue;
     std::optional<std::uint64_t> bias = load_bias(file->segments(), mappings, mapping);
     if (!bias) continue;
-    known.insert(mapping.path);
+    known.insert(mapping.file());
     OrderedJson module = {{"systemPath", mapping.path},
                           {"loadAddress", *bias + file->segments().front().address}};
+    if (!mapping.readable_at.empty())
+      module["file"] = mapping.readable_at.substr(folder.size() + 1);
     // LLDB refuses a file that has another one by then.
     if (std::string id = file->build_id(); !id.empty()) module["uuid"] = id;
     modules.push_back(std::move(module));
@@ -73,16 +91,17 @@ Bytes LldbWriter::add(const ThreadSnapshot& snapshot, std::string_view maps,
   return std::move(*bytes);
 }
 
-std::string LldbWriter::description() const {
+std::string LldbWriter::description(const BundleAbout& about, const std::string& folder) const {
   OrderedJson processes = OrderedJson::array();
   for (const auto& [pid, process] : processes_) {
     OrderedJson threads = OrderedJson::array();
     for (const Thread& thread : process.threads)
       threads.push_back({{"tid", thread.tid}, {"iptTrace", thread.trace}});
-    processes.push_back({{"pid", pid},
-                         {"triple", "x86_64-*-linux"},
-                         {"threads", std::move(threads)},
-                         {"modules", modules_of(process.maps, process.pages)}});
+    processes.push_back(
+        {{"pid", pid},
+         {"triple", "x86_64-*-linux"},
+         {"threads", std::move(threads)},
+         {"modules", modules_of(mappings_in(process.maps, about, folder), process.pages, folder)}});
   }
   // The trace is no processor's: any that decoders know will do.
   OrderedJson cpu = {{"vendor", "GenuineIntel"}, {"family", 6}, {"model", 85}, {"stepping", 4}};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "decoder/base/result.h"
+#include "decoder/bundle/bundle_about.h"
 #include "decoder/history/snapshot.h"
 
 namespace tailtrace {
@@ -26,8 +27,9 @@ class LldbWriter {
   // that LLDB could read.
   Bytes add(const ThreadSnapshot& snapshot, std::string_view maps, const std::string& name);
 
-  // The text of trace.json.
-  std::string description() const;
+  // The text of trace.json, in the bundle at `folder`. Files that were deleted LLDB finds there,
+  // where there are copies, and all others at their paths.
+  std::string description(const BundleAbout& about, const std::string& folder) const;
 
  private:
   struct Thread {

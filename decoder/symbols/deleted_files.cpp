@@ -112,6 +112,14 @@ std::vector<Mapping> mappings_of(std::int32_t pid, std::string_view maps) {
   return mappings;
 }
 
+std::string_view deleted_path(const Mapping& mapping) {
+  constexpr std::string_view kDeleted = "deleted: ";
+  std::string_view path = mapping.path;
+  if (!path.starts_with(kDeleted)) return {};
+  path.remove_prefix(kDeleted.size());
+  return path;
+}
+
 std::string mark_deleted(std::int32_t pid, std::string maps) {
   const std::string now = process_maps(pid).value_or("");
   std::set<std::string> deleted;

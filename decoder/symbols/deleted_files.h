@@ -31,6 +31,9 @@ std::vector<DeletedFile> deleted_files(
 // As parse_maps, where such files have the path that they had, and where they can be opened.
 std::vector<Mapping> mappings_of(std::int32_t pid, std::string_view maps);
 
+// The path of a file that parse_maps says was deleted, as `maps` had it; empty: it was not.
+std::string_view deleted_path(const Mapping& mapping);
+
 // `maps` is of an earlier time: with what the kernel says now of files that were deleted since.
 std::string mark_deleted(std::int32_t pid, std::string maps);
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "decoder/code/vdso.h"
+#include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/demangle.h"
 #include "decoder/symbols/generated_files.h"
 
@@ -195,9 +196,8 @@ void ProcessSymbols::take_module(const Mapping& mapping, std::span<const Mapping
 
 // Memory that has a file's name only, as what programs generate code in, is none of these.
 void ProcessSymbols::note_deleted(const Mapping& mapping) {
-  constexpr std::string_view kDeleted = "deleted: ";
-  if (!mapping.path.starts_with(kDeleted)) return;
-  const std::string path = mapping.path.substr(kDeleted.size());
+  const std::string path(deleted_path(mapping));
+  if (path.empty()) return;
   for (std::string_view memory : {"/memfd:", "/dev/", "/SYSV", "/anon_hugepage"})
     if (path.starts_with(memory)) return;
   if (!modules_.try_emplace(mapping.path).second) return;

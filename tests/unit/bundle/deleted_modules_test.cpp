@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "decoder/base/file.h"
 #include "decoder/bundle/bundle.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
@@ -27,10 +28,11 @@ class Deleted {
   Deleted(const Deleted&) = delete;
   ~Deleted() { ::munmap(at_, 4096); }
 
+  Address at() const { return {reinterpret_cast<std::uint64_t>(at_)}; }
   // Its line in a text of maps.
   std::string path_in(std::string_view maps) const {
     for (const Mapping& mapping : parse_maps(maps))
-      if (mapping.begin.value == reinterpret_cast<std::uint64_t>(at_)) return mapping.path;
+      if (mapping.begin == at()) return mapping.path;
     return {};
   }
 
@@ -49,6 +51,7 @@ TEST(DeletedModules, AreCopiedAndToldApart) {
   const Deleted first(folder.file("library"), "/bin/true");
   const Deleted second(folder.file("library"), "/bin/false");
   ToyRun run = ToyProgram(1, 4, 6).run(7, 2000, true);
+  run.snapshot->records.back().to = first.at();  // something of it is executed
   run.snapshot->thread = {::getpid(), ::getpid()};
   run.snapshot->former_maps =
       "was - 1000-2000 r-xp 00000000 fe:01 1  " + folder.file("library") + " (deleted)\n";
@@ -56,6 +59,10 @@ TEST(DeletedModules, AreCopiedAndToldApart) {
   ASSERT_TRUE(writer);
   ASSERT_TRUE(writer->add(*run.snapshot, process_maps(::getpid()).value_or("")));
   ASSERT_TRUE(writer->finish());
+  const Result<Bytes> for_lldb = read_file(folder.file("run.tt/trace.json"), 1 << 20);
+  ASSERT_TRUE(for_lldb);
+  EXPECT_NE(as_text(*for_lldb).find("\"file\": \"modules/"), std::string_view::npos)
+      << as_text(*for_lldb);
   auto bundle = read_bundle(folder.file("run.tt"));
   ASSERT_TRUE(bundle);
   auto loaded = load_thread(bundle->threads.front());
