@@ -140,6 +140,10 @@ Result<void> ProcessFolder::set_watched(const WatchedMemory& watched) {
   return write_header(&watched, sizeof watched, offsetof(BlocksHeader, watched));
 }
 
+Result<void> ProcessFolder::set_stepped(const SteppedThreads& stepped) {
+  return write_header(&stepped, sizeof stepped, offsetof(BlocksHeader, stepped));
+}
+
 Result<void> ProcessFolder::write_header(const void* from, std::size_t size_bytes,
                                          std::size_t offset) {
   const std::string path = path_ + "/" + kBlocksName;

@@ -44,6 +44,8 @@ class ProcessFolder {
   // Has the process, which stands still in its stub, stop for accesses to this memory. Errors:
   // kSystem.
   Result<void> set_watched(const WatchedMemory& watched);
+  // Has these threads of it stop right behind a system call. Errors: kSystem.
+  Result<void> set_stepped(const SteppedThreads& stepped);
   // The path of its perf map (decoder/symbols/JIT.md): the kept one, else that of a process which
   // is alive; empty: there is none.
   std::string perf_map() const;

@@ -47,6 +47,7 @@ class QemuEngine : public Engine {
   void set_thread_room(std::int32_t, std::optional<std::uint64_t> threads) override;
   // As ProcessFolder's.
   Result<void> set_watched(const WatchedMemory& watched) { return folder_.set_watched(watched); }
+  Result<void> set_stepped(const SteppedThreads& stepped) { return folder_.set_stepped(stepped); }
 
   // Where a thread waits before its next block while another one is stopped; qemu's stub does not
   // know. Null: it does not.

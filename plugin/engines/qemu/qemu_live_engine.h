@@ -36,6 +36,9 @@ class QemuLiveEngine final : public Engine {
   Result<void> set_watched(const WatchedMemory& watched) {
     return engine_ ? engine_->set_watched(watched) : fail(closed());
   }
+  Result<void> set_stepped(const SteppedThreads& stepped) {
+    return engine_ ? engine_->set_stepped(stepped) : fail(closed());
+  }
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 

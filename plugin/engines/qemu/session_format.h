@@ -48,6 +48,16 @@ struct WatchedMemory {
   WatchedRange ranges[kMaxWatchedRanges];
 };
 
+// Threads that a debugger steps; those beyond the limit step as qemu has it. One of them may take a
+// signal along.
+constexpr std::size_t kMaxSteppedThreads = 64;
+struct SteppedThreads {
+  std::uint64_t count;
+  std::int32_t tid_with_signal;  // 0: none
+  std::int32_t signal;           // the system's number
+  std::int32_t tids[kMaxSteppedThreads];
+};
+
 // `blocks`: the header, then `capacity` RingBlocks. RingHeader::open_block points among them.
 struct BlocksHeader {
   char magic[8];
@@ -63,7 +73,8 @@ struct BlocksHeader {
   // How many more threads the process may make before one stops to be told of, as a debug server
   // set it while the process stood still.
   std::atomic<std::uint64_t> thread_room;
-  WatchedMemory watched;  // set by a debug server as well
+  WatchedMemory watched;   // set by a debug server as well
+  SteppedThreads stepped;  // the same
 };
 static_assert(sizeof(BlocksHeader) <= kLogHeaderSize_bytes);
 static_assert(offsetof(BlocksHeader, address) == 16);

@@ -215,7 +215,9 @@ void continue_in_child() {
     remove_folder(r.folder);
     note_missing(r.options.session);
   }
-  r.blocks.header().thread_room.store(kNoThreadLimit);  // nobody would keep the trap from it
+  // Nobody would keep the traps from it.
+  r.blocks.header().thread_room.store(kNoThreadLimit);
+  r.blocks.header().stepped = {};
   Flow flow(cpu);
   flow.take_time();
   std::uint64_t next = flow.open_info().end();

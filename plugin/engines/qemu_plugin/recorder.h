@@ -50,6 +50,7 @@ struct Recorder {
   bool knows_guest_base = false;
   std::vector<std::uint64_t> restorers;   // return addresses of signal handlers
   std::bitset<kMaxSignal + 1> with_info;  // signals whose handlers asked for a siginfo
+  std::bitset<kMaxSignal + 1> with_trap;  // and those during which SIGTRAP is not blocked
 
   Vcpu& vcpu(std::uint32_t cpu) { return vcpus[cpu < g_rings.spare ? cpu : g_rings.spare]; }
   const BlockInfo& info_of(std::uint32_t cpu, const RingBlock* block) {

@@ -81,8 +81,10 @@ void learn_handler(std::uint64_t signal, std::uint64_t action) {
   if (action == 0 || signal > kMaxSignal || !g_recorder.knows_guest_base) return;
   KernelSigaction wanted;
   if (!read_guest(action, &wanted, sizeof wanted)) return;
-  if (wanted.handler <= 1) return;  // SIG_DFL, SIG_IGN
   std::lock_guard lock(g_recorder.lock);
+  const bool is_handled = wanted.handler > 1;  // SIG_DFL, SIG_IGN
+  g_recorder.with_trap[signal] = is_handled && (wanted.mask & kTrapInMask) == 0;
+  if (!is_handled) return;
   g_recorder.blocks.care_for(wanted.handler, kCareHandler);
   g_recorder.with_info[signal] = (wanted.flags & SA_SIGINFO) != 0;
   auto& known = g_recorder.restorers;

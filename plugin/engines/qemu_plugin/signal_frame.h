@@ -4,6 +4,7 @@
 // Threading: functions on the thread's own registers and stack.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <optional>
 
@@ -16,7 +17,7 @@ struct SignalFrame {
 };
 
 // qemu's copy of the guest's registers, in the order of x86 instructions' register numbers.
-enum GuestRegister { kRdx = 2, kRsp = 4, kRsi = 6, kRdi = 7, kRip = 16 };
+enum GuestRegister { kRax = 0, kRdx = 2, kRsp = 4, kRsi = 6, kRdi = 7, kRip = 16 };
 
 // The frame, if the thread has just entered a handler with these registers; nothing when the
 // function was simply called.
@@ -27,6 +28,8 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers);
 // vectors on its stack faults. REQUIRES: nothing of the block was executed, so that `registers` are
 // all there is.
 void align_signal_frame(std::uint64_t* registers);
+
+constexpr std::uint64_t kTrapInMask = 1ull << (SIGTRAP - 1);  // of the kernel's sigset_t
 
 // Remembers what rt_sigaction's second argument, a guest address, says of a signal.
 void learn_handler(std::uint64_t signal, std::uint64_t action);

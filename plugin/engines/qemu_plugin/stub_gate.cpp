@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cstdarg>
+#include <string>
 #include <string_view>
 
 #include "plugin/engines/qemu/session_format.h"
+#include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -27,10 +29,11 @@ constinit std::atomic<int> g_still{0};
 
 // How the stub begins the reply that tells of a stop.
 constexpr std::string_view kStopFormat = "T%02xthread:";
-constexpr char kNewThreadFormat[] = "T%02xcreate:;thread:";
-constexpr char kStandsFormat[] = "T%02xstands:;thread:";
 constexpr int kMaxLooks = 1000;
 constexpr timespec kBetweenLooks = {0, 100'000};
+
+// Where this thread stood when it was told to run.
+constinit thread_local std::uint64_t t_left_pc = 0;
 
 void let_others_go() {
   g_still.store(0);
@@ -51,6 +54,13 @@ bool does_another_execute() {
     if (static_cast<int>(cpu) != t_cpu && other.is_running && other.executes) return true;
   }
   return false;
+}
+
+// 0: not known.
+std::uint64_t guest_pc() {
+  if (t_cpu < 0) return 0;
+  const std::uint64_t* registers = g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).registers;
+  return registers != nullptr ? registers[kRip] : 0;
 }
 
 // Whether this thread was told to run and has executed nothing since.
@@ -112,6 +122,15 @@ void settle_frame() {
   if (registers != nullptr && read_signal_frame(registers)) align_signal_frame(registers);
 }
 
+// What the reply says of the stop before it names the thread, for the debug server.
+std::string stop_words(int signal, bool stands) {
+  std::string words = stands ? "stands:;" : watch_stop_word();
+  if (is_call_trap(signal)) words += "called:;";
+  if (is_told_of_room(signal)) words += "create:;";
+  if (is_about_to_fork()) words += "forks:;";
+  return words;
+}
+
 // g_string_printf(string, format, ...) of GLib.
 void print_string(void* string, const char* format, ...) {
   using Print = void (*)(void*, const char*, std::va_list);
@@ -119,18 +138,18 @@ void print_string(void* string, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   if (format == kStopFormat) {
-    if (has_not_moved())
-      format = kStandsFormat;
-    else if (const char* watching = watch_stop_format())
-      format = watching;
+    // It may have entered a handler.
+    const bool stands = has_not_moved() && guest_pc() == t_left_pc;
     enter();
     settle_frame();
     std::va_list first;
     va_copy(first, arguments);
-    if (is_told_of_room(va_arg(first, int))) format = kNewThreadFormat;
+    const std::string stop = "T%02x" + stop_words(va_arg(first, int), stands) + "thread:";
     va_end(first);
+    print(string, stop.c_str(), arguments);
+  } else {
+    print(string, format, arguments);
   }
-  print(string, format, arguments);
   va_end(arguments);
 }
 
@@ -142,6 +161,8 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
   if (is_inside &&
       (n < 0 || ends_standing({static_cast<const char*>(to), static_cast<std::size_t>(n)}))) {
     renew_watches();
+    raise_handler_trap();
+    t_left_pc = guest_pc();
     let_others_go();
   }
   return n;

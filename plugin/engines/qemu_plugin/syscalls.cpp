@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/exec.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/maps_log.h"
@@ -9,6 +10,7 @@
 #include "plugin/engines/qemu_plugin/stub_gate.h"
 #include "plugin/engines/qemu_plugin/thread_room.h"
 #include "plugin/engines/qemu_plugin/threads.h"
+#include "plugin/engines/qemu_plugin/trap_mask.h"
 #include "plugin/engines/qemu_plugin/watch.h"
 
 namespace tailtrace {
@@ -18,12 +20,11 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
   keep_maps(number, arguments);
   Flow flow(cpu);
   flow.take_time();
+  if (g_recorder.vcpu(cpu).room == ThreadRoom::kLacks || is_stepped())
+    foresee_trap_mask(cpu, number, arguments);
   switch (number) {
     case SYS_rt_sigaction:
       learn_handler(arguments[0], arguments[1]);
-      break;
-    case SYS_rt_sigprocmask:
-      before_signal_mask(cpu, arguments);
       break;
     case SYS_rt_sigreturn:
       flow.rename_open(RecordKind::kSystemReturn);
@@ -44,9 +45,11 @@ void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) 
   bool makes_threads = number == SYS_clone || number == SYS_clone3;
   if (number == SYS_execve || number == SYS_execveat) exec_failed();
   if (makes_threads && result > 0) name_made_thread(static_cast<std::int32_t>(result));
-  if (number == SYS_rt_sigprocmask) after_signal_mask(result == 0);
+  settle_trap_mask(result == 0);
   pass_stub_gate(cpu, 0);
   tell_of_lacking_room(cpu);
+  raise_call_trap(result);
+  forget_trap_mask();
 }
 
 }  // namespace tailtrace

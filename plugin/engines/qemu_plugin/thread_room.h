@@ -11,8 +11,6 @@
 
 #include <cstdint>
 
-#include "plugin/engines/qemu_plugin/syscalls.h"
-
 namespace tailtrace {
 
 enum class ThreadRoom : std::uint8_t {
@@ -24,10 +22,6 @@ enum class ThreadRoom : std::uint8_t {
 
 // For a new thread, under the recorder's lock.
 ThreadRoom take_thread_room();
-
-// The thread is about to set its signal mask (rt_sigprocmask), or has done so; on itself.
-void before_signal_mask(std::uint32_t cpu, const SyscallArguments& arguments);
-void after_signal_mask(bool was_set);
 
 // The thread is about to execute; on itself. Raises the trap if it is due and can be taken.
 void tell_of_lacking_room(std::uint32_t cpu);

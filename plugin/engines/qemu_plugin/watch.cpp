@@ -171,16 +171,15 @@ void keep_watched_memory() {
   }
 }
 
-const char* watch_stop_format() {
-  static thread_local char format[64];
-  if (t_undone_pc != 0 && !std::exchange(t_is_undone_told, true)) return "T%02xundone:;thread:";
+std::string watch_stop_word() {
+  if (t_undone_pc != 0 && !std::exchange(t_is_undone_told, true)) return "undone:;";
   t_undone_pc = 0;
   const WatchedRange* passed = std::exchange(t_passed, nullptr);
-  if (passed == nullptr) return nullptr;
-  std::snprintf(format, sizeof format,
-                "T%%02x%s:%llx;thread:", passed->on_loads != 0 ? "awatch" : "watch",
+  if (passed == nullptr) return {};
+  char word[32];
+  std::snprintf(word, sizeof word, "%s:%llx;", passed->on_loads != 0 ? "awatch" : "watch",
                 static_cast<unsigned long long>(t_passed_address));
-  return format;
+  return word;
 }
 
 bool is_undone_access(std::uint64_t pc) { return pc != 0 && t_undone_pc == pc; }

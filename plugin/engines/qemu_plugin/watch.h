@@ -15,6 +15,8 @@
 // Threading: each function says on which thread it runs.
 #pragma once
 
+#include <string>
+
 #include "plugin/engines/qemu_plugin/qemu_api.h"
 
 namespace tailtrace {
@@ -29,9 +31,9 @@ void renew_watches();
 // The same of what the kernel may have written. On the thread that made the system call.
 void keep_watched_memory();
 
-// How the stub's reply to the stop that this thread tells of is to begin, if an access has to do
-// with it: a format with the signal as its argument. Null: none has. On the thread that stopped.
-const char* watch_stop_format();
+// What the stub's reply to the stop that this thread tells of is to say, if an access has to do
+// with it; empty: none has. On the thread that stopped.
+std::string watch_stop_word();
 
 // Whether the instruction at `pc` is the one whose access was undone, on this thread.
 bool is_undone_access(std::uint64_t pc);

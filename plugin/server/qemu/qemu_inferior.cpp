@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "decoder/base/bytes.h"
@@ -23,8 +24,6 @@ constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 constexpr std::size_t kMostRead_bytes = 1024;
 
-// More breakpoints than debuggers take away between two stops.
-constexpr std::size_t kMaxRemoved = 4096;
 constexpr char kInt3[] = "cc";
 constexpr std::string_view kRegisters = "g";
 // In its answer.
@@ -47,21 +46,6 @@ bool is_about_watchpoint(std::string_view request) {
          (request[1] == '2' || request[1] == '4') && request[2] == ',';
 }
 
-// Of `Z2,addr,length` (stores) or `Z4,addr,length` (accesses).
-std::optional<WatchedRange> watched_range(std::string_view request) {
-  std::string_view rest = request.substr(3);
-  const std::size_t comma = std::min(rest.find(','), rest.size());
-  auto begin = parse_hex(rest.substr(0, comma));
-  auto size = comma < rest.size() ? parse_hex(rest.substr(comma + 1)) : std::nullopt;
-  if (!begin || !size || *size == 0 || *size > kMaxWatched_bytes) return std::nullopt;
-  return WatchedRange{*begin, static_cast<std::uint32_t>(*size), request[1] == '4' ? 1u : 0u};
-}
-
-bool is_any_at(const std::map<std::string, Address, std::less<>>& breakpoints, Address pc) {
-  return std::any_of(breakpoints.begin(), breakpoints.end(),
-                     [pc](const auto& entry) { return entry.second == pc; });
-}
-
 bool is_step(const rsp::ResumeAction& action) {
   return action.kind == rsp::ResumeAction::Kind::kStep ||
          action.kind == rsp::ResumeAction::Kind::kRangeStep;
@@ -73,9 +57,10 @@ bool is_lone_step(const rsp::ResumeActions& actions) {
 }
 
 // What the recorder says in a stop reply of a thread that has executed nothing since it was resumed
-// (engines/qemu_plugin/stub_gate.h), and of one whose access to watched memory was undone
-// (watch.h).
-constexpr std::string_view kStands = "stands:;", kUndone = "undone:;";
+// (engines/qemu_plugin/stub_gate.h), of one whose access to watched memory was undone (watch.h),
+// of one that stands behind a system call, and of one that is about to fork (call_trap.h).
+constexpr std::string_view kStands = "stands:;", kUndone = "undone:;", kCalled = "called:;",
+                           kForks = "forks:;";
 
 // Whether it says so. Takes the word away.
 bool take_word(std::string& reply, std::string_view word) {
@@ -145,6 +130,8 @@ Result<void> QemuInferior::connect(bool is_first) {
   removed_.clear();
   watchpoints_.clear();
   steps_.clear();
+  known_stepped_ = {};
+  about_to_fork_ = false;
   stopped_ = {pid(), pid()};
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
   // Without this the stub speaks of threads without their process.
@@ -255,48 +242,6 @@ std::optional<std::string> QemuInferior::maps(const std::string& file) {
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
-// Debuggers take breakpoints away at each stop, and to have one thread step over one; the others
-// run on then, and must not miss it. So the stub is told at the next resume of all.
-Result<std::string> QemuInferior::change_breakpoint(std::string_view request, Address address) {
-  std::string_view what = request.substr(1);
-  bool is_set = request[0] == 'Z';
-  auto& from = is_set ? doomed_ : breakpoints_;
-  if (auto known = from.find(what); known != from.end()) {
-    (is_set ? breakpoints_ : doomed_).insert(from.extract(known));
-    return std::string("OK");
-  }
-  auto answer = exchange(request);
-  if (!is_set || !answer || *answer != "OK") return answer;
-  breakpoints_.emplace(what, address);
-  removed_.erase(address);
-  return answer;
-}
-
-// The recorder has them; the stub knows of none.
-std::string QemuInferior::change_watchpoint(std::string_view request) {
-  auto range = watched_range(request);
-  if (!range) return std::string(rsp::kFailed);
-  if (request[0] == 'z') {
-    watchpoints_.erase(std::string(request.substr(1)));
-  } else {
-    if (watchpoints_.size() == kMaxWatchedRanges) return std::string(rsp::kFailed);
-    watchpoints_.emplace(request.substr(1), *range);
-  }
-  WatchedMemory watched{};
-  for (const auto& [what, one] : watchpoints_) watched.ranges[watched.count++] = one;
-  return std::string(engine_.set_watched(watched) ? "OK" : rsp::kFailed);
-}
-
-void QemuInferior::remove_doomed() {
-  if (removed_.size() + doomed_.size() > kMaxRemoved) removed_.clear();
-  for (const auto& [what, address] : doomed_) {
-    // Should the stub be gone, the next look for an event finds out.
-    (void)exchange("z" + what).has_value();
-    if (!is_any_at(breakpoints_, address)) removed_.insert(address);
-  }
-  doomed_.clear();
-}
-
 bool QemuInferior::is_meant(const rsp::ResumeActions& actions) const {
   for (const rsp::ResumeAction& action : actions) {
     bool ours = action.selector.pid <= 0 || action.selector.pid == pid();
@@ -315,39 +260,58 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
       action.kind = rsp::ResumeAction::Kind::kStep;
     if (action.kind == rsp::ResumeAction::Kind::kStep && action.selector.tid > 0)
       steps_.insert(action.selector.tid);
+    if (action.kind == rsp::ResumeAction::Kind::kStep && action.selector.tid == stopped_.tid)
+      step_signal_ = action.signal;
+    if (must_run(action)) action.kind = rsp::ResumeAction::Kind::kContinue;
     if (action.selector.pid > 0) action.selector.pid = kStubPid;
     own.push_back(action);
   }
-  if (stub_ && !is_lone_step(actions)) remove_doomed();
-  running_ = true;
+  if (stub_ && (about_to_fork_ || !is_lone_step(actions))) remove_doomed();
   interrupt_wanted_ = false;
   selected_tid_ = 0;
   resumed_with_ = actions;
-  // Should it be gone, the next look for an event finds out.
-  if (stub_) (void)stub_->send(rsp::format_resume(own)).has_value();
+  let_run(rsp::format_resume(own));
+}
+
+// Whether it is a step of a thread that would have its child step as well: the recorder ends it.
+bool QemuInferior::must_run(const rsp::ResumeAction& action) const {
+  return about_to_fork_ && action.kind == rsp::ResumeAction::Kind::kStep &&
+         action.selector.tid == stopped_.tid;
+}
+
+void QemuInferior::let_run(std::string_view request) {
+  running_ = true;
+  SteppedThreads stepped{};
+  for (std::int32_t tid : steps_)
+    if (stepped.count < kMaxSteppedThreads) stepped.tids[stepped.count++] = tid;
+  if (step_signal_) {
+    stepped.tid_with_signal = stopped_.tid;
+    stepped.signal = system_signal(*std::exchange(step_signal_, std::nullopt));
+  }
+  if (std::memcmp(&stepped, &known_stepped_, sizeof stepped) != 0 && engine_.set_stepped(stepped))
+    known_stepped_ = stepped;
+  // Should the stub be gone, the next look for an event finds out.
+  if (stub_) (void)stub_->send(request).has_value();
 }
 
 // After a stop that is not told. It has ended the thread's own step; other threads' go on.
 void QemuInferior::go_on() {
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   if (action != nullptr && is_step(*action)) return step_stopped();
-  running_ = true;
-  (void)stub_->send("vCont;c").has_value();
+  let_run("vCont;c");
 }
 
 // The others go on as well.
 void QemuInferior::deliver(std::uint8_t signal) {
-  running_ = true;
   const std::string thread = rsp::format_thread({kStubPid, stopped_.tid});
-  (void)stub_->send(fmt::format("vCont;C{:02x}:{};c", signal, thread)).has_value();
+  let_run(fmt::format("vCont;C{:02x}:{};c", signal, thread));
 }
 
 // The others go on.
 void QemuInferior::step_stopped() {
-  running_ = true;
   steps_.insert(stopped_.tid);
   const std::string thread = rsp::format_thread({kStubPid, stopped_.tid});
-  (void)stub_->send(fmt::format("vCont;s:{};c", thread)).has_value();
+  let_run(about_to_fork_ ? "vCont;c" : fmt::format("vCont;s:{};c", thread));
 }
 
 void QemuInferior::interrupt() {
@@ -398,7 +362,10 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
   bool stands = take_word(event.reply, kStands);
+  about_to_fork_ = take_word(event.reply, kForks);
   if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();
+  if (take_word(event.reply, kCalled) && (stands || !was_to_step))
+    return go_on(), std::optional<Event>();
   bool is_new = (stop->reasons & rsp::StopReply::kThreadCreated) != 0;
   bool has_accessed = (stop->reasons & rsp::StopReply::kWatch) != 0;
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
@@ -478,6 +445,7 @@ Result<QemuInferior::Event> QemuInferior::connection_ended() {
 void QemuInferior::detach() {
   engine_.set_thread_room(pid(), std::nullopt);
   (void)engine_.set_watched({}).has_value();
+  (void)engine_.set_stepped({}).has_value();
   if (stub_ && !running_) (void)exchange(fmt::format("D;{:x}", kStubPid)).has_value();
   process_.let_go();
   was_let_go_ = true;

@@ -84,15 +84,21 @@ class QemuInferior {
   QemuInferior(QemuProcess process, std::vector<std::string> program, const EndSignals& signals)
       : process_(std::move(process)), program_(std::move(program)), signals_(signals) {}
 
+  // By what follows the Z of the request that set them.
+  using Breakpoints = std::map<std::string, Address, std::less<>>;
+
   Result<void> connect(bool is_first);
   Result<std::string> exchange(std::string_view request);
   Result<std::optional<Event>> event_of(std::string_view payload);
   Result<Event> connection_ended();
   Result<bool> is_at_breakpoint(ThreadId thread);
+  static bool is_any_at(const Breakpoints& breakpoints, Address pc);
   Result<std::string> change_breakpoint(std::string_view request, Address address);
   std::string change_watchpoint(std::string_view request);
   void remove_doomed();
   void send_wanted_interrupt();
+  bool must_run(const rsp::ResumeAction& action) const;
+  void let_run(std::string_view request);
   void go_on();
   void step_stopped();
   void deliver(std::uint8_t signal);
@@ -104,9 +110,7 @@ class QemuInferior {
   std::vector<std::string> program_;
   const EndSignals& signals_;
   std::unique_ptr<rsp::Connection> stub_;
-  // Of the debugger, by what follows the Z of the request that set them.
-  using Breakpoints = std::map<std::string, Address, std::less<>>;
-  Breakpoints breakpoints_;
+  Breakpoints breakpoints_;    // of the debugger
   Breakpoints doomed_;         // taken away again, but for the stub
   std::set<Address> removed_;  // there are none any more
   // By what follows the Z of the request that set them.
@@ -114,7 +118,10 @@ class QemuInferior {
   ThreadId stopped_;
   std::int32_t selected_tid_ = 0;  // in the stub; 0: not known
   rsp::ResumeActions resumed_with_;
-  std::set<std::int32_t> steps_;  // threads that were to step and have not told of it
+  std::set<std::int32_t> steps_;             // threads that were to step and have not told of it
+  std::optional<std::uint8_t> step_signal_;  // the thread that stopped last takes it along
+  SteppedThreads known_stepped_{};           // to the recorder
+  bool about_to_fork_ = false;               // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed
