@@ -144,6 +144,10 @@ Result<void> ProcessFolder::set_stepped(const SteppedThreads& stepped) {
   return write_header(&stepped, sizeof stepped, offsetof(BlocksHeader, stepped));
 }
 
+Result<void> ProcessFolder::set_caught(const CaughtNumbers& caught) {
+  return write_header(&caught, sizeof caught, offsetof(BlocksHeader, caught));
+}
+
 Result<void> ProcessFolder::write_header(const void* from, std::size_t size_bytes,
                                          std::size_t offset) {
   const std::string path = path_ + "/" + kBlocksName;

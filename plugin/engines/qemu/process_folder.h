@@ -46,6 +46,8 @@ class ProcessFolder {
   Result<void> set_watched(const WatchedMemory& watched);
   // Has these threads of it stop right behind a system call. Errors: kSystem.
   Result<void> set_stepped(const SteppedThreads& stepped);
+  // Has it stop as it enters these system calls. Errors: kSystem.
+  Result<void> set_caught(const CaughtNumbers& caught);
   // The path of its perf map (decoder/symbols/JIT.md): the kept one, else that of a process which
   // is alive; empty: there is none.
   std::string perf_map() const;

@@ -48,6 +48,7 @@ class QemuEngine : public Engine {
   // As ProcessFolder's.
   Result<void> set_watched(const WatchedMemory& watched) { return folder_.set_watched(watched); }
   Result<void> set_stepped(const SteppedThreads& stepped) { return folder_.set_stepped(stepped); }
+  Result<void> set_caught(const CaughtNumbers& caught) { return folder_.set_caught(caught); }
 
   // Where a thread waits before its next block while another one is stopped; qemu's stub does not
   // know. Null: it does not.

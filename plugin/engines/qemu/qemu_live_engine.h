@@ -39,6 +39,9 @@ class QemuLiveEngine final : public Engine {
   Result<void> set_stepped(const SteppedThreads& stepped) {
     return engine_ ? engine_->set_stepped(stepped) : fail(closed());
   }
+  Result<void> set_caught(const CaughtNumbers& caught) {
+    return engine_ ? engine_->set_caught(caught) : fail(closed());
+  }
   Result<Position> head(ThreadId thread) const override;
   Result<ThreadSnapshot> snapshot(ThreadId thread, const Stop& stop, std::uint64_t limit) override;
 

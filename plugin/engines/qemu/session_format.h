@@ -58,6 +58,12 @@ struct SteppedThreads {
   std::int32_t tids[kMaxSteppedThreads];
 };
 
+// System calls that a debugger waits for, a bit each.
+constexpr std::uint64_t kMaxCaughtNumber = 1024;
+struct CaughtNumbers {
+  std::uint64_t words[kMaxCaughtNumber / 64];
+};
+
 // `blocks`: the header, then `capacity` RingBlocks. RingHeader::open_block points among them.
 struct BlocksHeader {
   char magic[8];
@@ -75,12 +81,15 @@ struct BlocksHeader {
   std::atomic<std::uint64_t> thread_room;
   WatchedMemory watched;   // set by a debug server as well
   SteppedThreads stepped;  // the same
+  CaughtNumbers caught;
 };
 static_assert(sizeof(BlocksHeader) <= kLogHeaderSize_bytes);
 static_assert(offsetof(BlocksHeader, address) == 16);
 static_assert(offsetof(BlocksHeader, lost_blocks) == 40);
 static_assert(offsetof(BlocksHeader, thread_room) == 64);
 static_assert(offsetof(BlocksHeader, watched) == 72);
+static_assert(offsetof(BlocksHeader, stepped) == 336);
+static_assert(offsetof(BlocksHeader, caught) == 608);
 
 // A block whose `begin` has this bit (and not the one below: no user address has just one of them)
 // is one that the recorder looks at twice; readers take the bit off.

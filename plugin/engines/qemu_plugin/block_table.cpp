@@ -18,6 +18,25 @@ bool may_be_repeated(InstructionClass last) {
          last == InstructionClass::kIndirectCall || last == InstructionClass::kFarCall;
 }
 
+// Of `mov $NUMBER, %eax` and `xor %eax, %eax` right before `syscall`.
+std::int32_t call_of(const NewBlock& block) {
+  constexpr std::uint8_t kSyscall[] = {0x0f, 0x05}, kZero[] = {0x31, 0xc0}, kMov = 0xb8;
+  constexpr std::size_t kMov_bytes = 5;
+  auto ends_with = [&block](const std::uint8_t(&code)[2], const std::uint8_t* end, int nth) {
+    return block.sizes[block.insns - nth] == sizeof code &&
+           std::memcmp(end - sizeof code, code, sizeof code) == 0;
+  };
+  const std::uint8_t* end = block.bytes + block.size_bytes;
+  if (!ends_with(kSyscall, end, 1)) return BlockInfo::kNoCall;
+  if (block.insns == 1) return BlockInfo::kAnyCall;
+  end -= sizeof kSyscall;
+  if (ends_with(kZero, end, 2)) return 0;
+  if (block.sizes[block.insns - 2] != kMov_bytes || end[-5] != kMov) return BlockInfo::kAnyCall;
+  std::int32_t number;
+  std::memcpy(&number, end - sizeof number, sizeof number);
+  return number >= 0 ? number : BlockInfo::kAnyCall;
+}
+
 RingBlock ring_block(const NewBlock& block, const Instruction& last, bool marked) {
   std::uint64_t end = block.begin + block.size_bytes;
   RecordKind kind = branch_kind(last.kind);
@@ -98,11 +117,19 @@ RingBlock* BlockTable::find_or_add(const NewBlock& block) {
   Instruction last =
       decode_instruction({block.bytes + last_offset, last_size}, last_at).value_or(unknown);
   BlockInfo& info = infos_[used_];
-  info = {block.begin, last.target.value,         block.epoch,
-          0,           sizes_ + sizes_used_,      block.size_bytes,
-          block.insns, care_of(block, last.kind), last.kind};
+  info.begin = block.begin;
+  info.target = last.target.value;
+  info.epoch = block.epoch;
+  info.next_same_begin = 0;
+  info.sizes = sizes_ + sizes_used_;
+  info.size_bytes = block.size_bytes;
+  info.insns = block.insns;
+  info.care = care_of(block, last.kind);
+  info.last = last.kind;
   std::memcpy(sizes_ + sizes_used_, block.sizes, block.insns);
   sizes_used_ += block.insns;
+  info.call = call_of(block);
+  if (info.call != BlockInfo::kNoCall) info.care |= kCareCall;
   blocks_[used_] = ring_block(block, last, info.care != 0);
   std::uint32_t& newest = by_begin_[block.begin];
   info.next_same_begin = newest;

@@ -21,6 +21,7 @@ enum BlockCare : std::uint8_t {
   kCareSingle = 1 << 1,   // one instruction: qemu may have cut another block short to repeat it
   kCareHandler = 1 << 2,  // begins a signal handler
   kCareThread = 1 << 3,   // a thread may begin here
+  kCareCall = 1 << 5,     // makes a system call at its end: a debugger may wait for that
   kCareChanged = 1 << 4,  // its code has changed since the program began
 };
 
@@ -31,6 +32,9 @@ struct BlockInfo {
   std::uint32_t epoch = 0;
   std::uint32_t next_same_begin = 0;    // index + 1
   const std::uint8_t* sizes = nullptr;  // of its instructions, in bytes
+  // The number of the system call at its end, where the instruction before that says it.
+  static constexpr std::int32_t kNoCall = -1, kAnyCall = -2;
+  std::int32_t call = kNoCall;
   std::uint16_t size_bytes = 0;
   std::uint16_t insns = 0;
   std::uint8_t care = 0;

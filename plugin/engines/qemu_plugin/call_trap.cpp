@@ -15,10 +15,6 @@
 namespace tailtrace {
 namespace {
 
-// What a call returns within qemu that is to be made again, once the signal is dealt with that
-// interrupted it (QEMU_ERESTARTSYS). That signal is told of.
-constexpr std::int64_t kToBeMadeAgain = -512;
-
 thread_local bool t_call_trap_raised = false;
 
 void raise_trap() {
@@ -54,6 +50,7 @@ bool is_stepped() {
   return std::find(stepped.tids, stepped.tids + count, ::gettid()) != stepped.tids + count;
 }
 
+// Of the signal that interrupted a call the stub tells by itself.
 void raise_call_trap(std::int64_t result) {
   if (result == kToBeMadeAgain || !is_stepped() || is_trap_blocked()) return;
   raise_trap();

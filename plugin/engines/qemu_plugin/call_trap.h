@@ -16,6 +16,10 @@
 
 namespace tailtrace {
 
+// What a call returns within qemu that is to be made again, once the signal is dealt with that
+// interrupted it (QEMU_ERESTARTSYS).
+constexpr std::int64_t kToBeMadeAgain = -512;
+
 // Whether the thread, which stands, is about to make another process or thread. One that steps has
 // qemu's child step as well, with nobody to tell: SIGTRAP kills it. So it must run, and only the
 // trap ends the step.

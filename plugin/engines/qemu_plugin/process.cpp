@@ -215,9 +215,7 @@ void continue_in_child() {
     remove_folder(r.folder);
     note_missing(r.options.session);
   }
-  // Nobody would keep the traps from it.
-  r.blocks.header().thread_room.store(kNoThreadLimit);
-  r.blocks.header().stepped = {};
+  r.blocks.header().thread_room.store(kNoThreadLimit);  // nobody would keep the trap from it
   Flow flow(cpu);
   flow.take_time();
   std::uint64_t next = flow.open_info().end();

@@ -1,3 +1,4 @@
+#include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -92,6 +93,7 @@ extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
   enter_slow_block(cpu, block, registers);
   pass_stub_gate(cpu, g_recorder.blocks.info(block).begin);
   tell_of_lacking_room(cpu);
+  stop_at_call(cpu, g_recorder.blocks.info(block), registers);
 }
 
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "plugin/engines/qemu/session_format.h"
+#include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
@@ -124,7 +125,7 @@ void settle_frame() {
 
 // What the reply says of the stop before it names the thread, for the debug server.
 std::string stop_words(int signal, bool stands) {
-  std::string words = stands ? "stands:;" : watch_stop_word();
+  std::string words = stands ? "stands:;" : watch_stop_word() + caught_word();
   if (is_call_trap(signal)) words += "called:;";
   if (is_told_of_room(signal)) words += "create:;";
   if (is_about_to_fork()) words += "forks:;";
@@ -161,6 +162,7 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
   if (is_inside &&
       (n < 0 || ends_standing({static_cast<const char*>(to), static_cast<std::size_t>(n)}))) {
     renew_watches();
+    renew_caught_calls();
     raise_handler_trap();
     t_left_pc = guest_pc();
     let_others_go();
@@ -202,6 +204,7 @@ void wait_at_stub_gate(std::uint32_t cpu) {
 
 void take_down_stub_gate() {
   forget_watches();
+  forget_caught_calls();
   g_came.store(0);
   g_left.store(0);
   g_still.store(0);

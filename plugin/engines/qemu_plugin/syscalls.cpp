@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/exec.h"
 #include "plugin/engines/qemu_plugin/flow.h"
@@ -50,6 +51,7 @@ void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) 
   tell_of_lacking_room(cpu);
   raise_call_trap(result);
   forget_trap_mask();
+  forget_stop_at_call(result);
 }
 
 }  // namespace tailtrace

@@ -1,9 +1,6 @@
 #include "plugin/engines/qemu_plugin/watch.h"
 
-#include <signal.h>
 #include <time.h>
-#include <ucontext.h>
-#include <unwind.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -12,6 +9,7 @@
 
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/guest_memory.h"
+#include "plugin/engines/qemu_plugin/leave_block.h"
 
 namespace tailtrace {
 namespace {
@@ -82,32 +80,6 @@ void undo(Watch& watch, const Access& access) {
   });
 }
 
-_Unwind_Reason_Code take_frame(_Unwind_Context* context, void* last) {
-  *static_cast<std::uint64_t*>(last) = _Unwind_GetIP(context);
-  return _URC_NO_REASON;
-}
-
-// Where in its translated code this thread is: where unwinding ends, for that code has no tables.
-std::uint64_t translated_pc() {
-  std::uint64_t last = 0;
-  _Unwind_Backtrace(take_frame, &last);
-  return last;
-}
-
-// Does not come back, unless this is a qemu that takes it otherwise.
-void fault_at(std::uint64_t translated_pc) {
-  struct sigaction action {};
-  if (::sigaction(SIGBUS, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0) return;
-  siginfo_t info{};
-  info.si_signo = SIGBUS;
-  info.si_code = BUS_ADRALN;
-  ucontext_t context{};
-  // Within the call, not behind it: there the next instruction's code may begin.
-  context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(translated_pc - 1);
-  ::pthread_sigmask(SIG_BLOCK, nullptr, &context.uc_sigmask);
-  action.sa_sigaction(SIGBUS, &info, &context);
-}
-
 void meet(unsigned cpu, Watch& watch, const Access& access, std::uint64_t pc) {
   if (t_undone_pc == pc) {
     t_passed = &watch.range;
@@ -120,7 +92,7 @@ void meet(unsigned cpu, Watch& watch, const Access& access, std::uint64_t pc) {
   Flow flow(cpu);
   const int done = flow.open_info().index_of(pc);
   if (done >= 0) flow.cut_to(pc, done);
-  fault_at(translated_pc());
+  leave_block();
 }
 
 void on_access(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t address, void* pc) {

@@ -2,12 +2,10 @@
 // has none for programs.
 //
 // While there are any, code is translated with a call behind each access. A thread must stop right
-// behind the instruction that made one, and qemu leaves a block in its middle for one reason only:
-// an instruction that faulted. So the access is undone, and qemu told by its own handler of SIGBUS
-// that the instruction faulted (host_signal_handler in qemu 7.2's linux-user/signal.c). The stub's
-// reply then says `undone`; the debug server keeps it to itself and has the thread step, which the
-// access passes this time, while all others stand (stub_gate.h). What that stops with says `watch`,
-// or `awatch`, as gdbserver's does.
+// behind the instruction that made one, and can only before it (leave_block.h). So the access is
+// undone, and the thread leaves its block. The stub's reply then says `undone`; the debug server
+// keeps it to itself and has the thread step, which the access passes this time, while all others
+// stand (stub_gate.h). What that stops with says `watch`, or `awatch`, as gdbserver's does.
 //
 // Translations with calls are thrown away as all are when a thread stops (gdb_handlesig in
 // gdbstub.c), so code runs at its usual speed when nothing is watched any more.

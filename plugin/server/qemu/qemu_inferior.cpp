@@ -19,7 +19,6 @@ namespace tailtrace {
 namespace {
 
 constexpr std::string_view kStubProcess = "p01.";  // as the stub names its only process
-constexpr std::int32_t kStubPid = 1;
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 constexpr std::size_t kMostRead_bytes = 1024;
@@ -28,8 +27,6 @@ constexpr char kInt3[] = "cc";
 constexpr std::string_view kRegisters = "g";
 // In its answer.
 constexpr std::size_t kPcOffset_digits = 16 * 16, kPcSize_digits = 16;
-
-std::string pc_digits(Address pc) { return fmt::format("{:016x}", __builtin_bswap64(pc.value)); }
 
 // Of `Z0,addr,kind` or `z0,addr,kind`, also of type 1.
 std::optional<Address> breakpoint_address(std::string_view request) {
@@ -133,7 +130,9 @@ Result<void> QemuInferior::connect(bool is_first) {
   known_stepped_ = {};
   about_to_fork_ = false;
   stopped_ = {pid(), pid()};
+  calls_.clear();
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
+  if (auto told = engine_.set_caught(caught_); !told) return told;
   // Without this the stub speaks of threads without their process.
   auto greeted = ask("qSupported:multiprocess+");
   if (!greeted) return fail(std::move(greeted.error()));
@@ -205,7 +204,7 @@ Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view reque
   auto answer = ask(request);
   if (held_at.is_null() || !answer) return answer;
   if (request == kRegisters && answer->size() >= kPcOffset_digits + kPcSize_digits)
-    answer->replace(kPcOffset_digits, kPcSize_digits, pc_digits(held_at));
+    answer->replace(kPcOffset_digits, kPcSize_digits, register_digits(held_at.value));
   return answer;
 }
 
@@ -266,6 +265,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
     if (action.selector.pid > 0) action.selector.pid = kStubPid;
     own.push_back(action);
   }
+  step_caught(actions, own);
   if (stub_ && (about_to_fork_ || !is_lone_step(actions))) remove_doomed();
   interrupt_wanted_ = false;
   selected_tid_ = 0;
@@ -297,12 +297,14 @@ void QemuInferior::let_run(std::string_view request) {
 // After a stop that is not told. It has ended the thread's own step; other threads' go on.
 void QemuInferior::go_on() {
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
-  if (action != nullptr && is_step(*action)) return step_stopped();
+  const bool steps = action != nullptr && is_step(*action);
+  if (steps || calls_.contains(stopped_.tid)) return step_stopped();
   let_run("vCont;c");
 }
 
 // The others go on as well.
 void QemuInferior::deliver(std::uint8_t signal) {
+  calls_.erase(stopped_.tid);
   const std::string thread = rsp::format_thread({kStubPid, stopped_.tid});
   let_run(fmt::format("vCont;C{:02x}:{};c", signal, thread));
 }
@@ -366,16 +368,23 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();
   if (take_word(event.reply, kCalled) && (stands || !was_to_step))
     return go_on(), std::optional<Event>();
+  if ((stop->reasons & rsp::StopReply::kSystemCall) != 0) return entered_call(event.reply);
   bool is_new = (stop->reasons & rsp::StopReply::kThreadCreated) != 0;
   bool has_accessed = (stop->reasons & rsp::StopReply::kWatch) != 0;
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   const bool steps = action != nullptr && is_step(*action);
   if (is_of_threads(system_signal(stop->signal)) && !steps)
     return deliver(stop->signal), std::optional<Event>();
-  if (stop->signal != kProtocolSigTrap || is_new || has_accessed)
-    return std::optional(std::move(event));
   // A step that was not taken.
-  if (stands && steps) return go_on(), std::optional<Event>();
+  const bool is_trap = stop->signal == kProtocolSigTrap && !is_new && !has_accessed;
+  if (is_trap && stands && (steps || calls_.contains(stopped_.tid)))
+    return go_on(), std::optional<Event>();
+  const std::string call = left_call();
+  if (!is_trap) return std::optional(std::move(event));
+  if (was_to_step && !call.empty()) {
+    event.reply.insert(3, fmt::format("syscall_return:{};", call));
+    return std::optional(std::move(event));
+  }
   // The signal comes too late for it, and is kept from the program.
   if (steps && was_to_step && interrupt_wanted_) {
     event.reply.replace(0, 3, fmt::format("T{:02x}", kProtocolSigInt));
@@ -446,6 +455,7 @@ void QemuInferior::detach() {
   engine_.set_thread_room(pid(), std::nullopt);
   (void)engine_.set_watched({}).has_value();
   (void)engine_.set_stepped({}).has_value();
+  (void)engine_.set_caught({}).has_value();
   if (stub_ && !running_) (void)exchange(fmt::format("D;{:x}", kStubPid)).has_value();
   process_.let_go();
   was_let_go_ = true;

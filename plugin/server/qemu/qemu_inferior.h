@@ -10,6 +10,8 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,11 +23,20 @@
 #include "plugin/engines/qemu/qemu_live_engine.h"
 #include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/server/below/end_signals.h"
+#include "plugin/server/rsp/catch_request.h"
 #include "plugin/server/rsp/connection.h"
 #include "plugin/server/rsp/resume.h"
 #include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
+
+// What the stub calls its only process.
+constexpr std::int32_t kStubPid = 1;
+
+// As `g` has a register.
+inline std::string register_digits(std::uint64_t value) {
+  return fmt::format("{:016x}", __builtin_bswap64(value));
+}
 
 class QemuInferior {
  public:
@@ -56,6 +67,11 @@ class QemuInferior {
   // (getauxval(3)); empty while it is not known.
   std::size_t read_memory(Address address, std::span<std::uint8_t> out);
   Bytes auxiliary_vector();
+  // Has it stop as it enters and leaves these system calls, also in the programs that it executes
+  // from now on. False: the recorder could not be told.
+  bool catch_calls(const rsp::CatchRequest& wanted);
+  // The number of the one that the thread was told to enter; all ones: it has not, or has left it.
+  std::uint64_t call_of(ThreadId thread) const;
   // What it has mapped, as /proc/PID/`file` (maps or smaps) has it; nothing while it runs.
   std::optional<std::string> maps(const std::string& file);
 
@@ -98,6 +114,10 @@ class QemuInferior {
   void remove_doomed();
   void send_wanted_interrupt();
   bool must_run(const rsp::ResumeAction& action) const;
+  std::optional<Event> entered_call(std::string reply);
+  std::string left_call();
+  bool has_ended(std::int32_t tid);
+  void step_caught(const rsp::ResumeActions& actions, rsp::ResumeActions& own);
   void let_run(std::string_view request);
   void go_on();
   void step_stopped();
@@ -121,7 +141,9 @@ class QemuInferior {
   std::set<std::int32_t> steps_;             // threads that were to step and have not told of it
   std::optional<std::uint8_t> step_signal_;  // the thread that stopped last takes it along
   SteppedThreads known_stepped_{};           // to the recorder
-  bool about_to_fork_ = false;               // the thread that stopped last
+  CaughtNumbers caught_{};
+  std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
+  bool about_to_fork_ = false;                 // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed

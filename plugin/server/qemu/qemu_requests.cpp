@@ -98,6 +98,9 @@ QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
     auto folder = text_of_hex(request.substr(kFolder.size()));
     good = folder.has_value();
     if (good) programs_.set_folder(std::move(*folder));
+  } else if (auto caught = rsp::parse_catch_request(request)) {
+    QemuInferior* inferior = selected();
+    good = inferior != nullptr && inferior->catch_calls(*caught);
   } else if (!request.starts_with("QStartupWithShell:") &&
              !request.starts_with("QDisableRandomization:")) {
     return std::optional<std::string>();
@@ -175,10 +178,11 @@ QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
   QemuInferior* inferior = selected();
   if (inferior == nullptr) return std::optional<std::string>(rsp::kFailed);
   std::string own(request);
-  if (own[0] == 'G' && own.size() > kOrigRax.size()) own.resize(own.size() - kOrigRax.size());
+  if (own[0] == 'G' && own.size() > kOrigRax_digits) own.resize(own.size() - kOrigRax_digits);
   auto answered = inferior->ask_of(general_, own);
   if (!answered) return fail(std::move(answered.error()));
-  if (request == "g" && !answered->starts_with('E')) answered->append(kOrigRax);
+  if (request == "g" && !answered->starts_with('E'))
+    answered->append(register_digits(inferior->call_of(general_)));
   if (request[0] == 'M' && answered->starts_with('E'))
     answered = write_protected(*inferior, general_, request);
   if (!answered) return fail(std::move(answered.error()));
@@ -192,7 +196,8 @@ std::string QemuLink::supported(std::string_view request) {
       "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
       "qXfer:libraries-svr4:read+;qXfer:threads:read+;multiprocess+;"
       "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
-      "QStartupWithShell+;QDisableRandomization+;vContSupported+;swbreak+;hwbreak+;no-resumed+";
+      "QStartupWithShell+;QCatchSyscalls+;QDisableRandomization+;vContSupported+;swbreak+;hwbreak+;"
+      "no-resumed+";
   return wants_exec_ ? text + ";exec-events+" : text;
 }
 

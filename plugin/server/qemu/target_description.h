@@ -10,14 +10,14 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace tailtrace {
 
 // An XML document (GDB manual, "Target Descriptions").
 std::string qemu_target_description();
 
-// What comes behind the stub's registers in `g`: no system call is under way.
-constexpr std::string_view kOrigRax = "ffffffffffffffff";
+// orig_rax, the number of the system call that is under way, comes behind the stub's registers in
+// `g` and `G`.
+constexpr std::size_t kOrigRax_digits = 16;
 
 }  // namespace tailtrace

@@ -1,8 +1,6 @@
 #include "plugin/server/recording/caught_calls.h"
 
-#include <sys/syscall.h>
-
-#include "decoder/base/bytes.h"
+#include <utility>
 
 namespace tailtrace {
 namespace {
@@ -10,48 +8,29 @@ namespace {
 using rsp::ResumeAction;
 using rsp::ResumeActions;
 
-constexpr std::string_view kCatch = "QCatchSyscalls:";
-
 bool is_run(const ResumeAction* action) {
   return action != nullptr && action->kind == ResumeAction::Kind::kContinue;
 }
 
-// The return from a handler is caught only by its own name: it does not come back behind itself,
-// and the history would have a gap.
-bool is_among(std::uint64_t number, const std::set<std::uint64_t>& caught) {
-  return caught.empty() ? number != SYS_rt_sigreturn : caught.contains(number);
-}
-
 }  // namespace
 
-// `QCatchSyscalls:1;NUMBER;...`, all without a number; `QCatchSyscalls:0`.
 void CaughtCalls::note_request(std::string_view packet, std::int32_t pid) {
-  if (!packet.starts_with(kCatch)) return;
-  std::string_view rest = packet.substr(kCatch.size());
-  if (!rest.starts_with('1')) {
-    caught_.erase(pid);
-    return;
-  }
-  Numbers& numbers = caught_[pid] = {};
-  rest.remove_prefix(1);
-  while (rest.starts_with(';')) {
-    rest.remove_prefix(1);
-    const std::string_view digits = rest.substr(0, rest.find(';'));
-    if (auto number = parse_hex(digits)) numbers.insert(*number);
-    rest.remove_prefix(digits.size());
-  }
+  auto request = rsp::parse_catch_request(packet);
+  if (!request) return;
+  caught_.erase(pid);
+  if (request->is_on) caught_[pid] = std::move(*request);
 }
 
 Result<bool> CaughtCalls::catches(const RecordedThread& thread) {
   auto process = caught_.find(thread.id.pid);
   if (process == caught_.end() || thread.signal != 0) return false;
   if (auto entered = entered_.find(thread.id); entered != entered_.end())
-    return is_among(entered->second, process->second);
+    return process->second.catches(entered->second);
   if (!recorder_.is_at_system_call(thread)) return false;
   auto number = below_.read_register(thread.id, Below::Register::kRax);
   if (!number) return fail(std::move(number.error()));
   numbers_[thread.id] = *number;
-  return is_among(*number, process->second);
+  return process->second.catches(*number);
 }
 
 Result<ResumeActions> CaughtCalls::let_run(const ResumeActions& steps,

@@ -10,12 +10,12 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "plugin/server/below/below.h"
 #include "plugin/server/recording/passed_signals.h"
 #include "plugin/server/recording/recorder.h"
+#include "plugin/server/rsp/catch_request.h"
 #include "plugin/server/rsp/resume.h"
 #include "plugin/server/rsp/stop_reply.h"
 
@@ -42,16 +42,14 @@ class CaughtCalls {
   Result<void> told(const rsp::StopReply& reply);
 
  private:
-  using Numbers = std::set<std::uint64_t>;  // empty: all
-
   void forget(std::optional<std::int32_t> pid);
 
   Below& below_;
   Recorder& recorder_;
   PassedSignals& signals_;
-  std::map<std::int32_t, Numbers> caught_;     // by process
-  std::map<ThreadId, std::uint64_t> numbers_;  // of the calls that they stood at last
-  std::map<ThreadId, std::uint64_t> entered_;  // of those that they are in, which was told
+  std::map<std::int32_t, rsp::CatchRequest> caught_;  // by process
+  std::map<ThreadId, std::uint64_t> numbers_;         // of the calls that they stood at last
+  std::map<ThreadId, std::uint64_t> entered_;         // of those that they are in, which was told
 };
 
 }  // namespace tailtrace

@@ -1,0 +1,81 @@
+#include "plugin/engines/qemu_plugin/call_catch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "plugin/engines/qemu_plugin/call_trap.h"
+#include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/leave_block.h"
+#include "plugin/engines/qemu_plugin/signal_frame.h"
+
+namespace tailtrace {
+namespace {
+
+CaughtNumbers g_caught{};
+bool g_catches = false;
+
+// The call at which this thread was stopped and which it has not made yet: its place and stack.
+struct CaughtCall {
+  std::uint64_t pc, stack;
+  bool operator==(const CaughtCall&) const = default;
+};
+constinit thread_local CaughtCall t_caught_call{0, 0};
+
+enum class CatchStop { kNone, kBefore, kAt };
+constinit thread_local CatchStop t_catch_stop = CatchStop::kNone;
+constinit thread_local std::uint64_t t_caught_number = 0;
+
+bool is_caught(std::uint64_t number) {
+  return number < kMaxCaughtNumber && (g_caught.words[number / 64] >> number % 64 & 1) != 0;
+}
+
+bool is_told(const CaughtCall& call) {
+  if (call == t_caught_call) return true;
+  t_caught_call = call;
+  return false;
+}
+
+}  // namespace
+
+void stop_at_call(std::uint32_t cpu, const BlockInfo& block, const std::uint64_t* registers) {
+  if (!g_catches || block.call == BlockInfo::kNoCall) return;
+  const bool is_alone = block.insns == 1;
+  if (is_alone) {
+    t_caught_number = registers[kRax];
+    if (!is_caught(t_caught_number) || is_told({block.begin, registers[kRsp]})) return;
+  } else if (block.call != BlockInfo::kAnyCall &&
+             !is_caught(static_cast<std::uint64_t>(block.call))) {
+    return;
+  }
+  t_catch_stop = is_alone ? CatchStop::kAt : CatchStop::kBefore;
+  Flow(cpu).cut_to(block.begin, 0);
+  leave_block();
+}
+
+void forget_stop_at_call(std::int64_t result) {
+  if (result != kToBeMadeAgain) t_caught_call = {0, 0};
+}
+
+std::string caught_word() {
+  const CatchStop stop = std::exchange(t_catch_stop, CatchStop::kNone);
+  if (stop == CatchStop::kNone) return {};
+  if (stop == CatchStop::kBefore) return "undone:;";
+  char word[40];
+  std::snprintf(word, sizeof word, "syscall_entry:%llx;",
+                static_cast<unsigned long long>(t_caught_number));
+  return word;
+}
+
+void renew_caught_calls() {
+  g_caught = g_recorder.blocks.header().caught;
+  g_catches = std::any_of(g_caught.words, std::end(g_caught.words),
+                          [](std::uint64_t word) { return word != 0; });
+}
+
+void forget_caught_calls() {
+  g_caught = {};
+  g_catches = false;
+}
+
+}  // namespace tailtrace

@@ -1,0 +1,39 @@
+#include "plugin/engines/qemu_plugin/leave_block.h"
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+#include <cstdint>
+
+namespace tailtrace {
+namespace {
+
+_Unwind_Reason_Code take_frame(_Unwind_Context* context, void* last) {
+  *static_cast<std::uint64_t*>(last) = _Unwind_GetIP(context);
+  return _URC_NO_REASON;
+}
+
+// Where in its translated code this thread is: where unwinding ends, for that code has no tables.
+std::uint64_t translated_pc() {
+  std::uint64_t last = 0;
+  _Unwind_Backtrace(take_frame, &last);
+  return last;
+}
+
+}  // namespace
+
+void leave_block() {
+  struct sigaction action {};
+  if (::sigaction(SIGBUS, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0) return;
+  siginfo_t info{};
+  info.si_signo = SIGBUS;
+  info.si_code = BUS_ADRALN;
+  ucontext_t context{};
+  // Within the call, not behind it: there the next instruction's code may begin.
+  context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(translated_pc() - 1);
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &context.uc_sigmask);
+  action.sa_sigaction(SIGBUS, &info, &context);
+}
+
+}  // namespace tailtrace
