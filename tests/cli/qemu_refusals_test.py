@@ -77,6 +77,12 @@ class Limits(Refusal):
         self.assertIn("from the beginning", shown.stdout)
 
     @unittest.skipIf(cases.IS_SANITIZED, "a sanitizer takes terabytes of addresses")
+    def test_too_few_addresses_for_qemu_itself(self):
+        outcome = self.record(limits=[(resource.RLIMIT_AS, 256 * MIB)])
+        self.assert_refused(outcome, "cannot record with qemu", "Cannot allocate memory",
+                            "ulimit -v")
+
+    @unittest.skipIf(cases.IS_SANITIZED, "a sanitizer takes terabytes of addresses")
     def test_too_few_addresses_for_the_ring(self):
         outcome = self.record("--ring=512MiB", limits=[(resource.RLIMIT_AS, 1024 * MIB)])
         self.assert_refused(outcome, "cannot record in the folder", "Cannot allocate memory",

@@ -4,9 +4,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "decoder/base/unix_socket.h"
 #include "decoder/record/ring.h"
@@ -29,6 +33,16 @@ std::string describe_status(int status) {
 
 std::string space_advice(const QemuOptions& options) {
   return kFreeSpace + std::string(options.kept_session.empty() ? ": TAILTRACE_SESSIONS=DIR" : "");
+}
+
+// What helps where qemu itself cannot start, by what it says.
+std::string advice_on(const std::string& why) {
+  if (why.find(std::strerror(ENOMEM)) == std::string::npos)
+    return "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU";
+  rlimit addresses{};
+  const bool is_limited =
+      ::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY;
+  return is_limited ? "raise the limit of addresses (ulimit -v)" : "free some memory";
 }
 
 }  // namespace
@@ -125,7 +139,7 @@ Error QemuProcess::early_end(const QemuOptions& options) {
   }
   if (!refusal) {
     error.why = what_qemu_says(options);
-    error.fix = "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU";
+    error.fix = advice_on(error.why);
     return error;
   }
   std::string text(as_text(*refusal));
