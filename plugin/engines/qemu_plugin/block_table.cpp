@@ -151,6 +151,11 @@ void BlockTable::care_for(std::uint64_t pc, BlockCare care) {
   }
 }
 
+bool BlockTable::cares_for(std::uint64_t pc, BlockCare care) const {
+  auto found = cares_.find(pc);
+  return found != cares_.end() && (found->second & care) != 0;
+}
+
 void BlockTable::clear() {
   used_ = 0;
   sizes_used_ = 0;

@@ -66,6 +66,8 @@ class BlockTable {
   // From now on the blocks that begin at `pc`, old and new, get this care.
   void care_for(std::uint64_t pc, BlockCare care);
 
+  bool cares_for(std::uint64_t pc, BlockCare care) const;
+
   // Forgets all blocks. REQUIRES: nobody executes or points to one of them.
   void clear();
 

@@ -20,6 +20,10 @@ extern "C" void tailtrace_on_slow_block(unsigned cpu, const tailtrace::RingBlock
 
 namespace tailtrace {
 
+// This thread stops. Should it stand before the first instruction of a signal handler, the signal
+// is recorded now: whoever looks at the history finds it there, and the stack as the handler will.
+void meet_handler_at_stop();
+
 // From the open block into `block`, which begins at `pc`. Leaving the open block other than by
 // falling through writes a record. The upper half of run_insns stays 0.
 inline __attribute__((always_inline)) void step(RingHeader* ring, const RingBlock* block,

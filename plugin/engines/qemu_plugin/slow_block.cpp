@@ -46,6 +46,22 @@ void enter_handler(Flow& flow, const SignalFrame& frame, std::uint64_t pc) {
   flow.event(frame.pc, pc, RecordKind::kSignal, frame.signal);
 }
 
+// A handler before whose first instruction this thread stopped, so that the signal is recorded.
+struct MetHandler {
+  std::uint64_t pc, stack;
+  bool operator==(const MetHandler&) const = default;
+};
+constinit thread_local MetHandler t_met_handler{0, 0};
+
+bool meet_handler(Flow& flow, std::uint64_t* registers, std::uint64_t pc) {
+  auto frame = read_signal_frame(registers);
+  if (!frame) return false;
+  flow.take_time();
+  enter_handler(flow, *frame, pc);
+  align_signal_frame(registers);
+  return true;
+}
+
 void change_code(Flow& flow, std::uint64_t pc, std::uint32_t epoch) {
   flow.complete_to(pc);
   std::uint32_t seen = flow.ring().epoch.load(std::memory_order_relaxed);
@@ -67,11 +83,10 @@ void enter_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* regis
   if (!has_begun()) begin_thread(cpu);
   vcpu.registers = registers;
   if ((info.care & kCareHandler) != 0) {
-    flow.take_time();
-    if (auto frame = read_signal_frame(registers)) {
-      enter_handler(flow, *frame, pc);
-      align_signal_frame(registers);
-    }
+    if (t_met_handler == MetHandler{pc, registers[kRsp]})
+      t_met_handler = {0, 0};
+    else
+      meet_handler(flow, registers, pc);
   }
   if ((info.care & kCareSingle) != 0 && is_cut_at(flow.open(), flow.open_info(), pc))
     flow.cut_to(pc, flow.open_info().index_of(pc));
@@ -83,6 +98,21 @@ void enter_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* regis
 }
 
 }  // namespace
+
+void meet_handler_at_stop() {
+  if (t_cpu < 0) return;
+  const auto cpu = static_cast<std::uint32_t>(t_cpu);
+  std::uint64_t* registers = g_recorder.vcpu(cpu).registers;
+  if (registers == nullptr) return;
+  const std::uint64_t pc = registers[kRip];
+  {
+    std::lock_guard lock(g_recorder.lock);
+    if (!g_recorder.blocks.cares_for(pc, kCareHandler)) return;
+  }
+  Flow flow(cpu);
+  if (t_met_handler == MetHandler{pc, registers[kRsp]} || flow.open_info().begin == pc) return;
+  if (meet_handler(flow, registers, pc)) t_met_handler = {pc, registers[kRsp]};
+}
 
 }  // namespace tailtrace
 

@@ -12,6 +12,7 @@
 #include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/imports.h"
+#include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/watch.h"
@@ -115,14 +116,6 @@ bool ends_standing(std::string_view request) {
   return !request.empty() && std::string_view("cCsSDk").find(request[0]) != std::string_view::npos;
 }
 
-// A debugger is shown the stack that a handler will have, should this thread stand at the begin of
-// one.
-void settle_frame() {
-  if (t_cpu < 0) return;
-  std::uint64_t* registers = g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).registers;
-  if (registers != nullptr && read_signal_frame(registers)) align_signal_frame(registers);
-}
-
 // What the reply says of the stop before it names the thread, for the debug server.
 std::string stop_words(int signal, bool stands) {
   std::string words = stands ? "stands:;" : watch_stop_word() + caught_word();
@@ -142,7 +135,7 @@ void print_string(void* string, const char* format, ...) {
     // It may have entered a handler.
     const bool stands = has_not_moved() && guest_pc() == t_left_pc;
     enter();
-    settle_frame();
+    meet_handler_at_stop();
     std::va_list first;
     va_copy(first, arguments);
     const std::string stop = "T%02x" + stop_words(va_arg(first, int), stands) + "thread:";
