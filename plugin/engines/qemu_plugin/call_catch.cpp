@@ -30,27 +30,31 @@ bool is_caught(std::uint64_t number) {
   return number < kMaxCaughtNumber && (g_caught.words[number / 64] >> number % 64 & 1) != 0;
 }
 
-bool is_told(const CaughtCall& call) {
-  if (call == t_caught_call) return true;
-  t_caught_call = call;
-  return false;
+// Leaves the block there, and says so at the stop.
+void stop_before(std::uint32_t cpu, const CaughtCall& place, CatchStop stop) {
+  static constinit thread_local CaughtCall t_left{0, 0};
+  const bool again = t_catch_stop != CatchStop::kNone && t_left == place;
+  t_left = place;
+  t_catch_stop = stop;
+  Flow(cpu).cut_to(place.pc, 0);
+  leave_block(again);
 }
 
 }  // namespace
 
 void stop_at_call(std::uint32_t cpu, const BlockInfo& block, const std::uint64_t* registers) {
   if (!g_catches || block.call == BlockInfo::kNoCall) return;
-  const bool is_alone = block.insns == 1;
-  if (is_alone) {
+  const CaughtCall place{block.begin, registers[kRsp]};
+  if (block.insns == 1) {
+    const bool is_told = t_catch_stop == CatchStop::kNone && t_caught_call == place;
     t_caught_number = registers[kRax];
-    if (!is_caught(t_caught_number) || is_told({block.begin, registers[kRsp]})) return;
-  } else if (block.call != BlockInfo::kAnyCall &&
-             !is_caught(static_cast<std::uint64_t>(block.call))) {
-    return;
+    if (is_told || !is_caught(t_caught_number)) return;
+    t_caught_call = place;
+    stop_before(cpu, place, CatchStop::kAt);
+  } else if (block.call == BlockInfo::kAnyCall ||
+             is_caught(static_cast<std::uint64_t>(block.call))) {
+    stop_before(cpu, place, CatchStop::kBefore);
   }
-  t_catch_stop = is_alone ? CatchStop::kAt : CatchStop::kBefore;
-  Flow(cpu).cut_to(block.begin, 0);
-  leave_block();
 }
 
 void forget_stop_at_call(std::int64_t result) {

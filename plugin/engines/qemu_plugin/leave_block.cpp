@@ -5,6 +5,9 @@
 #include <unwind.h>
 
 #include <cstdint>
+#include <utility>
+
+#include "plugin/engines/qemu_plugin/trap_mask.h"
 
 namespace tailtrace {
 namespace {
@@ -21,19 +24,25 @@ std::uint64_t translated_pc() {
   return last;
 }
 
+thread_local bool t_bus_waits = false;
+
 }  // namespace
 
-void leave_block() {
+void leave_block(bool again) {
   struct sigaction action {};
   if (::sigaction(SIGBUS, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0) return;
   siginfo_t info{};
   info.si_signo = SIGBUS;
-  info.si_code = BUS_ADRALN;
+  const bool must_force = again || is_trap_blocked();
+  info.si_code = must_force ? BUS_ADRALN : BUS_ADRERR;
+  t_bus_waits |= again;
   ucontext_t context{};
   // Within the call, not behind it: there the next instruction's code may begin.
   context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(translated_pc() - 1);
   ::pthread_sigmask(SIG_BLOCK, nullptr, &context.uc_sigmask);
   action.sa_sigaction(SIGBUS, &info, &context);
 }
+
+bool is_late_bus(int signal) { return signal == SIGBUS && std::exchange(t_bus_waits, false); }
 
 }  // namespace tailtrace

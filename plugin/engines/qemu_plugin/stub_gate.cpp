@@ -12,6 +12,7 @@
 #include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/imports.h"
+#include "plugin/engines/qemu_plugin/leave_block.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -118,7 +119,11 @@ bool ends_standing(std::string_view request) {
 
 // What the reply says of the stop before it names the thread, for the debug server.
 std::string stop_words(int signal, bool stands) {
-  std::string words = stands ? "stands:;" : watch_stop_word() + caught_word();
+  // One that stands has not made the access that it was to step over, and may not come back to it
+  // in a step: a signal is told of.
+  std::string words = watch_stop_word() + caught_word();
+  if (stands) words = "stands:;";
+  if (is_late_bus(signal)) words += "undone:;";
   if (is_call_trap(signal)) words += "called:;";
   if (is_told_of_room(signal)) words += "create:;";
   if (is_about_to_fork()) words += "forks:;";

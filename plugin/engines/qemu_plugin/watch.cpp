@@ -81,7 +81,8 @@ void undo(Watch& watch, const Access& access) {
 }
 
 void meet(unsigned cpu, Watch& watch, const Access& access, std::uint64_t pc) {
-  if (t_undone_pc == pc) {
+  const bool again = t_undone_pc == pc;
+  if (again && t_is_undone_told) {
     t_passed = &watch.range;
     t_passed_address = std::max(access.begin, watch.range.begin);
     return;
@@ -92,7 +93,7 @@ void meet(unsigned cpu, Watch& watch, const Access& access, std::uint64_t pc) {
   Flow flow(cpu);
   const int done = flow.open_info().index_of(pc);
   if (done >= 0) flow.cut_to(pc, done);
-  leave_block();
+  leave_block(again);
 }
 
 void on_access(unsigned cpu, qemu_plugin_meminfo_t info, std::uint64_t address, void* pc) {

@@ -6,6 +6,7 @@
 namespace tailtrace {
 
 bool QemuInferior::catch_calls(const rsp::CatchRequest& wanted) {
+  if (!wanted.is_on) calls_.clear();
   caught_ = {};
   for (std::uint64_t number = 0; number < kMaxCaughtNumber; ++number)
     if (wanted.catches(number)) caught_.words[number / 64] |= 1ull << number % 64;

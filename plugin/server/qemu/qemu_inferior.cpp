@@ -54,7 +54,8 @@ bool is_lone_step(const rsp::ResumeActions& actions) {
 }
 
 // What the recorder says in a stop reply of a thread that has executed nothing since it was resumed
-// (engines/qemu_plugin/stub_gate.h), of one whose access to watched memory was undone (watch.h),
+// (engines/qemu_plugin/stub_gate.h), of one whose access to watched memory was undone (watch.h) or
+// that left a block otherwise (leave_block.h),
 // of one that stands behind a system call, and of one that is about to fork (call_trap.h).
 constexpr std::string_view kStands = "stands:;", kUndone = "undone:;", kCalled = "called:;",
                            kForks = "forks:;";
