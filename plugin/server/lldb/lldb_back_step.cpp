@@ -179,8 +179,7 @@ std::string LldbReplay::take_planned(std::string_view packet) {
     reason = fmt::format("history position -{}", items_back());
   else
     past_.reset();
-  return fmt::format("T00thread:{};reason:processor trace;description:{};",
-                     rsp::format_thread(plan.thread), to_hex(as_bytes(reason)));
+  return told_reply(plan.thread, reason);
 }
 
 }  // namespace tailtrace

@@ -131,11 +131,19 @@ bool LldbReplay::stops_here() const {
   return !item.is_gap && has_breakpoint(past_->thread.pid, item.instruction.address);
 }
 
-// `edge`: "begin" or "end" when the history has no more in that direction.
+// `edge`: "begin" or "end" when the history has no more in that direction. LLDB selects the first
+// thread for a `replaylog`, whichever it is of; that of the others is told by a reason that has it
+// select the thread.
 std::string LldbReplay::stop_reply(ThreadId thread, std::string_view edge) const {
+  if (!edge.empty() && thread.tid != thread.pid) return told_reply(thread, "history boundary");
   std::string reply = "T05";
   if (!edge.empty()) reply += fmt::format("replaylog:{};", edge);
   return reply + "thread:" + rsp::format_thread(thread) + ";";
+}
+
+std::string LldbReplay::told_reply(ThreadId thread, std::string_view reason) {
+  return fmt::format("T00thread:{};reason:processor trace;description:{};",
+                     rsp::format_thread(thread), to_hex(as_bytes(reason)));
 }
 
 // Turns to the history of a thread. False when there is nothing of it.

@@ -115,6 +115,7 @@ class LldbReplay {
   std::uint64_t present() const { return past_->history->newest() + 1; }
   Result<std::optional<ThreadId>> thread_back(Until until);
   std::string stop_reply(ThreadId thread, std::string_view edge) const;
+  static std::string told_reply(ThreadId thread, std::string_view reason);
   bool stops_here() const;
   Result<void> note_breakpoint(std::string_view packet);
 
