@@ -29,18 +29,51 @@ struct Moved {
   std::string shown;  // what LLDB says of the stop
 };
 
+// Has a thread go where the server leads it.
+Result<std::string> go(Session& session, lldb::SBThread thread) {
+  const lldb::tid_t selected = session.thread().GetThreadID();
+  auto shown = session.command(fmt::format("thread step-inst {}", thread.GetIndexID()));
+  // LLDB may turn to another one that had stopped before.
+  session.target().GetProcess().SetSelectedThreadByID(selected);
+  return shown;
+}
+
+Result<std::string> plan(Session& session, lldb::SBThread thread, const std::string& step) {
+  return session.packet(fmt::format("QTailtraceBack:{};{}", session.name_of(thread), step));
+}
+
+// One thread is in the past, and comes back when another one goes. LLDB looks at those only that it
+// has had go, and would say of it that it is where it was. False: there was none.
+Result<bool> bring_back_others(Session& session) {
+  lldb::SBProcess process = session.target().GetProcess();
+  const lldb::tid_t selected = session.thread().GetThreadID();
+  for (std::uint32_t i = 0; i < process.GetNumThreads(); ++i) {
+    lldb::SBThread other = process.GetThreadAtIndex(i);
+    if (other.GetThreadID() == selected || other.GetStopReason() == lldb::eStopReasonNone) continue;
+    auto where = session.packet("qTailtraceWhere:" + session.name_of(other));
+    if (!where) return fail(std::move(where.error()));
+    if (!where->starts_with('-')) continue;
+    auto planned = plan(session, other, "goto;0");
+    auto gone = planned && *planned == "OK" ? go(session, other) : std::move(planned);
+    if (!gone) return fail(std::move(gone.error()));
+    return true;
+  }
+  return false;
+}
+
 // One step of the server's. Errors: kNegative when the thread has no history.
 Result<Moved> move(Session& session, const std::string& step) {
-  auto answer = session.packet(fmt::format("QTailtraceBack:{};{}", session.thread_name(), step));
+  lldb::SBThread thread = session.thread();
+  auto answer = plan(session, thread, step);
   if (!answer) return fail(std::move(answer.error()));
   if (*answer == "begin") return Moved{};
   if (*answer != "OK")
     return fail(ErrorCode::kNegative, "cannot step back", "the thread is not recorded",
                 "tailtrace start");
-  const lldb::tid_t thread = session.thread().GetThreadID();
-  auto shown = session.command("thread step-inst");
-  // LLDB may turn to another one that had stopped before.
-  session.target().GetProcess().SetSelectedThreadByID(thread);
+  auto others = bring_back_others(session);
+  if (!others) return fail(std::move(others.error()));
+  if (*others) answer = plan(session, thread, step);
+  auto shown = answer ? go(session, thread) : std::move(answer);
   if (!shown) return fail(std::move(shown.error()));
   return Moved{true, std::move(*shown)};
 }

@@ -97,13 +97,16 @@ bool is_range(const std::string& word) {
   return !word.empty() && std::string_view("+-0123456789").find(word[0]) != std::string_view::npos;
 }
 
+// Without a range the server goes on behind what it has shown, as GDB does; Enter goes back here.
+std::string range_in(const Words& words) { return words.empty() ? "-10,-1" : joined(words); }
+
 Result<void> instructions(Session& session, const Words& words) {
-  return show(session, session.monitor_thread("instruction-history /fs " + joined(words)));
+  return show(session, session.monitor_thread("instruction-history /fs " + range_in(words)));
 }
 
 Result<void> calls(Session& session, const Words& words) {
   if (!words.empty() && !is_range(words[0])) return ask_recording(session, "calls", words);
-  return show(session, session.monitor_thread("function-call-history " + joined(words)));
+  return show(session, session.monitor_thread("function-call-history " + range_in(words)));
 }
 
 Result<void> info(Session& session, const Words&) { return show(session, session.monitor("info")); }

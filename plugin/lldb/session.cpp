@@ -104,8 +104,8 @@ Result<std::string> Session::monitor(const std::string& words) {
   return with_our_words(std::move(*text));
 }
 
-std::string Session::thread_name() {
-  return fmt::format("p{:x}.{:x}", target().GetProcess().GetProcessID(), thread().GetThreadID());
+std::string Session::name_of(lldb::SBThread thread) {
+  return fmt::format("p{:x}.{:x}", target().GetProcess().GetProcessID(), thread.GetThreadID());
 }
 
 Result<std::string> Session::monitor_thread(const std::string& words) {

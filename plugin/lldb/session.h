@@ -40,8 +40,10 @@ class Session {
   Result<std::string> monitor_thread(const std::string& words);
   // The same where the answer is JSON lines; the first one says what the others are.
   Result<std::vector<Json>> monitor_json(const std::string& words);
-  // The selected thread as the server names it: pPID.TID.
-  std::string thread_name();
+  // A thread as the server names it: pPID.TID.
+  std::string name_of(lldb::SBThread thread);
+  // The same of the selected one.
+  std::string thread_name() { return name_of(thread()); }
   // The answer to a packet. Errors: kNoEngine when the server does not know it; kGone.
   Result<std::string> packet(const std::string& packet);
 

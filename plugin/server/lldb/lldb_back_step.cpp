@@ -58,11 +58,11 @@ Result<std::string> LldbReplay::plan_back(std::string_view text) {
     if (!*selected) return std::string(kNone);
     thread = **selected;
   }
-  // Another one that is in the past stays there unless this one goes.
+  // Another one that is in the past stays there until this one goes.
   std::optional<Past> other;
   if (past_ && past_->thread != *thread) other = std::exchange(past_, std::nullopt);
   auto answer = plan_of(*thread, text);
-  if (!planned_ && other) past_ = std::move(other);
+  if (other) past_ = std::move(other);
   return answer;
 }
 
