@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -47,9 +48,13 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   auto actions = rsp::parse_resume(packet, chosen);
   if (!actions) return below_.link().send(packet);
   actions_ = std::move(*actions);
+  names_threads_ = std::ranges::all_of(
+      actions_, [](const ResumeAction& action) { return action.selector.is_thread(); });
+  met_.clear();
   stepping_.clear();
   Result<void> settled;
   recorder_.for_each([&](RecordedThread& thread) {
+    met_.insert(thread.id);
     const ResumeAction* action = rsp::action_for(actions_, thread.id);
     if (action == nullptr || action->kind == ResumeAction::Kind::kStop) return;
     // A step that was finished before must not be taken for the one that is asked for now.
@@ -73,11 +78,32 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   }
   auto cloner = any_cloner();
   if (!cloner) return fail(std::move(cloner.error()));
-  repeat_frame_.clear();
-  rsp::append_frame(repeat_frame_, rsp::format_resume(repeated_));
+  make_repeat_frame();
   if (stepping_.empty()) return below_.link().send(packet);
   if (*cloner) return clone_alone(**cloner);
   return send(*actions);
+}
+
+void Stepper::make_repeat_frame() {
+  repeat_frame_.clear();
+  rsp::append_frame(repeat_frame_, rsp::format_resume(repeated_));
+}
+
+// LLDB names each thread when it has a signal for one. Those that come later run as they would in
+// lldb-server: somebody may wait for them.
+void Stepper::let_new_threads_run() {
+  if (!names_threads_) return;
+  bool any = false;
+  for (const auto& [id, thread] : recorder_.threads()) {
+    if (!stepping_.contains(id.pid) || !met_.insert(id).second) continue;
+    any = true;
+    ResumeAction run;
+    run.selector = {id.pid, id.tid};
+    actions_.push_back(run);
+    run.kind = ResumeAction::Kind::kStep;
+    repeated_.push_back(run);
+  }
+  if (any) make_repeat_frame();
 }
 
 Result<void> Stepper::send(const ResumeActions& steps) {
@@ -154,6 +180,7 @@ void Stepper::note_report(ThreadId thread) {
 }
 
 Result<Stepper::Verdict> Stepper::stopped(const StopReply& stop) {
+  let_new_threads_run();
   auto seen = repeat_run_.end(stop);
   if (!seen) return fail(std::move(seen.error()));
   const StopReply& reply = *seen;

@@ -53,6 +53,8 @@ class Stepper {
  private:
   bool goes_by_steps(ThreadId thread) const;
   bool resumes(const rsp::ResumeActions& actions, ThreadId thread) const;
+  void make_repeat_frame();
+  void let_new_threads_run();
   Result<void> send(const rsp::ResumeActions& steps);
   Result<void> repeat();
   Result<void> go_on(ThreadId stopped);
@@ -73,7 +75,9 @@ class Stepper {
   PassedSignals passed_signals_;
   CaughtCalls caught_calls_;
   RepeatRun repeat_run_;
-  rsp::ResumeActions actions_;       // what the debugger asked for
+  rsp::ResumeActions actions_;       // what the debugger asked for, and of threads that came since
+  bool names_threads_ = false;       // it asked for no more than threads that it named
+  std::set<ThreadId> met_;           // since then, or that were there
   rsp::ResumeActions repeated_;      // what is sent below again and again, without signals
   std::string repeat_frame_;         // the same as a frame
   std::set<std::int32_t> stepping_;  // processes whose threads go by steps
