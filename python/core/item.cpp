@@ -122,12 +122,29 @@ py::object str_or_none(const std::string& text) {
   if (text.empty()) return py::none();
   return to_str(text);
 }
+py::object int_or_none(unsigned number) {
+  return number == 0 ? py::object(py::none()) : py::object(py::int_(number));
+}
+
 py::object get_function(PyObject* self) { return str_or_none(names_of(self).function); }
 py::object get_file(PyObject* self) { return str_or_none(names_of(self).file); }
-py::object get_line(PyObject* self) {
-  unsigned line = names_of(self).line;
-  if (line == 0) return py::none();
-  return py::int_(line);
+py::object get_line(PyObject* self) { return int_or_none(names_of(self).line); }
+
+py::object get_inlined(PyObject* self) {
+  const Address address = item_of(self).address;
+  const Epoch when = item_of(self).epoch;
+  std::vector<Names> found =
+      history_of(self).with_cursor([address, when](HistoryCursor&, Symbolizer& symbols) {
+        std::vector<Names> names;
+        for (InlinedFunction& one : symbols.inlined_at(address, when))
+          names.push_back({std::move(one.name), std::string(one.call_file), one.call_line});
+        return names;
+      });
+  py::tuple inlined(found.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    inlined[i] = py::make_tuple(str_or_none(found[i].function), str_or_none(found[i].file),
+                                int_or_none(found[i].line));
+  return inlined;
 }
 
 std::string text_of_gap(PyObject* self) {
@@ -193,6 +210,9 @@ PyGetSetDef instruction_getters[] = {
     TAILTRACE_GETTER("function", get_function, "Name of the function it is of, or None."),
     TAILTRACE_GETTER("file", get_file, "Path of its source file, or None."),
     TAILTRACE_GETTER("line", get_line, "Line in the source file, or None."),
+    TAILTRACE_GETTER("inlined", get_inlined,
+                     "The inlined functions that it is in, innermost first: the name of each, and "
+                     "the file and line of its call, or None. `function` is what they are in."),
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyGetSetDef gap_getters[] = {

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 Item = Union[Instruction, Gap]
 
 
+def items(count: int) -> str:
+    return f"{count} item{'' if count == 1 else 's'}"
+
+
 class Cursor:
     """Stands on an item of a history: reverse stepping, scripted.
 
@@ -66,8 +70,8 @@ class Cursor:
         return self._move(-whole_number(count, "a number of items"))
 
     def next(self, count: int = 1) -> Item:
-        """Goes forward to another source line of this function, over the calls made there; behind
-        its last line to where it returns to.
+        """Goes forward to another source line of this function, over the calls made there and what
+        is inlined; behind its last line to where it returns to.
 
         >>> cursor = example_program().hits("twice")[0].number
         >>> cursor = example_program().goto(cursor)
@@ -78,9 +82,9 @@ class Cursor:
         return self._by_line(count, True)
 
     def next_back(self, count: int = 1) -> Item:
-        """Goes back to the beginning of a source line, over the calls made there: of its own line
-        when it stands in the middle of one, else of the one before; before the first line of a
-        function, of the line that called it.
+        """Goes back to the beginning of a source line, over the calls made there and what is
+        inlined: of its own line when it stands in the middle of one, else of the one before; before
+        the first line of a function, of the line that called it.
         """
         return self._by_line(count, False)
 
@@ -161,6 +165,24 @@ class Cursor:
             return self.history.all_calls.number(call.earlier).last
         return self._before(call)
 
+    def _functions(self, number: int) -> Tuple[Optional[str], ...]:
+        """The function that an item is of, and those inlined there, innermost last."""
+        item = self.history.at(number)
+        if isinstance(item, Gap):
+            return ()
+        return (item.function, *(function for function, _, _ in reversed(item.inlined)))
+
+    def _past_inlined(self, number: int, forward: bool) -> Optional[int]:
+        """The item beside it that is in no function inlined into the one it is in."""
+        around = self._functions(number)
+        at = self._beside(number, forward)
+        while at is not None:
+            functions = self._functions(at)
+            if not around or functions == around or functions[:len(around)] != around:
+                break
+            at = self._beside(at, forward)
+        return at
+
     def _line(self, number: int) -> Tuple[Optional[str], Optional[str], Optional[int]]:
         item = self.history.at(number)
         if isinstance(item, Gap):
@@ -180,14 +202,14 @@ class Cursor:
 
     def _line_after(self, number: int) -> Optional[int]:
         line = self._line(number)
-        at = self._beside(number, True)
+        at = self._past_inlined(number, True)
         while at is not None and self._line(at) == line:
-            at = self._beside(at, True)
+            at = self._past_inlined(at, True)
         return at
 
     def _line_before(self, number: int) -> Optional[int]:
         line, start = self._line(number), number
-        at = self._beside(number, False)
+        at = self._past_inlined(number, False)
         while at is not None:
             here = self._line(at)
             if here != line:
@@ -195,17 +217,17 @@ class Cursor:
                     return start
                 line, number = here, 0
             start = at
-            at = self._beside(at, False)
+            at = self._past_inlined(at, False)
         return start if start != number else None
 
     def _move(self, by: int) -> Item:
         position = self._position + by
         if position >= 0:
-            raise PositionError("cannot go on so far", f"the history ends {position + 1} items "
+            raise PositionError("cannot go on so far", f"the history ends {items(position + 1)} "
                                 "earlier")
         if not self.history._holds(position):
             later = -len(self.history) - position
-            raise PositionError("cannot go back so far", f"the history begins {later} items later")
+            raise PositionError("cannot go back so far", f"the history begins {items(later)} later")
         return self.goto(position)
 
     def __repr__(self) -> str:

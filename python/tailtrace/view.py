@@ -165,6 +165,9 @@ class View(Sequence[Item]):
         for name, given in (("a symbol", symbol), ("a location", location), ("a kind", kind)):
             if given is not None:
                 text(given, name)
+        if symbol == "":
+            raise UsageError("cannot search", "the symbol is empty",
+                             "name a function, or leave it out")
         if limit is not None:
             limit = amount(limit, "a limit")
         since, until = (None if moment is None else amount(moment, "a time")

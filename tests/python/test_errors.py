@@ -82,6 +82,8 @@ def test_a_number_larger_than_any_is_told_as_it_was_given(example):
             ask(large)
     with pytest.raises(tailtrace.Error, match=f"ends {large - 5} items earlier"):
         example.goto(1).step(large)
+    with pytest.raises(tailtrace.PositionError, match="ends 1 item earlier"):
+        example.goto(-1).step()
     with pytest.raises(tailtrace.UsageError, match=f"{large:#x}"):
         example.find(address=large)
     assert len(example.find(until=large, limit=large)) == len(example) == 6
@@ -142,7 +144,7 @@ def test_what_is_of_a_wrong_type_is_said_in_a_sentence(example, use):
     lambda h: h.hits("*0x1000", limit=-1), lambda h: h.find(limit=-5), lambda h: h.diff(h, -1),
     lambda h: h.why(-1, -1), lambda h: h.find(address=-1), lambda h: h.find(until=-1),
     lambda h: h[:].counts(-5, 1), lambda h: h[:].loops(-1), lambda h: h.calls().newest(-1),
-    lambda h: tailtrace.record(["/bin/true"], ring_records=-1),
+    lambda h: tailtrace.record(["/bin/true"], ring_records=-1), lambda h: h.find(symbol=""),
     lambda h: tailtrace.record(["/bin/echo", "a\0b"])])
 def test_what_is_too_small_or_no_word_is_refused(example, use):
     with pytest.raises(tailtrace.UsageError) as caught:

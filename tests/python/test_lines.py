@@ -57,6 +57,21 @@ def test_next_goes_forward_over_calls(h):
     assert cursor.item.function == "main"
 
 
+def test_next_goes_over_what_is_inlined():
+    h = run("inlined_often")
+    inside = next(item for item in h[h.number(h.hits("twice")[0].position):]
+                  if not isinstance(item, tailtrace.Gap) and len(item.inlined) == 2)
+    names, places = [one[0] for one in inside.inlined], [one[1:] for one in inside.inlined]
+    assert (inside.function, names) == ("twice", ["add", "add_all"])
+    assert [os.path.basename(file) for file, _ in places] == ["inlined_often.c"] * 2
+    assert [line for _, line in places] == [10, 14]
+    cursor = h.goto(inside.number)
+    ways = [cursor.next() for _ in range(3)]
+    assert [(item.line, len(item.inlined)) for item in ways] == [(10, 1), (15, 0), (17, 0)]
+    back = [cursor.next_back() for _ in range(2)]
+    assert [(item.function, item.line) for item in back] == [("twice", 15), ("main", 22)]
+
+
 def test_a_negative_count_goes_the_other_way(h):
     start = h.hits("twice")[1].number
     there, back = h.goto(start), h.goto(start)
