@@ -256,7 +256,7 @@ class Recordings(InFolder):
         for (verb, *words), what, why in (
                 (["history", "-1,-500"], "`-1,-500`", "it ends before it begins"),
                 (["hits", "main", "--limit=-1"], "arguments", "`-1` is no number from 0 on"),
-                (["calls", "--depth=0"], "arguments", "Value 0 not in range 1 to 2147483647"),
+                (["calls", "--depth=0"], "arguments", "`0` is no number from 1 to 2147483647"),
                 (["stats", "--json=line"], "arguments", "--json: `line` is not `lines`"),
                 (["coverage", "--json", "--lcov"], "arguments", "--lcov excludes --json"),
                 (["diff", session, "--module=none"], "code of none", "neither recording")):

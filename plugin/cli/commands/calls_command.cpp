@@ -157,7 +157,7 @@ Command calls_command() {
         app.add_flag("--flat", options->flat, "do not indent by call level");
         app.add_option("--depth", options->depth, "the outermost N levels only")
             ->type_name("N")
-            ->check(CLI::Range(1, kAllLevels));
+            ->check(number_between(1, kAllLevels));
         app.add_flag("--times", options->times, "show the last known times");
         app.add_flag("--fold", options->fold, "a line for what each loop calls");
         return [options](const Invocation& invocation) { return show_calls(*options, invocation); };

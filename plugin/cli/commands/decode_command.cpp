@@ -3,6 +3,7 @@
 #include <map>
 
 #include "plugin/cli/commands.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/decode_input.h"
 #include "plugin/cli/decode_printer.h"
 #include "plugin/cli/output_options.h"
@@ -47,7 +48,7 @@ void add_options(CLI::App& app, DecodeOptions& options) {
   app.add_option("--mtc-period", options.timing.mtc_period,
                  "an MTC packet comes every 2^N crystal clock ticks")
       ->type_name("N")
-      ->check(CLI::Range(0, 15));
+      ->check(number_between(0, 15));
   app.add_option("--nominal-ratio", options.timing.nominal_ratio,
                  "core cycles per bus cycle at the nominal frequency")
       ->type_name("N");

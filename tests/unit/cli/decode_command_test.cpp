@@ -186,7 +186,7 @@ TEST_F(DecodeCommand, UsageErrorsNameWhatIsWrong) {
   EXPECT_EQ(run({"--cpu=zwölf"}).status, 2);
   EXPECT_EQ(run({"--print=nothing"}).status, 2);
   EXPECT_EQ(run({"--mtc-period=15"}).status, 0);
-  EXPECT_THAT(run({"--mtc-period=16"}).err, HasSubstr("Value 16 not in range 0 to 15"));
+  EXPECT_THAT(run({"--mtc-period=16"}).err, HasSubstr("`16` is no number from 0 to 15"));
   EXPECT_EQ(run({trace()}).status, 2) << "two traces are named";
   CommandOutcome outcome = run({"--code", folder_.file("code")}, false);
   EXPECT_NE(outcome.status, 0) << "raw code needs an address";
