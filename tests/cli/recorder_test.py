@@ -385,6 +385,17 @@ class Attach(RecorderCase):
         self.ended(recorder)
         self.assertEqual(self.about()["recorded"]["cause"], "SIGUSR1")
 
+    def test_of_threads_that_only_waited_it_is_told_where_they_stand(self):
+        recorder = self.attach()
+        recorder.send_signal(signal.SIGINT)
+        self.ended(recorder)
+        said = cases.tailtrace("last", self.bundle)
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stdout, r"(?s)  stands in .*read.*\n    called from .*  main\n")
+        self.assertIn("there is no item -1\n  why:  nothing was executed", said.stderr)
+        self.assertIn("from the beginning of the recording",
+                      cases.tailtrace("info", self.bundle).stdout)
+
     def test_user_ends_it_after_a_snapshot(self):
         recorder = self.attach()
         self.assert_goes_on()

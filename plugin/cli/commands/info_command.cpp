@@ -70,7 +70,7 @@ OrderedJson facts_json(const ThreadFacts& facts) {
 
 // What is known of records before the oldest one.
 std::string older_text(const ThreadFrame& frame) {
-  if (frame.complete) return "from the beginning";
+  if (frame.complete) return "from the beginning of the recording";
   if (frame.first.value == 0) return "what came before is not known";
   return fmt::format("{} older ones overwritten", frame.first.value);
 }

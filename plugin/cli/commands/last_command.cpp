@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "decoder/base/json_text.h"
 #include "decoder/base/text.h"
@@ -134,6 +135,25 @@ Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t
   return {};
 }
 
+// Of a thread that waited all the time, for a system call mostly: what it stands in is known.
+void print_standing(const HistoryView& view, const LastCommandOptions& options,
+                    AnswerPrinter& printer) {
+  std::string_view how = "  stands in ";
+  for (Address address : std::span(view.stack).first(std::min(view.stack.size(), options.frames))) {
+    // What a call goes on with may be another line, or another function.
+    const Address place{address.value - (how.starts_with("    ") ? 1 : 0)};
+    printer.line(std::string(how) + where_text(*view.symbols, place, kNewestEpoch));
+    how = "    called from ";
+  }
+  if (view.stack.size() > options.frames)
+    printer.line("    and further callers: --frames shows more");
+}
+
+tl::unexpected<Error> no_such_item(const LastCommandOptions& options, bool executed) {
+  return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at),
+              executed ? "" : "nothing was executed while it was recorded");
+}
+
 Result<int> show_last(const LastCommandOptions& options, const Invocation& invocation) {
   std::optional<Wanted> wanted;
   if (!options.place.location.empty()) {
@@ -142,7 +162,7 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
     wanted = std::move(*place);
   }
   AnswerPrinter printer("tailtrace.last/1", "hits", options.question, invocation.out);
-  bool any = false;
+  bool any = false, executed = false;
   AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
@@ -151,15 +171,19 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
         any = any || !items->empty();
         if (options.question.limit == 0) items->clear();
         asked.add(view);
-        if (items->empty() && !printer.is_json()) return {};
+        const bool is_empty = view.history->resolve(-1) == std::nullopt;
+        const bool stands =
+            is_empty && !wanted && options.at == -1 && !view.stack.empty() && !printer.is_json();
+        executed = executed || !is_empty;
+        if (items->empty() && !stands && !printer.is_json()) return {};
         printer.begin(view, several);
+        if (stands) print_standing(view, options, printer);
         Result<void> printed = print_last(view, *items, options, printer);
         printer.end();
         return printed;
       });
   if (!gaps) return fail(std::move(gaps.error()));
-  if (!any && !wanted)
-    return fail(ErrorCode::kNegative, fmt::format("there is no item {}", options.at));
+  if (!any && !wanted) return no_such_item(options, executed);
   printer.finish();
   if (!any)
     if (auto missing = asked.missing(*wanted)) return fail(std::move(*missing));
