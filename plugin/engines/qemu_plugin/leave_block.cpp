@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "plugin/engines/qemu_plugin/trap_mask.h"
-
 namespace tailtrace {
 namespace {
 
@@ -24,7 +22,18 @@ std::uint64_t translated_pc() {
   return last;
 }
 
+// GDB's number of SIGBUS.
+constexpr int kProtocolSigBus = 10;
+
 thread_local bool t_bus_waits = false;
+
+// What the program's mask says of SIGBUS is hidden from our thread; but who blocks that blocks its
+// like as well.
+bool blocks_faults() {
+  sigset_t mask;
+  return ::pthread_sigmask(SIG_BLOCK, nullptr, &mask) != 0 || ::sigismember(&mask, SIGILL) != 0 ||
+         ::sigismember(&mask, SIGFPE) != 0;
+}
 
 }  // namespace
 
@@ -33,7 +42,7 @@ void leave_block(bool again) {
   if (::sigaction(SIGBUS, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0) return;
   siginfo_t info{};
   info.si_signo = SIGBUS;
-  const bool must_force = again || is_trap_blocked();
+  const bool must_force = again || blocks_faults();
   info.si_code = must_force ? BUS_ADRALN : BUS_ADRERR;
   t_bus_waits |= again;
   ucontext_t context{};
@@ -43,6 +52,8 @@ void leave_block(bool again) {
   action.sa_sigaction(SIGBUS, &info, &context);
 }
 
-bool is_late_bus(int signal) { return signal == SIGBUS && std::exchange(t_bus_waits, false); }
+bool is_late_bus(int signal) {
+  return signal == kProtocolSigBus && std::exchange(t_bus_waits, false);
+}
 
 }  // namespace tailtrace

@@ -18,7 +18,7 @@ namespace tailtrace {
 // it otherwise.
 void leave_block(bool again);
 
-// The stub is about to tell of this thread's stop for this signal, by its number: whether it is a
+// The stub is about to tell of this thread's stop for this signal, by GDB's number: whether it is a
 // SIGBUS of ours that waited for too long.
 bool is_late_bus(int signal);
 

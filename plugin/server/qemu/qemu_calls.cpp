@@ -6,7 +6,6 @@
 namespace tailtrace {
 
 bool QemuInferior::catch_calls(const rsp::CatchRequest& wanted) {
-  if (!wanted.is_on) calls_.clear();
   caught_ = {};
   for (std::uint64_t number = 0; number < kMaxCaughtNumber; ++number)
     if (wanted.catches(number)) caught_.words[number / 64] |= 1ull << number % 64;
@@ -27,10 +26,14 @@ std::optional<QemuInferior::Event> QemuInferior::entered_call(std::string reply)
   return Event{std::move(reply)};
 }
 
-// The number of the call that the thread that stopped has left; empty: of none.
+// The number of the call that the thread that stopped has left; empty: of none that is still
+// caught. GDB takes its wish back at each stop, and renews it.
 std::string QemuInferior::left_call() {
+  const std::uint64_t number = call_of(stopped_);
   auto call = calls_.extract(stopped_.tid);
-  return call ? std::move(call.mapped()) : std::string();
+  const bool is_caught =
+      number < kMaxCaughtNumber && (caught_.words[number / 64] >> number % 64 & 1) != 0;
+  return is_caught ? std::move(call.mapped()) : std::string();
 }
 
 bool QemuInferior::has_ended(std::int32_t tid) {
