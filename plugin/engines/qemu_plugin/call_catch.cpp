@@ -1,5 +1,7 @@
 #include "plugin/engines/qemu_plugin/call_catch.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/leave_block.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/trap_mask.h"
 
 namespace tailtrace {
 namespace {
@@ -25,9 +28,14 @@ constinit thread_local CaughtCall t_caught_call{0, 0};
 enum class CatchStop { kNone, kBefore, kAt };
 constinit thread_local CatchStop t_catch_stop = CatchStop::kNone;
 constinit thread_local std::uint64_t t_caught_number = 0;
+constinit thread_local bool t_trap_is_sure = false;
 
 bool is_caught(std::uint64_t number) {
   return number < kMaxCaughtNumber && (g_caught.words[number / 64] >> number % 64 & 1) != 0;
+}
+
+bool changes_mask(std::uint64_t number) {
+  return number == SYS_rt_sigprocmask || number == SYS_rt_sigreturn;
 }
 
 // Leaves the block there, and says so at the stop.
@@ -50,6 +58,7 @@ void stop_at_call(std::uint32_t cpu, const BlockInfo& block, const std::uint64_t
     t_caught_number = registers[kRax];
     if (is_told || !is_caught(t_caught_number)) return;
     t_caught_call = place;
+    t_trap_is_sure = !is_trap_blocked() && !changes_mask(t_caught_number);
     stop_before(cpu, place, CatchStop::kAt);
   } else if (block.call == BlockInfo::kAnyCall ||
              is_caught(static_cast<std::uint64_t>(block.call))) {
@@ -65,9 +74,9 @@ std::string caught_word() {
   const CatchStop stop = std::exchange(t_catch_stop, CatchStop::kNone);
   if (stop == CatchStop::kNone) return {};
   if (stop == CatchStop::kBefore) return "undone:;";
-  char word[40];
-  std::snprintf(word, sizeof word, "syscall_entry:%llx;",
-                static_cast<unsigned long long>(t_caught_number));
+  char word[48];
+  std::snprintf(word, sizeof word, "syscall_entry:%llx;%s",
+                static_cast<unsigned long long>(t_caught_number), t_trap_is_sure ? "runs:;" : "");
   return word;
 }
 

@@ -4,8 +4,9 @@
 // A thread leaves a block (leave_block.h) whose system call may be one, at its beginning; the
 // stub's reply says `undone`, and the debug server has it step. So it comes to the call as to a
 // block of its own, where the number is known, and leaves that one, too: the reply says
-// `syscall_entry`, as gdbserver's does. When it runs again it makes the call; it is stepped, and
-// stops behind it (call_trap.h).
+// `syscall_entry`, as gdbserver's does. When it runs again it makes the call, and stops
+// behind it as one that is stepped (call_trap.h). The reply says `runs` if the trap is sure to
+// come: then qemu need not step it, which a debugger that detaches could not take back.
 //
 // Threading: each function on the thread that it is about, unless said otherwise.
 #pragma once

@@ -1,9 +1,11 @@
 #include "plugin/engines/qemu_plugin/stub_gate.h"
 
 #include <dlfcn.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
 #include <string>
 #include <string_view>
@@ -126,7 +128,7 @@ std::string stop_words(int signal, bool stands) {
   if (is_late_bus(signal)) words += "undone:;";
   if (is_call_trap(signal)) words += "called:;";
   if (is_told_of_room(signal)) words += "create:;";
-  if (is_about_to_fork()) words += "forks:;";
+  if (is_about_to_fork()) words += "runs:;";
   return words;
 }
 
@@ -168,11 +170,21 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
   return n;
 }
 
+// For the acknowledgement of a reply. Without a connection the stub asks for nothing more.
+ssize_t receive(int fd, void* to, std::size_t size_bytes, int flags) {
+  ssize_t n = ::recv(fd, to, size_bytes, flags);
+  const int error = errno;
+  if (g_inside.load() == ::gettid() && (n == 0 || (n < 0 && error != EINTR))) let_others_go();
+  errno = error;
+  return n;
+}
+
 }  // namespace
 
 bool put_up_stub_gate() {
   return ::dlsym(RTLD_DEFAULT, "g_string_vprintf") != nullptr &&
          replace_import("g_string_printf", reinterpret_cast<void*>(&print_string)) &&
+         replace_import("recv", reinterpret_cast<void*>(&receive)) &&
          replace_import("read", reinterpret_cast<void*>(&read_request));
 }
 

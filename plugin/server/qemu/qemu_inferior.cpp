@@ -56,9 +56,10 @@ bool is_lone_step(const rsp::ResumeActions& actions) {
 // What the recorder says in a stop reply of a thread that has executed nothing since it was resumed
 // (engines/qemu_plugin/stub_gate.h), of one whose access to watched memory was undone (watch.h) or
 // that left a block otherwise (leave_block.h),
-// of one that stands behind a system call, and of one that is about to fork (call_trap.h).
+// of one that stands behind a system call, and of one that is to run, not to step: the recorder
+// ends its step (call_trap.h, call_catch.h).
 constexpr std::string_view kStands = "stands:;", kUndone = "undone:;", kCalled = "called:;",
-                           kForks = "forks:;";
+                           kRuns = "runs:;";
 
 // Whether it says so. Takes the word away.
 bool take_word(std::string& reply, std::string_view word) {
@@ -129,7 +130,7 @@ Result<void> QemuInferior::connect(bool is_first) {
   watchpoints_.clear();
   steps_.clear();
   known_stepped_ = {};
-  about_to_fork_ = false;
+  is_to_run_ = false;
   stopped_ = {pid(), pid()};
   calls_.clear();
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
@@ -267,7 +268,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
     own.push_back(action);
   }
   step_caught(actions, own);
-  if (stub_ && (about_to_fork_ || !is_lone_step(actions))) remove_doomed();
+  if (stub_ && (is_to_run_ || !is_lone_step(actions))) remove_doomed();
   interrupt_wanted_ = false;
   selected_tid_ = 0;
   resumed_with_ = actions;
@@ -276,7 +277,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
 
 // Whether it is a step of a thread that would have its child step as well: the recorder ends it.
 bool QemuInferior::must_run(const rsp::ResumeAction& action) const {
-  return about_to_fork_ && action.kind == rsp::ResumeAction::Kind::kStep &&
+  return is_to_run_ && action.kind == rsp::ResumeAction::Kind::kStep &&
          action.selector.tid == stopped_.tid;
 }
 
@@ -314,7 +315,7 @@ void QemuInferior::deliver(std::uint8_t signal) {
 void QemuInferior::step_stopped() {
   steps_.insert(stopped_.tid);
   const std::string thread = rsp::format_thread({kStubPid, stopped_.tid});
-  let_run(about_to_fork_ ? "vCont;c" : fmt::format("vCont;s:{};c", thread));
+  let_run(is_to_run_ ? "vCont;c" : fmt::format("vCont;s:{};c", thread));
 }
 
 void QemuInferior::interrupt() {
@@ -365,7 +366,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
   bool stands = take_word(event.reply, kStands);
-  about_to_fork_ = take_word(event.reply, kForks);
+  is_to_run_ = take_word(event.reply, kRuns);
   if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();
   if (take_word(event.reply, kCalled) && (stands || !was_to_step))
     return go_on(), std::optional<Event>();

@@ -143,7 +143,7 @@ class QemuInferior {
   SteppedThreads known_stepped_{};           // to the recorder
   CaughtNumbers caught_{};
   std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
-  bool about_to_fork_ = false;                 // the thread that stopped last
+  bool is_to_run_ = false;                     // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed
