@@ -107,6 +107,9 @@ class Symbolizer {
   virtual const std::vector<SourceLine>* lines_of_unit(Address, Epoch = kNewestEpoch) {
     return nullptr;
   }
+
+  // The lines of which a statement begins right at an address: optimizers have several do so.
+  virtual std::vector<SourceLine> lines_beginning_at(Address, Epoch = kNewestEpoch) { return {}; }
 };
 
 // Knows nothing.

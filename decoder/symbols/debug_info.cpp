@@ -349,6 +349,24 @@ const std::vector<SourceLine>* DebugInfo::lines_of_unit(std::uint64_t address) {
   return unit.lines.get();
 }
 
+std::vector<SourceLine> DebugInfo::lines_beginning_at(std::uint64_t address) {
+  const Stretch* found = nullptr;
+  look_up(stretches_, address, &found);
+  std::vector<SourceLine> lines;
+  Dwarf_Die die;
+  if (found == nullptr || dwarf_offdie(dwarf_.get(), units_[found->index].die, &die) == nullptr)
+    return lines;
+  Unit& unit = units_[found->index];
+  if (unit.by_address == nullptr) {
+    unit.by_address = std::make_unique<std::vector<Statement>>(statements_of(die));
+    std::ranges::stable_sort(*unit.by_address, {}, &Statement::address);
+  }
+  for (const Statement& one :
+       std::ranges::equal_range(*unit.by_address, address, {}, &Statement::address))
+    lines.push_back({whole_path(die, one.file), one.line});
+  return lines;
+}
+
 bool DebugInfo::each_line(bool of_statements, const std::function<void(const SourceLine&)>& show) {
   std::size_t left = kMaxLines;
   for (const Unit& unit : units_) {

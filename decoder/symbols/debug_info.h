@@ -48,6 +48,8 @@ class DebugInfo {
   // All lines that have code in the unit that covers the address, each once; null when none does.
   // Lives as long as this.
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
+  // As Symbolizer's.
+  std::vector<SourceLine> lines_beginning_at(std::uint64_t address);
 
   // Shows all functions, as long as it is wanted, and all lines with code, or those at which a
   // statement begins. A function that is only inlined, or was left out by the linker, has no entry.
@@ -92,6 +94,7 @@ class DebugInfo {
     std::vector<Stretch> stretches;                  // of functions, ordered, apart from each other
     std::unique_ptr<std::vector<SourceLine>> lines;  // null: not asked for yet
     std::unique_ptr<std::vector<Statement>> statements;  // the same
+    std::unique_ptr<std::vector<Statement>> by_address;  // the same in that order
   };
 
   DebugInfo(Dwarf* dwarf, std::string folder) : dwarf_(dwarf), folder_(std::move(folder)) {}

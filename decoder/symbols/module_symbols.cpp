@@ -205,4 +205,8 @@ const std::vector<SourceLine>* ModuleSymbols::lines_of_unit(std::uint64_t addres
   return info_ ? info_->lines_of_unit(address) : nullptr;
 }
 
+std::vector<SourceLine> ModuleSymbols::lines_beginning_at(std::uint64_t address) {
+  return info_ ? info_->lines_beginning_at(address) : std::vector<SourceLine>();
+}
+
 }  // namespace tailtrace

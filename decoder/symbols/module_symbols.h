@@ -39,6 +39,7 @@ class ModuleSymbols {
   std::vector<std::uint64_t> line_entries(std::uint64_t address, std::string_view file,
                                           unsigned line);
   const std::vector<SourceLine>* lines_of_unit(std::uint64_t address);
+  std::vector<SourceLine> lines_beginning_at(std::uint64_t address);
   std::vector<InlinedFunction> inlined_at(std::uint64_t address);
   std::vector<InlinedPlace> inlined_into(std::uint64_t address);
 

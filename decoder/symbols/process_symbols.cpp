@@ -342,4 +342,10 @@ const std::vector<SourceLine>* ProcessSymbols::lines_of_unit(Address address, Ep
                                  : place.module->lines_of_unit(address.value - place.bias);
 }
 
+std::vector<SourceLine> ProcessSymbols::lines_beginning_at(Address address, Epoch when) {
+  const Place place = place_in(address, when);
+  if (place.module == nullptr) return {};
+  return place.module->lines_beginning_at(address.value - place.bias);
+}
+
 }  // namespace tailtrace

@@ -54,6 +54,7 @@ class ProcessSymbols : public Symbolizer {
                                     Epoch when = kNewestEpoch) override;
   std::optional<std::uint64_t> address_in_file(Address address, Epoch when = kNewestEpoch) override;
   const std::vector<SourceLine>* lines_of_unit(Address address, Epoch when = kNewestEpoch) override;
+  std::vector<SourceLine> lines_beginning_at(Address address, Epoch when = kNewestEpoch) override;
 
   const std::vector<Mapping>& mappings() const { return mappings_; }
   // What was mapped in an epoch of the history, or what was there last, by address.

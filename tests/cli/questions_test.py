@@ -116,6 +116,17 @@ class Questions(InFolder):
         self.assert_error(cases.tailtrace("last", f"--at={beyond}", session), 1,
                           f"there is no item {beyond}")
 
+    def test_lines_that_begin_at_one_instruction_are_all_covered(self):
+        program = os.path.join(os.path.dirname(PROGRAM), "inlined_often")
+        files = self.ask("coverage", self.record(program))["files"]
+        ours, = (file for file in files if file["file"].endswith("/inlined_often.c"))
+        times = {line["line"]: line["times"] for line in ours["lines"]}
+        with open(ours["file"]) as source:
+            calls = [number for number, line in enumerate(source, 1)
+                     if line.startswith("  add_all(") or line.startswith("  add(")]
+        self.assertEqual([times[line] for line in calls], [1, 1, 1])
+        self.assertNotIn(0, times.values())
+
     @unittest.skipUnless(shutil.which("gcov") and shutil.which("gcc"), "no gcov")
     def test_coverage_is_what_gcov_counts(self):
         shutil.copy(SOURCE, self.folder)

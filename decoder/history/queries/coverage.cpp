@@ -54,8 +54,12 @@ class HistoryPart {
     if (!line || line->line == 0) return false;
     // What compilers put apart of a function has the same entry.
     const Address whole = function.entry.is_null() ? function.begin : function.entry;
-    std::uint64_t& most = most_[{whole, line->file, line->line}];
-    most = std::max(most, count.times);
+    auto was_executed = [&](const SourceLine& of) {
+      std::uint64_t& most = most_[{whole, of.file, of.line}];
+      most = std::max(most, count.times);
+    };
+    was_executed(*line);
+    std::ranges::for_each(symbols_.lines_beginning_at(address, when), was_executed);
     FileCoverage& file = files_[std::string(line->file)];
     LineCoverage& covered = file.lines[line->line];
     if (count.kind == InstructionClass::kConditional) {
