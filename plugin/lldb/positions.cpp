@@ -46,6 +46,9 @@ Result<std::int64_t> position_back(Session& session, const std::string& position
   const std::uint64_t size = head->front().value("size", std::uint64_t{0});
   if (can_be && !counts_back && *number <= size)
     return static_cast<std::int64_t>(*number - size) - 1;
+  if (size == 0)
+    return fail(ErrorCode::kNegative, fmt::format("there is no position {}", position),
+                "no instruction was recorded yet", "continue, or step");
   return fail(ErrorCode::kUsage, fmt::format("there is no position {}", position),
               fmt::format("positions are 1 to {}, or -1, the newest, to -{}", size, size));
 }

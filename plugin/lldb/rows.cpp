@@ -267,7 +267,8 @@ std::string syntax_of(const Row& row) {
 Result<void> run_row(const Row& row, Session& session, const Words& words) {
   if (words.size() < row.least || words.size() > row.most)
     return fail(ErrorCode::kUsage,
-                fmt::format("cannot read `tailtrace {} {}`", row.name, joined(words)),
+                fmt::format("cannot read `tailtrace {}{}{}`", row.name, words.empty() ? "" : " ",
+                            joined(words)),
                 "it is not what the command takes", syntax_of(row));
   if (is_for_recording(session, row, words)) return ask_command_line(row, session, words);
   auto done = row.run(session, words);
