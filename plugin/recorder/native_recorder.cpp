@@ -8,6 +8,7 @@
 #include <set>
 
 #include "decoder/symbols/deleted_files.h"
+#include "plugin/engines/step/one_cpu.h"
 #include "plugin/engines/step/step_engine.h"
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/debug_registers.h"
@@ -88,7 +89,9 @@ class NativeRecorder final : public Subject {
   Result<void> take_trap(const Event& event);
   Result<void> take_user(int signal);
   void note_step(pid_t tid);
-  bool runs_through_rounds(pid_t tid, Address pc);
+  std::optional<std::uint64_t> call_of(pid_t tid, const Instruction& next) const;
+  bool runs_through_rounds(pid_t tid, const Instruction& next);
+  void begin_step(pid_t tid, Thread& thread, int signal);
   Result<void> go_on(pid_t tid, int signal);
   void resume_all();
   // Threads are recorded from where they are met.
@@ -126,6 +129,7 @@ class NativeRecorder final : public Subject {
   Address entry_;                   // of the program, until it was there; what needs it comes then
   std::set<Address> functions_;     // that end the recording
   std::vector<DebugPlace> places_;  // of all threads
+  OneCpu one_cpu_;
 };
 
 Result<void> NativeRecorder::begin(pid_t tid) {
@@ -186,22 +190,34 @@ void NativeRecorder::note_step(pid_t tid) {
   keeper_->stepped({process_.pid(), tid}, thread->second.pc, pc, thread->second.signal);
 }
 
+// The number of the system call, if that is what the thread does next.
+std::optional<std::uint64_t> NativeRecorder::call_of(pid_t tid, const Instruction& next) const {
+  if (next.kind != InstructionClass::kSystemCall) return std::nullopt;
+  const auto registers = process_.registers(tid);
+  return registers ? std::optional<std::uint64_t>(registers->rax) : std::nullopt;
+}
+
 // Through a string instruction that has many to go; a debug register stops it behind that.
-bool NativeRecorder::runs_through_rounds(pid_t tid, Address pc) {
-  const auto insn = keeper_->instruction_at({process_.pid(), tid}, pc);
-  if (!places_.empty() || !insn || insn->kind != InstructionClass::kRepString) return false;
+bool NativeRecorder::runs_through_rounds(pid_t tid, const Instruction& next) {
+  if (!places_.empty() || next.kind != InstructionClass::kRepString) return false;
   const auto registers = process_.registers(tid);
   if (!registers || registers->rcx < StepEngine::kManyRounds) return false;
-  const DebugPlace behind{insn->next(), true};
+  const DebugPlace behind{next.next(), true};
   return set_debug_places(tid, {&behind, 1}).has_value();
+}
+
+void NativeRecorder::begin_step(pid_t tid, Thread& thread, int signal) {
+  thread.pc = process_.pc(tid);
+  const auto next = keeper_->instruction_at({process_.pid(), tid}, thread.pc);
+  one_cpu_.step({process_.pid(), tid}, next ? call_of(tid, *next) : std::nullopt);
+  thread.is_running = next && signal == 0 && runs_through_rounds(tid, *next);
 }
 
 Result<void> NativeRecorder::go_on(pid_t tid, int signal) {
   Thread& thread = threads_[tid];
   thread.signal = signal;
   thread.is_stepping = is_recording_ && keeper_->needs_steps();
-  if (thread.is_stepping) thread.pc = process_.pc(tid);
-  thread.is_running = thread.is_stepping && signal == 0 && runs_through_rounds(tid, thread.pc);
+  if (thread.is_stepping) begin_step(tid, thread, signal);
   process_.resume(tid, signal, thread.is_stepping && !thread.is_running);
   return {};
 }
@@ -314,6 +330,7 @@ Result<void> NativeRecorder::end_recording(const Occasion& occasion) {
   for (pid_t tid : process_.threads()) note_step(tid);
   auto saved = save(occasion, plan_.bundle);
   is_recording_ = false;
+  one_cpu_.leave();
   places_.clear();
   (void)set_places().has_value();  // of threads that are ending they are of no use
   if (!saved) return fail(std::move(saved.error()));
@@ -346,6 +363,7 @@ Result<FlightEnd> NativeRecorder::follow() {
   auto end = follow_to_end();
   if (end) return end;
   process_.stop();
+  one_cpu_.leave();
   places_.clear();
   (void)set_places().has_value();
   if (!is_started_) process_.detach({{at_hand_.tid, at_hand_.signal}});

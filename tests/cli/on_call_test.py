@@ -57,6 +57,11 @@ class OnCall(cases.CommandCase):
             hits = cases.tailtrace("hits", self.bundle, function).stdout
             self.assertRegex(hits, rf"(?m)^  {times} hits?$")
 
+    def test_programs_may_run_where_they_could(self):
+        outcome = self.run_until("done", "counts_processors")
+        count = str(len(os.sched_getaffinity(0)))
+        self.assertEqual(outcome.stdout.split(), [count] * 3, outcome.stderr)
+
     def test_the_vdso_has_names_in_a_recording_too(self):
         self.run_until("done", "reads_clock")
         for function, times in (("time", 3), ("__vdso_time", 3), ("__vdso_gettimeofday", 5)):

@@ -42,6 +42,7 @@ class GdbserverLink final : public ServerLink {
   Result<std::optional<rsp::Frame>> next() override;
   int shut_down(bool running) override;
   int exit_status() override;
+  pid_t tracer() const override { return pid_; }
   pid_t process() const override { return pid_; }
 
  private:

@@ -43,6 +43,7 @@ class LldbServerLink final : public ServerLink {
   Result<std::optional<rsp::Frame>> next() override { return connection_->next(); }
   int shut_down(bool running) override;
   int exit_status() override;
+  pid_t tracer() const override { return pid_; }
 
  private:
   LldbServerLink(UniqueFd talk, pid_t pid);

@@ -43,6 +43,8 @@ class ServerLink {
   // The process whose signals stop the program's threads for the server's own needs, and are to
   // stay unnoticed; -1: there is none, or the server sees to it.
   virtual pid_t process() const { return -1; }
+  // The process that makes steps of programs; -1: it is not known, or there is none.
+  virtual pid_t tracer() const { return -1; }
   // The exit status of a server that ended by itself.
   virtual int exit_status() = 0;
 };

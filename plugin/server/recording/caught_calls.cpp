@@ -26,11 +26,11 @@ Result<bool> CaughtCalls::catches(const RecordedThread& thread) {
   if (process == caught_.end() || thread.signal != 0) return false;
   if (auto entered = entered_.find(thread.id); entered != entered_.end())
     return process->second.catches(entered->second);
-  if (!recorder_.is_at_system_call(thread)) return false;
-  auto number = below_.read_register(thread.id, Below::Register::kRax);
+  auto number = recorder_.system_call(thread.id);
   if (!number) return fail(std::move(number.error()));
-  numbers_[thread.id] = *number;
-  return process->second.catches(*number);
+  if (!*number) return false;
+  numbers_[thread.id] = **number;
+  return process->second.catches(**number);
 }
 
 Result<ResumeActions> CaughtCalls::let_run(const ResumeActions& steps,

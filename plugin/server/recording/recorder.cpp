@@ -111,6 +111,18 @@ Result<ThreadSnapshot> Recorder::newest(RecordedThread& thread, std::uint64_t in
   }
 }
 
+Result<std::optional<std::uint64_t>> Recorder::system_call(ThreadId id) {
+  RecordedThread* thread = find(id);
+  const auto insn = thread != nullptr ? next_instruction(*thread) : std::nullopt;
+  if (!insn || insn->kind != InstructionClass::kSystemCall) return std::optional<std::uint64_t>();
+  if (!thread->call) {
+    auto number = below_.read_register(id, Below::Register::kRax);
+    if (!number) return fail(std::move(number.error()));
+    thread->call = *number;
+  }
+  return thread->call;
+}
+
 ThreadSnapshot Recorder::with_code_in_memory(ThreadSnapshot snapshot) {
   const ThreadId id = snapshot.thread;
   return tailtrace::with_code_in_memory(std::move(snapshot),
@@ -144,6 +156,7 @@ void Recorder::registers_written(ThreadId id) {
   if (thread == nullptr) return;
   (void)settle(*thread);
   thread->pc_written = true;
+  thread->call.reset();
 }
 
 void Recorder::memory_written(std::int32_t pid, Address address, std::uint64_t size_bytes) {

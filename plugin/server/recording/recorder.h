@@ -28,10 +28,12 @@ struct RecordedThread {
   bool pc_written = false;  // the debugger may have changed it since
   bool unsettled = false;   // may be one step further
   int signal = 0;           // it was resumed with, until its next report (the system's number)
+  std::optional<std::uint64_t> call;  // that it is about to make there, once it was asked for
 
   // It was resumed, and nobody tells where it goes.
   void has_run() {
     pc_known = pc_written = false;
+    call.reset();
     stop.faulted = false;
   }
 
@@ -92,6 +94,7 @@ class Recorder {
     thread.pc_known = true;
     thread.unsettled = false;
     thread.signal = 0;
+    thread.call.reset();
     return certain;
   }
 
@@ -100,10 +103,9 @@ class Recorder {
     if (step_ == nullptr || !thread.pc_known || thread.pc_written || thread.unsettled) return {};
     return step_->instruction_at(thread.id, thread.stop.pc);
   }
-  bool is_at_system_call(const RecordedThread& thread) {
-    auto insn = next_instruction(thread);
-    return insn && insn->kind == InstructionClass::kSystemCall;
-  }
+  // The number of the system call that a thread is about to make; nothing: none, as far as that is
+  // known. Errors: kGone.
+  Result<std::optional<std::uint64_t>> system_call(ThreadId thread);
 
   // Makes sure where a stopped thread stands. Errors: kGone.
   Result<Engine::Stop> settle(RecordedThread& thread);

@@ -120,6 +120,9 @@ Result<void> Stepper::repeat() {
 // The same request again; `stopped` is the thread that has just told of a step. Others may have
 // come to a system call without telling.
 Result<void> Stepper::go_on(ThreadId stopped) {
+  auto call = recorder_.system_call(stopped);
+  if (!call) return fail(std::move(call.error()));
+  one_cpu_.step(stopped, *call);
   auto runs = repeat_run_.begin(stopped, rsp::action_for(actions_, stopped));
   if (!runs || *runs) return runs ? Result<void>() : fail(std::move(runs.error()));
   if (knows_all_) {
@@ -196,6 +199,7 @@ Result<Stepper::Verdict> Stepper::stopped(const StopReply& stop) {
   Result<void> sent;
   switch (*judgement) {
     case Judgement::kReport:
+      one_cpu_.leave();
       note_report(thread);
       if (auto told = caught_calls_.told(reply); !told) return fail(std::move(told.error()));
       return Verdict::kReport;
@@ -216,14 +220,14 @@ Result<Stepper::Verdict> Stepper::stopped(const StopReply& stop) {
 Result<bool> Stepper::is_about_to_clone(ThreadId id) {
   RecordedThread* thread = recorder_.find(id);
   if ((!has_thread_events_ && !knows_all_) || thread == nullptr || !stepping_.contains(id.pid) ||
-      !resumes(actions_, id) || thread->signal != 0 || !recorder_.is_at_system_call(*thread))
+      !resumes(actions_, id) || thread->signal != 0)
     return false;
-  auto number = below_.read_register(id, Below::Register::kRax);
+  auto number = recorder_.system_call(id);
   if (!number) return fail(std::move(number.error()));
   if (*number != kSysClone && *number != kSysClone3) return false;
   if (auto caught = caught_calls_.catches(*thread); !caught || *caught)
     return caught ? Result<bool>(false) : caught;
-  return knows_all_ ? makes_thread(id, *number) : Result<bool>(true);
+  return knows_all_ ? makes_thread(id, **number) : Result<bool>(true);
 }
 
 // Of lldb-server, at a system call that makes a thread or a process: which of them.

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "plugin/engines/step/one_cpu.h"
 #include "plugin/server/below/below.h"
 #include "plugin/server/recording/caught_calls.h"
 #include "plugin/server/recording/passed_signals.h"
@@ -30,7 +31,8 @@ class Stepper {
         judge_(judge),
         passed_signals_(below),
         caught_calls_(below, recorder, passed_signals_),
-        repeat_run_(below, recorder, passed_signals_) {}
+        repeat_run_(below, recorder, passed_signals_),
+        one_cpu_(below.link().tracer()) {}
 
   // What stops a process: system calls, signals, and places in it.
   static bool is_of_stops(std::string_view packet);
@@ -75,6 +77,7 @@ class Stepper {
   PassedSignals passed_signals_;
   CaughtCalls caught_calls_;
   RepeatRun repeat_run_;
+  OneCpu one_cpu_;
   rsp::ResumeActions actions_;       // what the debugger asked for, and of threads that came since
   bool names_threads_ = false;       // it asked for no more than threads that it named
   std::set<ThreadId> met_;           // since then, or that were there
