@@ -138,12 +138,12 @@ Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t
 // Of a thread that waited all the time, for a system call mostly: what it stands in is known.
 void print_standing(const HistoryView& view, const LastCommandOptions& options,
                     AnswerPrinter& printer) {
-  std::string_view how = "  stands in ";
-  for (Address address : std::span(view.stack).first(std::min(view.stack.size(), options.frames))) {
+  const auto shown = std::span(view.stack).first(std::min(view.stack.size(), options.frames));
+  for (std::size_t i = 0; i < shown.size(); ++i) {
     // What a call goes on with may be another line, or another function.
-    const Address place{address.value - (how.starts_with("    ") ? 1 : 0)};
-    printer.line(std::string(how) + where_text(*view.symbols, place, kNewestEpoch));
-    how = "    called from ";
+    const Address place{shown[i].value - (i == 0 ? 0 : 1)};
+    printer.line((i == 0 ? "  stands in " : "    called from ") +
+                 where_text(*view.symbols, place, kNewestEpoch));
   }
   if (view.stack.size() > options.frames)
     printer.line("    and further callers: --frames shows more");

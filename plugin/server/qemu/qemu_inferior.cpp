@@ -48,6 +48,12 @@ bool is_step(const rsp::ResumeAction& action) {
          action.kind == rsp::ResumeAction::Kind::kRangeStep;
 }
 
+// Whether a step over a range is to go on there.
+bool is_in_range(const rsp::ResumeAction* action, Address pc) {
+  return action != nullptr && action->kind == rsp::ResumeAction::Kind::kRangeStep &&
+         action->in_range(pc);
+}
+
 // A step of one thread while the others stand. The stub has them run nevertheless.
 bool is_lone_step(const rsp::ResumeActions& actions) {
   return actions.size() == 1 && is_step(actions[0]) && actions[0].selector.tid > 0;
@@ -256,7 +262,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
   for (rsp::ResumeAction action : actions) {
     if (action.selector.pid > 0 && action.selector.pid != pid()) continue;
     if (action.kind == rsp::ResumeAction::Kind::kStop) continue;
-    // It has no steps over ranges; a single one is always allowed instead.
+    // It has no steps over ranges: they are made one by one.
     if (action.kind == rsp::ResumeAction::Kind::kRangeStep)
       action.kind = rsp::ResumeAction::Kind::kStep;
     if (action.kind == rsp::ResumeAction::Kind::kStep && action.selector.tid > 0)
@@ -399,8 +405,10 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   if (*pc) {
     auto untold = is_untold(**pc, was_to_step);
     if (!untold) return fail(std::move(untold.error()));
-    if (*untold) return go_on(), std::optional<Event>();
-    if (is_any_at(breakpoints_, **pc)) event.reply.insert(3, "swbreak:;");
+    const bool at_breakpoint = is_any_at(breakpoints_, **pc);
+    if (*untold || (was_to_step && !at_breakpoint && is_in_range(action, **pc)))
+      return go_on(), std::optional<Event>();
+    if (at_breakpoint) event.reply.insert(3, "swbreak:;");
   }
   return std::optional(std::move(event));
 }

@@ -54,7 +54,7 @@ QemuLink::Answer QemuLink::answer_control(std::string_view request) {
   else if (request == "?")
     text = status();
   else if (request == "vCont?")
-    text = "vCont;c;C;s;S";
+    text = "vCont;c;C;s;S;r";
   else if (request.starts_with(kRun))
     text = run(request.substr(kRun.size()));
   else if (request.starts_with(kKill))
