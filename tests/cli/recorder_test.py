@@ -333,6 +333,8 @@ class Attach(RecorderCase):
         self.assertIn("there is no item -1\n  why:  nothing was executed", said.stderr)
         self.assertIn("from the beginning of the recording",
                       cases.tailtrace("info", self.bundle).stdout)
+        self.assertIn("fix:  tailtrace last shows where it stands",
+                      cases.tailtrace("why", self.bundle).stderr)
 
     def test_user_ends_it_after_a_snapshot(self):
         recorder = self.attach()

@@ -30,6 +30,10 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
   if (!options.wanted.location) {
     std::optional<std::uint64_t> item = history.resolve(at);
     if (item) return options.at ? *item : *item + 1;
+    if (history.size() == 0)
+      return fail(ErrorCode::kNegative, fmt::format("there is no item {}", at),
+                  "nothing was executed while it was recorded",
+                  "tailtrace last shows where it stands");
     return fail(ErrorCode::kNegative, fmt::format("there is no item {}", at),
                 fmt::format("the history has {}", history.size()));
   }

@@ -21,8 +21,8 @@ enum BlockCare : std::uint8_t {
   kCareSingle = 1 << 1,   // one instruction: qemu may have cut another block short to repeat it
   kCareHandler = 1 << 2,  // begins a signal handler
   kCareThread = 1 << 3,   // a thread may begin here
-  kCareCall = 1 << 5,     // makes a system call at its end: a debugger may wait for that
   kCareChanged = 1 << 4,  // its code has changed since the program began
+  kCareCall = 1 << 5,     // makes a system call at its end: a debugger may wait for that
 };
 
 // What the recorder knows of a block beyond its RingBlock.
