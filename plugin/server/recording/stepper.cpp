@@ -76,6 +76,8 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
     actions = rsp::in_steps(actions_, stepping_);
     repeated_ = without_signals(*actions);
   }
+  if (!stepping_.empty())
+    if (auto noted = note_steps(); !noted) return noted;
   auto cloner = any_cloner();
   if (!cloner) return fail(std::move(cloner.error()));
   make_repeat_frame();
@@ -117,12 +119,24 @@ Result<void> Stepper::repeat() {
   return caught_calls_.none() ? below_.link().send_frame(repeat_frame_) : send(repeated_);
 }
 
+// A thread is about to make one.
+Result<void> Stepper::note_step(ThreadId thread) {
+  auto call = recorder_.system_call(thread);
+  if (!call) return fail(std::move(call.error()));
+  one_cpu_.step(thread, *call);
+  return {};
+}
+
+Result<void> Stepper::note_steps() {
+  for (const auto& [id, thread] : recorder_.threads())
+    if (auto noted = note_step(id); !noted) return noted;
+  return {};
+}
+
 // The same request again; `stopped` is the thread that has just told of a step. Others may have
 // come to a system call without telling.
 Result<void> Stepper::go_on(ThreadId stopped) {
-  auto call = recorder_.system_call(stopped);
-  if (!call) return fail(std::move(call.error()));
-  one_cpu_.step(stopped, *call);
+  if (auto noted = knows_all_ ? note_steps() : note_step(stopped); !noted) return noted;
   auto runs = repeat_run_.begin(stopped, rsp::action_for(actions_, stopped));
   if (!runs || *runs) return runs ? Result<void>() : fail(std::move(runs.error()));
   if (knows_all_) {

@@ -59,6 +59,8 @@ class Stepper {
   void let_new_threads_run();
   Result<void> send(const rsp::ResumeActions& steps);
   Result<void> repeat();
+  Result<void> note_step(ThreadId thread);
+  Result<void> note_steps();
   Result<void> go_on(ThreadId stopped);
   Result<void> go_on_with_signal(ThreadId thread, std::uint8_t signal);
   void deliver(RecordedThread& thread, std::uint8_t signal);
