@@ -33,7 +33,7 @@ std::uint64_t control_of(const DebugPlace& place, std::size_t number) {
 
 Result<void> set_debug_places(pid_t tid, std::span<const DebugPlace> places) {
   assert(places.size() <= kDebugRegisters);
-  bool ok = write_register(tid, kControl, 0);
+  bool ok = write_register(tid, kControl, 0) && write_register(tid, kStatus, 0);
   std::uint64_t control = 0;
   for (std::size_t i = 0; ok && i < places.size(); ++i) {
     ok = write_register(tid, i, places[i].address.value);

@@ -24,7 +24,8 @@ struct DebugPlace {
   bool reads = false;
 };
 
-// Of a thread that stands. REQUIRES: kDebugRegisters places at most.
+// Of a thread that stands; hits of other places are forgotten. REQUIRES: kDebugRegisters places at
+// most.
 // Errors: the system refuses, as for addresses that are no user's.
 Result<void> set_debug_places(pid_t tid, std::span<const DebugPlace> places);
 

@@ -185,7 +185,8 @@ Result<void> NativeRecorder::set_places() {
 void NativeRecorder::note_step(pid_t tid) {
   auto thread = threads_.find(tid);
   if (thread == threads_.end() || !std::exchange(thread->second.is_stepping, false)) return;
-  if (std::exchange(thread->second.is_running, false)) (void)set_debug_places(tid, {}).has_value();
+  if (std::exchange(thread->second.is_running, false))
+    (void)set_debug_places(tid, places_).has_value();
   const Address pc = process_.pc(tid);
   keeper_->stepped({process_.pid(), tid}, thread->second.pc, pc, thread->second.signal);
 }
