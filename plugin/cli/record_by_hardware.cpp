@@ -163,26 +163,28 @@ Hardware hardware_of(EngineChoice engine) {
   return engine == EngineChoice::kLbr ? Hardware::kLbr : Hardware::kPt;
 }
 
-// The program stands at its first instruction.
+// The program stands at its first instruction, and where it begins to use its libraries then, if
+// names of theirs are asked for.
 Result<perf::PerfConfig> config_of(const ServeOptions& options, const HardwareRecording& recording,
-                                   std::int32_t pid) {
+                                   FollowedProgram& followed) {
+  const WatchedProgram program = watched(followed);
   perf::PerfConfig config;
   config.records.ring_records = options.ring_records;
   config.kernel = recording.kernel;
   if (auto ok = perf::apply_pt_settings(recording.pt_settings, config); !ok)
     return fail(std::move(ok.error()));
   for (const std::string& text : recording.filters) {
-    auto filter = resolve_filter(text, pid);
+    auto filter = resolve_filter(text, program);
     if (!filter) return fail(std::move(filter.error()));
     config.filters.push_back(std::move(*filter));
   }
-  auto watches = resolve_watches(recording.watches, pid, recording.reads);
+  auto watches = resolve_watches(recording.watches, program, recording.reads);
   if (!watches) return fail(std::move(watches.error()));
   config.markers = std::move(*watches);
   for (auto [text, address] : {std::pair{&recording.resume_at, &config.resume_at},
                                {&recording.pause_at, &config.pause_at}}) {
     if (text->empty()) continue;
-    auto place = resolve_watch(*text, pid, false);
+    auto place = resolve_watch(*text, program, false);
     if (!place) return fail(std::move(place.error()));
     if (place->on != perf::BreakOn::kExecute)
       return fail(ErrorCode::kUsage, "cannot go on or pause at " + *text, "it is a variable",
@@ -241,11 +243,11 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   if (!kept) return fail(std::move(kept.error()));
   auto program = FollowedProgram::start(options.program.front(), options.program);
   if (!program) return fail(std::move(program.error()));
-  auto config = config_of(options, recording, program->pid());
+  auto config = config_of(options, recording, *program);
   if (!config) return fail(std::move(config.error()));
   std::unique_ptr<Recorder> recorder = recorder_of(options, recording, *config, keep);
-  if (auto ok = recorder->begins({program->pid(), program->pid()}); !ok)
-    return fail(std::move(ok.error()));
+  for (pid_t tid : program->threads())
+    if (auto ok = recorder->begins({program->pid(), tid}); !ok) return fail(std::move(ok.error()));
   LeaveSignalsToProgram signals;
   std::optional<Error> trouble;
   auto note = [&](Result<void> done) {

@@ -1,19 +1,16 @@
 #include "plugin/cli/watch_place.h"
 
 #include <fmt/format.h>
-#include <gelf.h>
 
-#include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "decoder/base/bytes.h"
-#include "decoder/history/function_name.h"
 #include "decoder/symbols/deleted_files.h"
-#include "decoder/symbols/demangle.h"
-#include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/mapping.h"
+#include "plugin/cli/symbol_lookup.h"
+#include "plugin/recorder/entries.h"
 
 namespace tailtrace {
 namespace {
@@ -23,20 +20,6 @@ struct Words {
   std::optional<std::uint64_t> address;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> size_bytes;
-};
-
-struct Symbol {
-  std::uint64_t value = 0, size_bytes = 0;
-  bool is_data = false;
-  std::string name;  // for people
-
-  friend bool operator==(const Symbol&, const Symbol&) = default;
-};
-
-// What a file has of a name: the first that has it exactly, and those that a debugger would take.
-struct Named {
-  std::optional<Symbol> exactly;
-  std::vector<Symbol> called;
 };
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
@@ -76,100 +59,45 @@ Result<Words> words_of(const std::string& text) {
   return words;
 }
 
-// Parts that compilers put apart ("_Z3addi.cold") go by their whole name only.
-void note_if_named(const std::string& symbol, const std::string& name, Symbol found, Named& named) {
-  Function function;
-  function.symbol_name = symbol;
-  if (symbol.find('.') == symbol.npos) function.name = demangle(symbol);
-  found.name = function.name.empty() ? symbol : function.name;
-  if (has_name(function, name)) {
-    if (!named.exactly) named.exactly = std::move(found);
-  } else if (is_called(function, name) &&
-             std::ranges::find(named.called, found) == named.called.end()) {
-    named.called.push_back(std::move(found));
+// What its name means, or can be said to mean it alone.
+std::string full_name(const NamedSymbol& symbol, const NamedSymbol& other) {
+  return symbol.name != other.name ? symbol.name
+                                   : fmt::format("{}`{}", base_name(symbol.module), symbol.name);
+}
+
+// What the program's own file has goes before what its libraries have.
+Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
+                              const WatchedProgram& program) {
+  auto named = symbols_named(name, program.pid, NamesOf::kProgram);
+  if (named && named->found.empty() && !named->is_chosen) {
+    if (auto ok = program.map_libraries(); !ok) return fail(std::move(ok.error()));
+    named = symbols_named(name, program.pid, NamesOf::kLibraries);
   }
-}
-
-void find_in(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, const std::string& name,
-             Named& named) {
-  Elf_Data* data = elf_getdata(section, nullptr);
-  if (data == nullptr || header.sh_entsize == 0) return;
-  const auto count = static_cast<int>(
-      std::min<std::uint64_t>(header.sh_size / header.sh_entsize, ElfFile::kMaxSymbols));
-  for (int i = 0; i < count; ++i) {
-    GElf_Sym symbol;
-    if (gelf_getsym(data, i, &symbol) == nullptr || symbol.st_shndx == SHN_UNDEF) continue;
-    const int type = GELF_ST_TYPE(symbol.st_info);
-    if (type != STT_OBJECT && type != STT_FUNC && type != STT_NOTYPE) continue;
-    const char* found = elf_strptr(elf, header.sh_link, symbol.st_name);
-    if (found != nullptr)
-      note_if_named(found, name, {symbol.st_value, symbol.st_size, type == STT_OBJECT, {}}, named);
-  }
-}
-
-// Of the full symbol table, and of the one for the dynamic linker.
-// Errors: the file cannot be read.
-Result<Named> find_symbols(const std::string& path, const std::string& name) {
-  auto file = ElfFile::open(path);
-  if (!file) return fail(std::move(file.error()));
-  Named named;
-  for (Elf64_Word wanted : {SHT_SYMTAB, SHT_DYNSYM})
-    for (Elf_Scn* section = nullptr; (section = elf_nextscn(file->elf(), section)) != nullptr;) {
-      GElf_Shdr header;
-      if (gelf_getshdr(section, &header) == nullptr || header.sh_type != wanted) continue;
-      find_in(file->elf(), section, header, name, named);
-    }
-  return named;
-}
-
-Result<Symbol> symbol_of(const std::string& text, const Mapping& program, const std::string& name) {
-  auto named = find_symbols(program.file(), name);
   if (!named) return fail(std::move(named.error()));
-  if (named->exactly) return std::move(*named->exactly);
-  const std::vector<Symbol>& called = named->called;
-  if (called.size() == 1) return called.front();
-  if (called.empty())
-    return unusable(text, fmt::format("{} has no symbol of that name", program.path),
-                    "a variable or function of the program itself, or *ADDRESS");
-  return unusable(text, fmt::format("{} symbols may be meant", called.size()),
-                  fmt::format("{} or {}", called[0].name, called[1].name));
-}
-
-struct Loaded {
-  Mapping mapping;
-  std::uint64_t bias = 0;
-};
-
-Result<std::vector<Mapping>> mappings_now(std::int32_t pid) {
-  return process_maps(pid).map([pid](const std::string& maps) { return mappings_of(pid, maps); });
-}
-
-Result<Loaded> program_of(std::int32_t pid) {
-  std::error_code error;
-  std::string path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
-  if (error) return fail(ErrorCode::kGone, "cannot look up names in the program", error.message());
-  if (path.ends_with(kDeletedWord)) path.resize(path.size() - kDeletedWord.size());
-  auto mappings = mappings_now(pid);
-  if (!mappings) return fail(std::move(mappings.error()));
-  for (const Mapping& mapping : *mappings) {
-    if (mapping.path != path) continue;
-    auto file = ElfFile::open(mapping.file());
-    if (!file) return fail(std::move(file.error()));
-    if (auto bias = load_bias(file->segments(), *mappings, mapping)) return Loaded{mapping, *bias};
-  }
-  return fail(ErrorCode::kGone, "cannot look up names in the program", "it is not mapped");
+  if (named->is_chosen)
+    return unusable(text, "it is chosen as the program starts",
+                    "the name of the one that is chosen, or *ADDRESS");
+  const std::vector<NamedSymbol>& found = named->found;
+  if (found.empty())
+    return unusable(text, "no symbol table of what is mapped has that name",
+                    "VARIABLE, FUNCTION, MODULE`NAME or *ADDRESS");
+  if (found.size() == 1) return found.front();
+  return unusable(
+      text, fmt::format("{} symbols may be meant", found.size()),
+      fmt::format("{} or {}", full_name(found[0], found[1]), full_name(found[1], found[0])));
 }
 
 Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words,
-                                     const Loaded& program, bool& is_data, std::uint64_t& size) {
-  auto symbol = symbol_of(text, program.mapping, words.name);
+                                     const WatchedProgram& program, bool& is_data,
+                                     std::uint64_t& size) {
+  auto symbol = symbol_of(text, words.name, program);
   if (!symbol) return fail(std::move(symbol.error()));
   if (words.offset > symbol->size_bytes)
     return unusable(text, fmt::format("{} has {} bytes only", words.name, symbol->size_bytes));
   is_data = symbol->is_data;
   size = symbol->size_bytes - words.offset;
   perf::BreakpointSpec spec;
-  spec.address = {symbol->value + words.offset + program.bias};
+  spec.address = {symbol->address.value + words.offset};
   return spec;
 }
 
@@ -181,16 +109,14 @@ struct Place {
   std::uint64_t size_bytes = 0;  // as said, else as the symbol table has it
 };
 
-Result<Place> place_of(const std::string& text, std::int32_t pid) {
+Result<Place> place_of(const std::string& text, const WatchedProgram& program) {
   auto words = words_of(text);
   if (!words) return fail(std::move(words.error()));
   Place place;
   if (words->address) {
     place.spec.address = {*words->address};
   } else {
-    auto program = program_of(pid);
-    if (!program) return fail(std::move(program.error()));
-    auto found = look_up(text, *words, *program, place.is_data, place.size_bytes);
+    auto found = look_up(text, *words, program, place.is_data, place.size_bytes);
     if (!found) return fail(std::move(found.error()));
     place.spec = std::move(*found);
   }
@@ -210,8 +136,17 @@ std::uint64_t largest_part(std::uint64_t size_bytes, Address address) {
 
 }  // namespace
 
-Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t pid, bool reads) {
-  auto place = place_of(text, pid);
+WatchedProgram watched(FollowedProgram& program) {
+  auto map_libraries = [&program, are_mapped = false]() mutable -> Result<void> {
+    if (std::exchange(are_mapped, true)) return {};
+    return program.run_to(program_entry(program.pid()));
+  };
+  return {program.pid(), map_libraries};
+}
+
+Result<perf::BreakpointSpec> resolve_watch(const std::string& text, const WatchedProgram& program,
+                                           bool reads) {
+  auto place = place_of(text, program);
   if (!place) return fail(std::move(place.error()));
   perf::BreakpointSpec& spec = place->spec;
   const std::uint64_t size = place->size_bytes;
@@ -229,18 +164,18 @@ Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t
   return spec;
 }
 
-Result<std::string> resolve_filter(const std::string& text, std::int32_t pid) {
+Result<std::string> resolve_filter(const std::string& text, const WatchedProgram& program) {
   auto unfit = [&](std::string why, std::string fix) {
     return fail(ErrorCode::kUsage, "cannot record only " + text, std::move(why), std::move(fix));
   };
-  auto place = place_of(text, pid);
+  auto place = place_of(text, program);
   if (!place) return fail(std::move(place.error()));
   if (place->size_bytes == 0)
     return unfit("nobody says how long it is", "with its size in bytes: " + text + ":64");
-  auto mappings = mappings_now(pid);
-  if (!mappings) return fail(std::move(mappings.error()));
+  auto maps = process_maps(program.pid);
+  if (!maps) return fail(std::move(maps.error()));
   const Address begin = place->spec.address;
-  for (const Mapping& mapping : *mappings) {
+  for (const Mapping& mapping : mappings_of(program.pid, *maps)) {
     if (begin < mapping.begin || begin >= mapping.end || !mapping.has_file()) continue;
     if (mapping.path.find_first_of(" ,\t\n") != std::string::npos)
       return unfit("the kernel takes no spaces and commas in the path of a file: " + mapping.path,
@@ -249,17 +184,18 @@ Result<std::string> resolve_filter(const std::string& text, std::int32_t pid) {
                        begin.value - mapping.begin.value + mapping.file_offset_bytes,
                        place->size_bytes, mapping.path);
   }
-  return unfit("it belongs to no file that is mapped", "a function of the program's own file");
+  return unfit("it belongs to no file that is mapped", "a function of a file");
 }
 
 Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,
-                                                          std::int32_t pid, bool reads) {
+                                                          const WatchedProgram& program,
+                                                          bool reads) {
   if (texts.size() > perf::kDebugRegisters)
     return fail(ErrorCode::kUsage, fmt::format("cannot watch {} places", texts.size()),
                 "a processor has four debug registers", "four at most");
   std::vector<perf::BreakpointSpec> specs;
   for (const std::string& text : texts) {
-    auto spec = resolve_watch(text, pid, reads);
+    auto spec = resolve_watch(text, program, reads);
     if (!spec) return fail(std::move(spec.error()));
     specs.push_back(std::move(*spec));
   }

@@ -4,29 +4,41 @@
 // Threading: functions; they read files.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "decoder/base/result.h"
 #include "plugin/engines/perf/breakpoints.h"
+#include "plugin/provider/followed_program.h"
 
 namespace tailtrace {
+
+// The program, which stands at its first instruction.
+struct WatchedProgram {
+  std::int32_t pid = 0;
+  // Lets it run until its libraries are mapped; called where a name is not that of its own file.
+  std::function<Result<void>()> map_libraries;
+};
+
+WatchedProgram watched(FollowedProgram& program);
 
 // Understood are NAME, NAME+OFFSET and *ADDRESS, each alone or with :SIZE behind it. A function,
 // and an address alone, is watched for being executed; a variable, and whatever has a size, for
 // being written, or with `reads` for being read or written. A variable has the size that the symbol
-// table says. Names are those of the program's own file, C++ names with or without their
-// parameters. The process `pid` stands at its first instruction.
+// table says. Names are those of symbols_named().
 // Errors: kUsage: there is no such name, or no debug register can watch so much.
-Result<perf::BreakpointSpec> resolve_watch(const std::string& text, std::int32_t pid, bool reads);
+Result<perf::BreakpointSpec> resolve_watch(const std::string& text, const WatchedProgram& program,
+                                           bool reads);
 
 // The address filter with which Intel PT records nothing but a place, as the kernel takes it: a
 // function, or whatever has a size. Errors: as resolve_watch; kUsage when its size is not known, or
 // it belongs to no file.
-Result<std::string> resolve_filter(const std::string& text, std::int32_t pid);
+Result<std::string> resolve_filter(const std::string& text, const WatchedProgram& program);
 
 // All of them, and no more than a thread has registers.
 Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,
-                                                          std::int32_t pid, bool reads);
+                                                          const WatchedProgram& program,
+                                                          bool reads);
 
 }  // namespace tailtrace

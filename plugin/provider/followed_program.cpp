@@ -56,6 +56,20 @@ Address pc_of(pid_t tid) {
   return {registers.rip};
 }
 
+// An instruction of one byte that stops who executes it.
+constexpr unsigned long kTrap = 0xcc;
+
+bool write_code(pid_t tid, Address address, unsigned long code) {
+  return ::ptrace(PTRACE_POKETEXT, tid, address.value, code) == 0;
+}
+
+bool set_pc(pid_t tid, Address pc) {
+  user_regs_struct registers{};
+  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0) return false;
+  registers.rip = pc.value;
+  return ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) == 0;
+}
+
 bool is_stray_trap(pid_t tid, int signal) {
   siginfo_t info{};
   return signal == SIGTRAP && ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 &&
@@ -128,6 +142,35 @@ Result<void> FollowedProgram::take_stop(pid_t tid, int status, const Watcher& wa
   const bool is_job_control = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
   if (is_job_control) return resume(tid, 0, PTRACE_LISTEN);
   return resume(tid, event == 0 && !stray ? signal : 0);
+}
+
+Result<void> FollowedProgram::run_to(Address place) {
+  auto refused = [] { return fail(system_error("cannot run the program to where it begins")); };
+  errno = 0;
+  const auto code =
+      static_cast<unsigned long>(::ptrace(PTRACE_PEEKTEXT, pid_, place.value, nullptr));
+  if (errno != 0 || !write_code(pid_, place, (code & ~0xfful) | kTrap)) return refused();
+  Watcher nobody;
+  nobody.begins = [](ThreadId) {};
+  nobody.ends = [](ThreadId, Address) {};
+  const Address behind_trap{place.value + 1};
+  Result<void> resumed = resume(pid_, 0);
+  while (resumed) {
+    int status = 0;
+    const pid_t tid = ::waitpid(-1, &status, kOurs);
+    if (tid < 0 && errno == EINTR) continue;
+    if (tid < 0) return fail(system_error("cannot wait for the program"));
+    if (!WIFSTOPPED(status)) {
+      threads_.erase(tid);
+      if (tid != pid_) continue;
+      return fail(ErrorCode::kGone, "the program ended before its own code began");
+    }
+    const bool is_trap = status >> 16 == 0 && WSTOPSIG(status) == SIGTRAP;
+    if (is_trap && tid == pid_ && pc_of(pid_) == behind_trap)
+      return write_code(pid_, place, code) && set_pc(pid_, place) ? Result<void>() : refused();
+    resumed = take_stop(tid, status, nobody);
+  }
+  return resumed;
 }
 
 // The end of its first thread is told behind all others' ends. This process may have children

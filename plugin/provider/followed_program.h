@@ -27,8 +27,14 @@ class FollowedProgram {
   ~FollowedProgram();
 
   pid_t pid() const { return pid_; }
+  // Those that it has been seen to have; the first one stands where it was started or run to.
+  const std::set<pid_t>& threads() const { return threads_; }
   // It is somebody else's from now on to follow it, in the same thread.
   pid_t release() { return threads_.clear(), pid_; }
+
+  // Lets it run until its first thread comes to a place in its code, which is as before then.
+  // Errors: kGone when it ends before that.
+  Result<void> run_to(Address place);
 
   struct Watcher {
     std::function<void(ThreadId)> begins;         // a new thread, not the first one

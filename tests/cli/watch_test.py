@@ -11,6 +11,7 @@ import cases
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/counter.c")
 SCOPES = os.path.join(cases.BINARY_DIR, "tests/programs/scopes")
 COUNTER = os.path.join(cases.BINARY_DIR, "tests/programs/counter")
+USES_LIBRARY = os.path.join(cases.BINARY_DIR, "tests/programs/uses_library")
 
 
 class Watch(cases.CommandCase):
@@ -96,8 +97,33 @@ class Watch(cases.CommandCase):
         self.assert_error(watch("turn"), 2, "cannot watch turn", "2 symbols may be meant",
                           "turn<int>(int)")
 
+    def test_names_of_libraries_in_threads_that_those_have_made(self):
+        outcome = cases.tailtrace("watch", "count", "counted", "libcounting.so`let_count",
+                                  "--", USES_LIBRARY)
+        if outcome.returncode in (3, 4):
+            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.assertEqual(outcome.returncode, 7, outcome.stderr)  # the program's own
+        *hits, functions, variables, callers = outcome.stderr.splitlines()
+        self.assertEqual(functions, "count: executed 4 times")
+        self.assertEqual(variables, "counted: written 4 times")
+        self.assertEqual(callers, "libcounting.so`let_count: executed 1 times")
+        self.assertEqual(len({hit.split()[2] for hit in hits}), 2)  # threads
+
+    def test_a_name_that_several_files_have_is_told(self):
+        def watch(name):
+            return cases.tailtrace("watch", name, "--", USES_LIBRARY)
+        self.assert_error(watch("_dl_signal_error"), 2, "cannot watch _dl_signal_error",
+                          "2 symbols may be meant", "libc.so.6`_dl_signal_error")
+        self.assert_error(watch("memcpy"), 2, "cannot watch memcpy",
+                          "it is chosen as the program starts")
+
+    def test_a_program_that_ends_before_its_libraries_have_names(self):
+        outcome = cases.tailtrace("watch", "count", "--", USES_LIBRARY,
+                                  env={**os.environ, "ENDS_EARLY": "1"})
+        self.assert_error(outcome, 8, "the program ended before its own code began")
+
     def test_what_cannot_be_watched_is_named(self):
-        for words, why in ((["nobody"], "has no symbol of that name"),
+        for words, why in ((["nobody"], "no symbol table of what is mapped has that name"),
                            (["letters"], "it is 32 bytes at"), (["letters:0"], "it is 0 bytes"),
                            (["counter+4:8"], "1, 2, 4 or 8 at a multiple of that"),
                            (["counter+9"], "counter has 8 bytes only"),

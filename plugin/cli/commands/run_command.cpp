@@ -261,8 +261,9 @@ Command run_command() {
           "history. With --on-crash there is no debugger: `attach` says what becomes of the "
           "recording, and of SIGUSR2; SIGTERM and SIGHUP are passed on to the program. "
           "A PLACE is one of `tailtrace watch`; `tailtrace find --kind=marker` shows what "
-          "was executed at its hits. With --resume-at and --pause-at the trace runs only between "
-          "them, however often; Linux 6.13 can do that. SETTINGS are those of Intel PT as sysfs "
+          "was executed at its hits. Where it is a library's, the recording begins behind the "
+          "dynamic linker. With --resume-at and --pause-at the trace runs only between them, "
+          "however often; Linux 6.13 can do that. SETTINGS are those of Intel PT as sysfs "
           "names them, separated by commas: tsc, cyc, cyc_thresh, mtc, mtc_period, psb_period, "
           "ptw, event, noretcomp; what has no value is switched on.",
   };

@@ -93,12 +93,13 @@ Result<void> watch(const WatchCommandOptions& options, const Invocation& invocat
   words.front() = *path;
   auto program = FollowedProgram::start(*path, words);
   if (!program) return fail(std::move(program.error()));
-  auto specs = resolve_watches(options.places, program->pid(), options.reads);
+  auto specs = resolve_watches(options.places, watched(*program), options.reads);
   if (!specs) return fail(std::move(specs.error()));
   if (options.form.registers)
     for (perf::BreakpointSpec& spec : *specs) spec.registers = all_registers();
   Watching watching(std::move(*specs));
-  if (auto ok = watching.begins({program->pid(), program->pid()}); !ok) return ok;
+  for (pid_t tid : program->threads())
+    if (auto ok = watching.begins({program->pid(), tid}); !ok) return ok;
   LeaveSignalsToProgram signals;
   auto ended = follow(*program, watching, invocation.err);
   if (!ended) return fail(std::move(ended.error()));
@@ -135,8 +136,10 @@ Command watch_command() {
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<WatchCommandOptions>();
-        app.add_option("PLACE", options->places,
-                       "VARIABLE, FUNCTION, *ADDRESS; NAME+OFFSET:SIZE for a part; four at most")
+        app.add_option(
+               "PLACE", options->places,
+               "VARIABLE, FUNCTION, MODULE`NAME, *ADDRESS; NAME+OFFSET:SIZE for a part; four "
+               "at most")
             ->required();
         app.add_flag("--reads", options->reads, "reads of variables, not writes only");
         app.add_flag("--registers", options->form.registers, "with all general registers");
@@ -154,8 +157,11 @@ Command watch_command() {
           "so, "
           "three hundred with registers. Processes that the program makes are not watched. "
           "An access is told with the address behind its instruction, and with the line of that. "
-          "A name may lack scopes and parameters, as in `tailtrace hits`. Names are those of the "
-          "program's own file. The exit status is the program's. To have hits in a history, see "
+          "A name may lack scopes and parameters, as in `tailtrace hits`. Where it is not one of "
+          "the "
+          "program's own file, those of the libraries that it starts with are looked through "
+          "(MODULE`NAME: of one of them), and it is watched from its own first instruction, behind "
+          "the dynamic linker. The exit status is the program's. To have hits in a history, see "
           "`--watch` of `tailtrace run`.",
   };
 }
