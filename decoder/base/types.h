@@ -17,6 +17,8 @@ struct Address {
   friend constexpr Address operator-(Address a, std::uint64_t n) { return {a.value - n}; }
   friend constexpr std::uint64_t operator-(Address a, Address b) { return a.value - b.value; }
   constexpr bool is_null() const { return value == 0; }
+  // The kernel's half of memory has the top bit.
+  constexpr bool is_kernel() const { return value >> 63 != 0; }
 };
 
 // The smallest page of x86-64: what memory is mapped and protected by.

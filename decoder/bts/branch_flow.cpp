@@ -59,12 +59,12 @@ void BranchFlow::keep(std::size_t newest) {
 }
 
 void BranchFlow::add(const Branch& branch) {
-  if (branch.from_kernel()) {
+  if (branch.from.is_kernel()) {
     // Both in the kernel: nothing that user code did.
-    if (!branch.to_kernel()) returned_to(branch.to);
+    if (!branch.to.is_kernel()) returned_to(branch.to);
     return;
   }
-  if (branch.from.is_null() || branch.to_kernel()) return;
+  if (branch.from.is_null() || branch.to.is_kernel()) return;
   add_user_branch(branch);
 }
 

@@ -20,8 +20,6 @@ struct Branch {
   Address to;
   std::uint8_t flags = 0;  // RecordFlags, as far as the source knows them
 
-  bool from_kernel() const { return perf::is_kernel_address(from.value); }
-  bool to_kernel() const { return perf::is_kernel_address(to.value); }
   friend bool operator==(const Branch&, const Branch&) = default;
 };
 

@@ -97,7 +97,7 @@ class Marking {
       marker.flags |= kFlagTimeExact;
     else
       marker.time = record.time;
-    marker.flags |= record.flags & kFlagInTransaction;
+    marker.flags |= kernel_flag(at) | (record.flags & kFlagInTransaction);
     marked_.places[place.moment] = Position{made_.size()};  // from the newest, for now
     made_.push_back(marker);
   }

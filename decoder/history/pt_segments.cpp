@@ -172,13 +172,18 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
     segment.made.erase(segment.made.begin());
   }
 
+  // Flags of a record that is ours, where no branch is.
+  static std::uint8_t made_at(Address from) {
+    return kFlagAsync | kFlagSynthetic | kernel_flag(from);
+  }
+
   // Ends the segment where the newer one begins: inside a run of `open_insns`, so far.
   static void put_seam(Address next, std::uint64_t time, std::uint32_t open_insns,
                        SegmentRecords& segment) {
     segment.has_seam = open_insns != 0;
     if (segment.has_seam)
-      segment.made.push_back({next, next, time, open_insns, RecordKind::kDiscontinuity,
-                              kFlagAsync | kFlagSynthetic, 0});
+      segment.made.push_back(
+          {next, next, time, open_insns, RecordKind::kDiscontinuity, made_at(next), 0});
   }
 
   // Takes back what was believed to be an end.
@@ -200,13 +205,8 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
     const std::uint64_t time = segment.made.empty() ? path.start_time() : segment.made.back().time;
     if (stopped == next) return put_seam(next, time, path.open_insns(), segment);
     if (stopped)
-      segment.made.push_back({*stopped,
-                              {},
-                              time,
-                              path.open_insns(),
-                              RecordKind::kDisable,
-                              kFlagAsync | kFlagSynthetic,
-                              0});
+      segment.made.push_back(
+          {*stopped, {}, time, path.open_insns(), RecordKind::kDisable, made_at(*stopped), 0});
     segment.made.push_back({{}, next, time, 0, RecordKind::kEnable, kFlagSynthetic, 0});
   }
 

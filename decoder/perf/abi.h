@@ -103,7 +103,4 @@ enum ControlPage : std::size_t {
 };
 constexpr std::uint64_t kCapUserTimeZero = 1 << 4;  // bit of the capabilities
 
-// Hardware names addresses of the kernel's half with the top bit.
-constexpr bool is_kernel_address(std::uint64_t address) { return (address >> 63) != 0; }
-
 }  // namespace tailtrace::perf

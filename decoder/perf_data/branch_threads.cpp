@@ -30,7 +30,7 @@ class TimedFlow {
 
   void add(const bts::Branch& branch) {
     any_ = true;
-    stands_ = !branch.to_kernel();
+    stands_ = !branch.to.is_kernel();
     if (stands_) newest_to_ = branch.to;
     flow_.add(branch);
   }

@@ -44,6 +44,7 @@ bool makes_records(const Event& event) {
 
 BranchRecord RecordSink::make(Address from, Address to, RecordKind kind, std::uint8_t flags) const {
   BranchRecord record{from, to, time_, insns_, kind, flags, 0};
+  record.flags |= kernel_flag(from);
   if (in_transaction_) record.flags |= kFlagInTransaction;
   // A direct branch needs no packet: its time is that of one before it.
   bool told = kind != RecordKind::kJump && kind != RecordKind::kCall;

@@ -113,8 +113,9 @@ void Tail::add(const std::vector<BranchRecord>& more) {
 
 void Tail::begin_epochs(std::uint64_t time) {
   const Address at = records_.back().to;
+  const std::uint8_t flags = kFlagAsync | kernel_flag(at);
   for (; begun_ < changes_.size() && changes_[begun_].time <= time; ++begun_)
-    records_.push_back({at, at, time, 0, RecordKind::kCodeChange, kFlagAsync, 1});
+    records_.push_back({at, at, time, 0, RecordKind::kCodeChange, flags, 1});
 }
 
 void Tail::drain() {

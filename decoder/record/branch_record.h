@@ -55,6 +55,8 @@ enum RecordFlags : std::uint8_t {
   kFlagAsync = 1 << 6,      // `from` was not executed and is not counted in `insns`
 };
 
+constexpr std::uint8_t kernel_flag(Address from) { return from.is_kernel() ? kFlagKernel : 0; }
+
 // Why a stretch of records begins or ends: `extra` of kEnable and kDisable.
 enum class EdgeCause : std::uint16_t {
   kUnknown = 0,

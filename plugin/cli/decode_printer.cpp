@@ -57,6 +57,7 @@ void print(LineOutput& out, const BranchRecord& record) {
             record.insns, kind_name(record.kind));
   if (record.time != 0) out.print(FMT_COMPILE(" time={}"), record.time);
   if (record.is_async()) out.put(" async");
+  if ((record.flags & kFlagKernel) != 0) out.put(" kernel");
   if ((record.flags & kFlagInTransaction) != 0) out.put(" in-transaction");
   if ((record.flags & kFlagAbort) != 0) out.put(" abort");
   if (record.extra != 0) out.print(FMT_COMPILE(" extra={}"), record.extra);

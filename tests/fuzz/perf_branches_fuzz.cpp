@@ -50,8 +50,7 @@ void fuzz_one(ByteSpan input) {
   snapshot->records = flow.finish({walked().pc()});
   assert(snapshot->records.back().kind == RecordKind::kDisable);
   assert(snapshot->records.back().from.value == walked().pc());
-  for (const BranchRecord& record : snapshot->records)
-    assert(!perf::is_kernel_address(record.from.value));
+  for (const BranchRecord& record : snapshot->records) assert(!record.from.is_kernel());
   snapshot->code = walked().code();
   History history(snapshot);
   assert(history.stop() == Address{walked().pc()});

@@ -136,6 +136,7 @@ void RowFiller::decide(Run& run) {
 
 void RowFiller::record(Run& run, std::uint64_t from, std::uint64_t to, RecordKind kind,
                        std::uint8_t flags) {
+  flags |= kernel_flag({from});
   records_.push_back({{from}, {to}, 0, run.tail, kind, flags, 0});
   run.tail = 0;
 }
@@ -397,9 +398,10 @@ std::uint64_t RowFiller::fill_on(StateKey state, std::uint64_t ip) {
   if (led_somewhere) record(run, off.ip, to, off.off_kind, kFlagTimeExact);
   if (!came_back) {
     auto filter = static_cast<std::uint16_t>(EdgeCause::kFilter);
-    std::uint8_t flags = led_somewhere ? kFlagAsync | kFlagTimeExact : kFlagTimeExact;
-    records_.push_back(
-        {{led_somewhere ? to : off.ip}, {}, 0, 0, RecordKind::kDisable, flags, filter});
+    const Address from{led_somewhere ? to : off.ip};
+    std::uint8_t flags = kFlagTimeExact | kernel_flag(from);
+    if (led_somewhere) flags |= kFlagAsync;
+    records_.push_back({from, {}, 0, 0, RecordKind::kDisable, flags, filter});
     records_.push_back({{}, {ip}, 0, 0, RecordKind::kEnable, kFlagTimeExact, filter});
   }
   // The first record is the TIP.PGD's.

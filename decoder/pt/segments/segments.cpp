@@ -283,7 +283,7 @@ std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths) {
                      path.start_time(),
                      open,
                      RecordKind::kDisable,
-                     kFlagAsync | kFlagSynthetic,
+                     static_cast<std::uint8_t>(kFlagAsync | kFlagSynthetic | kernel_flag(*stopped)),
                      0});
     std::size_t first = out.size();
     if (path.started_at() && stopped != path.started_at()) {

@@ -30,7 +30,7 @@ TEST(BranchFlow, NeedsNoRecordsOfTheKernelForSystemCallsThatGoOn) {
     BranchFlow flow(code);
     flow.begin_at({walker.first_pc()});
     for (const Branch& branch : walker.branches())
-      if (!branch.from_kernel()) flow.add(branch);
+      if (!branch.from.is_kernel()) flow.add(branch);
     Shown shown = show(flow.finish({walker.pc()}), walker.code());
     ASSERT_EQ(shown.executed, walker.executed()) << "seed " << seed;
     ASSERT_TRUE(shown.gaps.empty()) << "seed " << seed;

@@ -235,6 +235,37 @@ TEST(Segments, OutcomesInPlaceOfASecondTipAreAnErrorOnEitherPath) {
   expect_same(segment_records(input, input.trace.size(), 1), complete);
 }
 
+// je over nothing, jmp rax; a pause of the tracing.
+TEST(Segments, TheKernelsBranchesAreMarkedOnEitherPath) {
+  constexpr Address kKernel{0xffffffff81000000}, kUser{0x1000};
+  auto code = std::make_shared<CodeImage>();
+  for (Address place : {kKernel, kUser})
+    ASSERT_TRUE(code->add(place, Bytes{0x74, 0x00, 0xff, 0xe0}));
+  PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup(kUser);
+  out.psbend();
+  for (int i = 0; i < 20; ++i)
+    for (Address place : {kKernel, kUser}) {
+      out.tnt(true);
+      out.tip(place);
+      out.tnt(false);
+      out.tip_pgd({0x5000});
+      out.tip_pge(place);
+    }
+  for (int i = 0; i < 32; ++i) out.pad();
+  PtInput input;
+  input.code = code;
+  input.trace = out.take();
+  const std::vector<BranchRecord> complete = complete_records(input);
+  EXPECT_TRUE(
+      std::ranges::any_of(complete, [](const auto& r) { return r.from > kUser + 0x10000; }));
+  for (const BranchRecord& record : complete)
+    EXPECT_EQ((record.flags & kFlagKernel) != 0, record.from >= kKernel) << text(record);
+  expect_same(segment_records(input, input.trace.size(), 1), complete);
+}
+
 // A loop that gets longer by an instruction each time that its code changes.
 TEST(Segments, CodeThatChangedIsNotRunAsItWas) {
   constexpr std::uint32_t kEpochs = 8;
