@@ -1,21 +1,14 @@
 #include "decoder/perf_data/export.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "decoder/base/file.h"
 #include "decoder/history/symbolizer.h"
 #include "decoder/pt/synthesis/synthesis.h"
-#include "decoder/symbols/elf_file.h"
 
 namespace tailtrace::perf {
 namespace {
-
-// The code that perf will see, and where it will look for it.
-struct SeenCode {
-  CodeImage image;
-  std::vector<WrittenMapping> mappings;
-  std::vector<Error> problems;
-};
 
 // Those that branches came from or went to, whatever the map says of them: a program under an
 // emulator executes what the emulator only reads.
@@ -38,29 +31,6 @@ std::vector<Mapping> executed(const std::vector<Mapping>& mappings,
   return used;
 }
 
-SeenCode seen_code(const std::vector<Mapping>& mappings) {
-  SeenCode seen;
-  for (const Mapping& mapping : mappings) {
-    auto file = MappedFile::open(mapping.path);
-    auto elf = file ? ElfFile::open(mapping.path) : fail(std::move(file.error()));
-    if (!elf && elf.error().code != ErrorCode::kBadInput) {
-      Error& problem = seen.problems.emplace_back(std::move(elf.error()));
-      problem.what = "cannot read the code of " + mapping.path;
-      problem.now = "the trace has breaks there";
-      continue;
-    }
-    if (file->bytes().size() <= mapping.file_offset_bytes) continue;
-    auto owner = std::make_shared<const MappedFile>(std::move(*file));
-    ByteSpan code = owner->bytes().subspan(mapping.file_offset_bytes);
-    code = code.first(std::min<std::uint64_t>(code.size(), mapping.end - mapping.begin));
-    if (!seen.image.add(mapping.begin, code, owner)) continue;
-    auto id = elf ? from_hex(elf->build_id()) : std::nullopt;
-    seen.mappings.push_back({mapping.begin, mapping.end - mapping.begin, mapping.file_offset_bytes,
-                             id.value_or(Bytes()), mapping.path});
-  }
-  return seen;
-}
-
 // As `ps` would show the process: by its program, which is mapped below its libraries.
 std::string name_of(const std::vector<Mapping>& mappings) {
   return mappings.empty() ? "program" : std::string(base_name(mappings.front().path));
@@ -68,25 +38,60 @@ std::string name_of(const std::vector<Mapping>& mappings) {
 
 }  // namespace
 
-Result<void> PerfDataExport::add(const History& history, const std::vector<Mapping>& mappings,
-                                 std::uint64_t instructions) {
-  const ThreadSnapshot snapshot = history.snapshot();
-  const std::vector<Mapping> used = executed(mappings, snapshot.records);
-  SeenCode seen = seen_code(used);
-  for (Error& problem : seen.problems)
-    if (std::ranges::none_of(problems_, [&](const Error& e) { return e.what == problem.what; }))
-      problems_.push_back(std::move(problem));
+// Whether it was not believed already.
+bool PerfDataExport::believe(std::map<Address, WrittenMapping>& believed,
+                             const WrittenMapping& mapping) {
+  const Address end = mapping.begin + mapping.size_bytes;
+  auto other = believed.upper_bound(mapping.begin);
+  if (other != believed.end() && other->second == mapping) return false;
+  while (other != believed.end() && other->second.begin < end) {
+    any_replaced_ = true;
+    other = believed.erase(other);
+  }
+  believed[end] = mapping;
+  return true;
+}
+
+Result<Bytes> PerfDataExport::show(const CodePhase& phase, const CodeImage& known,
+                                   const std::vector<Mapping>& mappings, ThreadId thread) {
+  CodeImage seen;
+  std::vector<WrittenMapping> news;
+  for (const FileCode::Piece& piece : files_.add_to(seen, executed(mappings, phase.records))) {
+    const Mapping& at = piece.mapping;
+    WrittenMapping written{at.begin, at.end - at.begin, at.file_offset_bytes,
+                           from_hex(piece.build_id).value_or(Bytes()), at.file()};
+    if (believe(believed_[thread.pid], written)) news.push_back(std::move(written));
+  }
+  writer_.add_mappings(thread.pid, news, moment_);
   pt::SynthesisOptions options;
   options.newest_code = true;
-  options.newest_instructions = instructions;
-  auto trace = pt::synthesize(snapshot.records, seen.image, snapshot.first_epoch, options);
-  if (!trace) return fail(std::move(trace.error()));
-  std::erase_if(seen.mappings, [&](const WrittenMapping& mapping) {
-    return !written_.insert({snapshot.thread.pid, mapping.begin}).second;
-  });
-  writer_.add_mappings(snapshot.thread.pid, seen.mappings);
-  writer_.add_thread(snapshot.thread, name_of(used), *trace);
+  return pt::synthesize(phase.records, with_newest(known, seen), phase.first, options);
+}
+
+Result<void> PerfDataExport::add(const History& history, const MappingsIn& mappings_in,
+                                 std::uint64_t instructions) {
+  const ThreadSnapshot snapshot = history.snapshot();
+  std::vector<WrittenTrace> trace;
+  std::vector<Mapping> mappings;
+  for (const CodePhase& phase : code_phases(snapshot, instructions)) {
+    if (++moment_ > PerfDataWriter::kMaxMoment)
+      return fail(ErrorCode::kUsage, "cannot write so many threads and libraries as perf.data",
+                  fmt::format("{} times another one can begin", PerfDataWriter::kMaxMoment),
+                  "--thread=TID, or --range=-N,-1");
+    mappings = mappings_in(phase.first);
+    Result<Bytes> bytes = show(phase, *snapshot.code, mappings, snapshot.thread);
+    if (!bytes) return fail(std::move(bytes.error()));
+    trace.push_back({moment_, std::move(*bytes)});
+  }
+  const std::string name = name_of(executed(mappings, snapshot.records));
+  writer_.add_thread(snapshot.thread, name, std::move(trace));
   return {};
+}
+
+std::vector<Error> PerfDataExport::problems() const {
+  std::vector<Error> problems = files_.problems();
+  for (Error& problem : problems) problem.now = "the trace has breaks there";
+  return problems;
 }
 
 }  // namespace tailtrace::perf

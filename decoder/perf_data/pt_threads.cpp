@@ -46,7 +46,7 @@ void PerfRecording::put_tail(OpenedThread& opened, pt::Tail& tail, std::uint64_t
   opened.frame.first_epoch = tail.first_epoch();
   opened.frame.first = {tail.forgotten()};
   opened.frame.complete = opened.frame.complete && tail.forgotten() == 0;
-  for (const BranchRecord& record : tail.closing({})) snapshot.records.push_back(record);
+  for (const BranchRecord& record : tail.ending()) snapshot.records.push_back(record);
   for (BranchRecord& record : snapshot.records)
     if (clock_ && record.time != 0) record.time = clock_->to_ns(record.time);
   put_records(opened, std::move(snapshot), limit);

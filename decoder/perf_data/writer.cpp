@@ -4,6 +4,8 @@
 
 #include "decoder/perf/abi.h"
 #include "decoder/perf_data/format.h"
+#include "decoder/pt/packets/packet_reader.h"
+#include "decoder/pt/packets/packet_writer.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -17,6 +19,11 @@ constexpr std::uint64_t kEventId = 1;
 constexpr std::uint32_t kAttrSize_bytes = 112;
 constexpr std::uint64_t kSampleType = kSampleIp | kSampleTid | kSampleIdentifier;
 constexpr std::size_t kMaxText_bytes = 4096;
+
+// From one moment to the next. Far: perf adds a few ticks for each instruction since the last TSC.
+// Nanoseconds are taken to be ticks.
+constexpr std::uint64_t kMoment_ns = 100'000'000'000;
+static_assert(PerfDataWriter::kMaxMoment * kMoment_ns < 1ull << 56);
 
 class Words {
  public:
@@ -48,10 +55,11 @@ class Words {
 
 void append(Bytes& to, ByteSpan bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
 
-Bytes auxtrace_info() {
+Bytes auxtrace_info(WrittenTimes times) {
   std::uint64_t words[kInfoWords] = {};
   words[kInfoPmuType] = kPmuType;
   words[kInfoTscBit] = kTscBit;
+  if (times == WrittenTimes::kMoments) words[kInfoTimeMult] = words[kInfoTimeIsKnown] = 1;
   words[kInfoNoRetCompBit] = kNoRetCompBit;
   words[kInfoMtcBit] = kMtcBit;
   words[kInfoMtcFreqBits] = kMtcFreqBits;
@@ -63,21 +71,26 @@ Bytes auxtrace_info() {
   return record.take();
 }
 
-}  // namespace
-
-PerfDataWriter::PerfDataWriter(bool return_compression)
-    : return_compression_(return_compression), data_(auxtrace_info()) {}
-
-// With the trailer that says of which event and thread it is.
-void PerfDataWriter::put_record(std::uint32_t type, std::uint16_t misc, Bytes body,
-                                ThreadId thread) {
-  Words record;
-  record.put(RecordHeader{type, misc, static_cast<std::uint16_t>(8 + body.size() + 16)});
-  record.put_bytes(body).put(thread.pid).put(thread.tid).put(kEventId);
-  append(data_, record.take());
+// With the time behind each PSB.
+Bytes timed(ByteSpan trace, std::uint64_t time) {
+  pt::PacketWriter tsc;
+  tsc.tsc(time);
+  Bytes all;
+  std::size_t done = 0;
+  while (auto psb = pt::find_psb(trace, done)) {
+    const std::size_t behind = *psb + pt::kPsbSize_bytes;
+    append(all, trace.subspan(done, behind - done));
+    append(all, tsc.bytes());
+    done = behind;
+  }
+  append(all, trace.subspan(done));
+  return all;
 }
 
-void PerfDataWriter::add_mappings(std::int32_t pid, std::span<const WrittenMapping> mappings) {
+}  // namespace
+
+void PerfDataWriter::add_mappings(std::int32_t pid, std::span<const WrittenMapping> mappings,
+                                  std::uint64_t moment) {
   constexpr std::uint32_t kReadExecute = 5, kPrivate = 2;
   constexpr std::size_t kId_bytes = 20;
   for (const WrittenMapping& mapping : mappings) {
@@ -92,54 +105,89 @@ void PerfDataWriter::add_mappings(std::int32_t pid, std::span<const WrittenMappi
     // Without a build id the same bytes are device, inode and its generation: none.
     body.put(static_cast<std::uint32_t>(size)).put_bytes(id);
     body.put(kReadExecute).put(kPrivate).put_text(mapping.path);
-    put_record(kRecordMmap2, misc, body.take(), {pid, pid});
+    // Before whatever runs then.
+    records_.push_back({kRecordMmap2, misc, {pid, pid}, moment * kMoment_ns - 1, body.take()});
   }
 }
 
-void PerfDataWriter::add_thread(ThreadId thread, const std::string& name, ByteSpan trace) {
+void PerfDataWriter::add_thread(ThreadId thread, const std::string& name,
+                                std::vector<WrittenTrace> trace) {
   constexpr std::size_t kMaxName_bytes = 15;
+  const std::uint64_t moment = trace.empty() ? 1 : trace.front().moment;
   Words comm;
   comm.put(thread.pid).put(thread.tid).put_text(name.substr(0, kMaxName_bytes));
-  put_record(kRecordComm, kMiscUser, comm.take(), thread);
-  Words aux;
-  aux.put(RecordHeader{kRecordAuxtrace, 0, 48});
-  aux.put<std::uint64_t>((trace.size() + 7) & ~7ull).put<std::uint64_t>(0).put<std::uint64_t>(0);
-  aux.put(queues_++).put(thread.tid).put<std::int32_t>(-1).put<std::uint32_t>(0);
-  append(data_, aux.put_bytes(trace).fill_up().take());
+  records_.push_back({kRecordComm, kMiscUser, thread, moment * kMoment_ns - 1, comm.take()});
+  threads_.push_back({thread.tid, std::move(trace)});
 }
 
-Bytes PerfDataWriter::attr() const {
-  const std::uint64_t config =
-      kPtBit | kBranchBit | (return_compression_ ? std::uint64_t{0} : kNoRetCompBit);
+// With the trailer that says of which event and thread it is.
+Bytes PerfDataWriter::whole(const Record& record, WrittenTimes times) {
+  Words trailer;
+  trailer.put(record.thread.pid).put(record.thread.tid);
+  if (times == WrittenTimes::kMoments) trailer.put(record.time_ns);
+  const Bytes last = trailer.put(kEventId).take();
+  const std::size_t size = 8 + record.body.size() + last.size();
+  Words words;
+  words.put(RecordHeader{record.type, record.misc, static_cast<std::uint16_t>(size)});
+  return words.put_bytes(record.body).put_bytes(last).take();
+}
+
+Bytes PerfDataWriter::whole(const Thread& thread, std::uint32_t queue, WrittenTimes times) {
+  Bytes trace;
+  std::uint64_t reference = 0;  // when it was read: perf believes no TSC without it
+  for (const WrittenTrace& piece : thread.trace) {
+    if (times == WrittenTimes::kMoments) reference = piece.moment * kMoment_ns;
+    append(trace, reference != 0 ? timed(piece.bytes, reference) : piece.bytes);
+  }
+  Words aux;
+  aux.put(RecordHeader{kRecordAuxtrace, 0, 48});
+  aux.put<std::uint64_t>((trace.size() + 7) & ~7ull).put<std::uint64_t>(0).put(reference);
+  aux.put(queue).put(thread.tid).put<std::int32_t>(-1).put<std::uint32_t>(0);
+  return aux.put_bytes(trace).fill_up().take();
+}
+
+Bytes PerfDataWriter::data(WrittenTimes times) const {
+  Bytes data = auxtrace_info(times);
+  for (const Record& record : records_) append(data, whole(record, times));
+  std::uint32_t queue = 0;
+  for (const Thread& thread : threads_) append(data, whole(thread, queue++, times));
+  return data;
+}
+
+Bytes PerfDataWriter::attr(WrittenTimes times) const {
+  const bool is_timed = times == WrittenTimes::kMoments;
+  std::uint64_t config = kPtBit | kBranchBit;
+  if (!return_compression_) config |= kNoRetCompBit;
+  if (is_timed) config |= kTscBit;
   Bytes attr(kAttrSize_bytes);
   auto put = [&](std::size_t at, auto value) { std::memcpy(&attr[at], &value, sizeof value); };
   put(kAttrType, kPmuType);
   put(kAttrSize, kAttrSize_bytes);
   put(kAttrConfig, config);
   put(kAttrSamplePeriod, std::uint64_t{1});
-  put(kAttrSampleType, std::uint64_t{kSampleType});
+  put(kAttrSampleType, kSampleType | (is_timed ? std::uint64_t{kSampleTime} : 0));
   put(kAttrFlags,
       std::uint64_t{kAttrDisabled | kAttrExcludeKernel | kAttrExcludeHv | kAttrSampleIdAll});
   return attr;
 }
 
-Bytes PerfDataWriter::finish() const {
+Bytes PerfDataWriter::finish(WrittenTimes times) const {
   constexpr std::uint64_t kAttrs = kHeaderFileBytes + 8;  // behind the one identifier
   constexpr std::uint64_t kAttrEntry_bytes = kAttrSize_bytes + 16;
-  const std::uint64_t data = kAttrs + kAttrEntry_bytes;
-  const std::uint64_t features = data + data_.size();
+  const Bytes data = this->data(times);
+  const std::uint64_t begin = kAttrs + kAttrEntry_bytes, end = begin + data.size();
   constexpr std::string_view kArch = "x86_64";
   Words file;
   file.put_bytes(as_bytes(kPerfDataMagic)).put<std::uint64_t>(kHeaderFileBytes);
   file.put(kAttrEntry_bytes).put(kAttrs).put(kAttrEntry_bytes);
-  file.put(data).put<std::uint64_t>(data_.size());
+  file.put(begin).put<std::uint64_t>(data.size());
   file.put<std::uint64_t>(0).put<std::uint64_t>(0);  // of the event types of old files
   file.put<std::uint64_t>(1 << kFeatureArch);
   for (int word = 1; word < 4; ++word) file.put<std::uint64_t>(0);
   file.put(kEventId);
-  file.put_bytes(attr()).put<std::uint64_t>(kHeaderFileBytes).put<std::uint64_t>(8);
-  file.put_bytes(data_);
-  file.put<std::uint64_t>(features + 16).put<std::uint64_t>(12);
+  file.put_bytes(attr(times)).put<std::uint64_t>(kHeaderFileBytes).put<std::uint64_t>(8);
+  file.put_bytes(data);
+  file.put<std::uint64_t>(end + 16).put<std::uint64_t>(12);
   file.put<std::uint32_t>(8).put_text(kArch);
   return file.take();
 }

@@ -111,6 +111,14 @@ void Tail::add(const std::vector<BranchRecord>& more) {
   }
 }
 
+std::vector<BranchRecord> Tail::behind(const std::vector<BranchRecord>& more) const {
+  Tail rest(0, {changes_.begin() + static_cast<std::ptrdiff_t>(begun_), changes_.end()});
+  if (!records_.empty()) rest.records_.push_back(records_.back());
+  rest.add(more);
+  rest.records_.erase(rest.records_.begin(), rest.records_.begin() + !records_.empty());
+  return rest.records_;
+}
+
 void Tail::begin_epochs(std::uint64_t time) {
   const Address at = records_.back().to;
   const std::uint8_t flags = kFlagAsync | kernel_flag(at);

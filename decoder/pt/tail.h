@@ -50,11 +50,13 @@ class Tail final : public Sink {
   // What follows the records when the thread stands there; the tail stays as it is.
   std::vector<BranchRecord> closing(Address pc) const {
     RecordSink copy = sink_;
-    Tail rest(0, {changes_.begin() + static_cast<std::ptrdiff_t>(begun_), changes_.end()});
-    if (!records_.empty()) rest.records_.push_back(records_.back());
-    rest.add(copy.finish(pc));
-    rest.records_.erase(rest.records_.begin(), rest.records_.begin() + !records_.empty());
-    return rest.records_;
+    return behind(copy.finish(pc));
+  }
+  // What follows them when nothing else is known than that the trace ends there.
+  std::vector<BranchRecord> ending() const {
+    RecordSink copy = sink_;
+    copy.finish();
+    return behind(copy.drain());
   }
 
  private:
@@ -62,6 +64,8 @@ class Tail final : public Sink {
   void drain_at_times();
   void drain();
   void add(const std::vector<BranchRecord>& more);
+  // `more` with the epochs that begin meanwhile.
+  std::vector<BranchRecord> behind(const std::vector<BranchRecord>& more) const;
   void begin_epochs(std::uint64_t time);
 
   RecordSink sink_;

@@ -101,7 +101,9 @@ class PerfExporter final : public Exporter {
       return fail(ErrorCode::kUsage, "cannot write those items as perf.data",
                   "only a range that ends with the newest item can be", "--range=-N,-1");
     const bool is_all = range.first == view.history->oldest();
-    return data_.add(*view.history, view.symbols->mappings(), is_all ? ~0ull : range.size());
+    return data_.add(
+        *view.history, [&](Epoch when) { return view.symbols->mappings_in(when); },
+        is_all ? ~0ull : range.size());
   }
   Result<void> end() override {
     (void)sink_(as_text(data_.finish()));

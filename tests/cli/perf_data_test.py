@@ -14,20 +14,30 @@ PERF = shutil.which("perf")
 PROGRAMS = os.path.join(cases.BINARY_DIR, "tests/programs")
 
 
+def step(name):
+    """What a function is called, if it is one of those that libraries have in one place."""
+    return name if name.endswith("_step") else ""
+
+
 def executed(folder, thread):
-    """The addresses of all instructions of a thread, as `tailtrace history` has them."""
+    """The instructions of a thread, as `tailtrace history` has them: addresses, bytes, steps."""
     listed = cases.tailtrace("history", "--json=lines", f"--thread={thread}", folder, "all")
     items = [json.loads(line) for line in listed.stdout.splitlines()]
-    return [int(item["address"], 16) for item in items if "text" in item]
+    assert not any("gap" in item for item in items)
+    return [(int(item["address"], 16), item["bytes"], step(item.get("function", "")))
+            for item in items if "text" in item]
 
 
-def executed_by_perf(path, *options):
+def executed_by_perf(path):
     """The same as perf has them, by thread."""
-    outcome = subprocess.run([PERF, "script", "-i", path, "--itrace=i1i", "-F", "tid,ip"],
+    outcome = subprocess.run([PERF, "script", "-i", path, "--itrace=i1ie", "-F",
+                              "tid,ip,sym,insn"],
                              capture_output=True, text=True, timeout=cases.HANG_S, check=True)
     threads = {}
-    for tid, address in re.findall(r"(?m)^\s*(\d+)\s+([0-9a-f]+)$", outcome.stdout):
-        threads.setdefault(int(tid), []).append(int(address, 16))
+    for tid, address, name, code in re.findall(
+            r"(?m)^\s*(\d+)\s+([0-9a-f]+) (.*?)\s+insn: (.*)$", outcome.stdout):
+        threads.setdefault(int(tid), []).append((int(address, 16), code.replace(" ", ""),
+                                                 step(name)))
     return threads, outcome.stderr
 
 
@@ -35,6 +45,7 @@ class Written(cases.CommandCase):
     """Cases about the file that is made of a recording of PROGRAM."""
 
     PROGRAM = None
+    OPTIONS, ARGUMENTS = (), ()
     THREADS = 0
 
     @classmethod
@@ -44,8 +55,8 @@ class Written(cases.CommandCase):
         cls.addClassCleanup(shutil.rmtree, folder)
         cls.session = os.path.join(folder, "session")
         cls.path = os.path.join(folder, "perf.data")
-        for arguments in (("run", "--no-debugger", "--engine=qemu", "--keep=" + cls.session, "--",
-                           os.path.join(PROGRAMS, cls.PROGRAM)),
+        for arguments in (("run", "--no-debugger", "--engine=qemu", "--keep=" + cls.session,
+                           *cls.OPTIONS, "--", os.path.join(PROGRAMS, cls.PROGRAM), *cls.ARGUMENTS),
                           ("export", "--format=perf-data", "-o", cls.path, cls.session)):
             outcome = cases.tailtrace(*arguments)
             assert outcome.returncode == 0, outcome.stderr
@@ -58,17 +69,27 @@ class Written(cases.CommandCase):
     def test_perf_decodes_every_instruction_of_every_thread(self):
         threads, errors = executed_by_perf(self.path)
         self.assertEqual(threads.keys(), self.threads.keys())
-        for thread, addresses in self.threads.items():
-            self.assertTrue(threads[thread] == addresses, thread)
+        for thread, instructions in self.threads.items():
+            self.assertTrue(threads[thread] == instructions, thread)
         self.assertNotIn("error", errors)
 
     def test_is_read_again(self):
-        for thread, addresses in self.threads.items():
-            self.assertTrue(executed(self.path, thread) == addresses, thread)
+        for thread, instructions in self.threads.items():
+            self.assertTrue(executed(self.path, thread) == instructions, thread)
 
 
 class LibraryOfOneThread(Written):
     PROGRAM = "loads_in_thread"
+    THREADS = 2
+
+
+class LibrariesInOnePlace(Written):
+    """One after the other, and both threads go through all of them."""
+
+    PROGRAM = "replaces_for_thread"
+    OPTIONS = ["--ring=8192"]  # the thread's whole history, and some of the first one's
+    ARGUMENTS = [os.path.join(PROGRAMS, f"{name}_same.so")
+                 for name in ("first", "second", "first", "first")]
     THREADS = 2
 
 

@@ -28,7 +28,10 @@ std::string FiledProgram::maps() const {
 Bytes perf_file_of(const ToyRun& run, const FiledProgram& program) {
   PerfDataExport perf_data;
   History history(run.snapshot);
-  bool added = perf_data.add(history, parse_maps(program.maps()), ~0ull).has_value();
+  bool added = perf_data
+                   .add(
+                       history, [&](Epoch) { return parse_maps(program.maps()); }, ~0ull)
+                   .has_value();
   assert(added);
   (void)added;
   return perf_data.finish();

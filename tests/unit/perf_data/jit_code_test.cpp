@@ -52,7 +52,7 @@ TEST(JitCode, OfARecordingIsThatOfTheDump) {
   PerfDataWriter writer(false);
   const WrittenMapping mapping{kDumpAt, 0x1000, 0, {}, path};
   writer.add_mappings(kJitThread.pid, {&mapping, 1});
-  writer.add_thread(kJitThread, "jit", *trace);
+  writer.add_thread(kJitThread, "jit", {{1, *trace}});
   const Bytes file = writer.finish();
   auto data = parse_perf_data(file, "perf.data");
   ASSERT_TRUE(data) << data.error().to_string();

@@ -69,6 +69,21 @@ TEST_F(PerfRecordingTest, ReadsThePipeFormAndPackedRecords) {
   EXPECT_EQ(read(as_pipe(file_, true)), run_.executed);
 }
 
+// Perf would show what the file has, though it leads the same ways.
+TEST_F(PerfRecordingTest, IsNotWrittenOfAFileWithOtherInstructions) {
+  constexpr std::uint8_t kNop = 0x90, kClc = 0xf8;
+  auto byte_at = [&](Address address) { return filed_.image->at(address, 1).front(); };
+  const auto nop = std::ranges::find(run_.executed, kNop, byte_at);
+  ASSERT_NE(nop, run_.executed.end());
+  const auto times = std::ranges::count(run_.executed, *nop);
+  std::fstream file(filed_.path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(*nop - ToyProgram::kBase));
+  file.put(static_cast<char>(kClc)).flush();
+  const std::vector<Address> shown = read(perf_file_of(run_, filed_));
+  EXPECT_EQ(std::ranges::count(shown, *nop), 0) << times;
+  EXPECT_GT(shown.size(), run_.executed.size() / 4);
+}
+
 TEST_F(PerfRecordingTest, NamesAFileThatIsGoneOrAnotherOne) {
   std::string other = file_.empty() ? "" : folder_.file("gone");
   ASSERT_EQ(::rename(filed_.path.c_str(), other.c_str()), 0);
@@ -85,8 +100,8 @@ TEST_F(PerfRecordingTest, NamesAFileThatIsGoneOrAnotherOne) {
   PerfDataWriter writer(true);
   writer.add_mappings(40, std::vector<WrittenMapping>{
                               {ToyProgram::kBase, 4096, 0, Bytes(20, 0xab), "/proc/self/exe"}});
-  writer.add_thread(kThread, "toy", Bytes{});
-  writer.add_thread({40, 42}, "toy", *pt::synthesize({}, CodeImage(), {}, {}));
+  writer.add_thread(kThread, "toy", {});
+  writer.add_thread({40, 42}, "toy", {{1, *pt::synthesize({}, CodeImage(), {}, {})}});
   recording = recording_of(writer.finish());
   ASSERT_TRUE(recording);
   opened = (*recording)->open_thread({40, 42});
