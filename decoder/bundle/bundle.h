@@ -77,11 +77,11 @@ class BundleWriter {
 
   // `maps` as save_snapshot has it. The files in which the process named code that it generated are
   // copied: its perf map, where there is a path of it, and the jitdumps that it has mapped. What of
-  // these cannot be read is among remarks(). Errors: kSystem, as when the disk is full; kUsage when
-  // a bundle cannot hold that many.
+  // these cannot be read is among remarks(), and which code LLDB cannot show. Errors: kSystem, as
+  // when the disk is full; kUsage when a bundle cannot hold that many.
   Result<void> add(const ThreadSnapshot& snapshot, std::string_view maps,
                    const std::string& perf_map = {});
-  const std::vector<Error>& remarks() const { return remarks_; }
+  std::vector<Error> remarks() const;
   // What every face says of it when it is finished: how many threads are in which folder.
   std::string told() const;
 
@@ -120,6 +120,9 @@ class BundleWriter {
   std::string tell_deleted_apart(std::string_view maps);
   Result<void> add_told_apart(const ThreadSnapshot& snapshot, std::string_view maps,
                               const std::string& perf_map);
+
+  Bytes add_for_lldb(const ThreadSnapshot& snapshot, std::string_view maps,
+                     const std::string& trace);
 
   std::string path_;
   OwnFolder folder_;  // beside its place

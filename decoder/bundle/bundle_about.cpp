@@ -184,8 +184,9 @@ std::string maps_with_other_builds(const std::string& maps,
   return moved_maps(maps, [&](std::string_view path) { return moved(moves, path); });
 }
 
-std::string copy_of(const BundleAbout& about, const std::string& path, const std::string& folder) {
-  for (const BundleModule& module : about.modules)
+std::string copy_of(const std::vector<BundleModule>& modules, const std::string& path,
+                    const std::string& folder) {
+  for (const BundleModule& module : modules)
     if (module.path == path && !module.copy.empty()) return folder + "/" + module.copy;
   return {};
 }

@@ -72,7 +72,8 @@ std::string maps_with_other_builds(const std::string& maps,
                                    const std::vector<BundleModule>& modules);
 
 // The path of a file's copy in the bundle at `folder`; empty when it has none.
-std::string copy_of(const BundleAbout& about, const std::string& path, const std::string& folder);
+std::string copy_of(const std::vector<BundleModule>& modules, const std::string& path,
+                    const std::string& folder);
 
 // The same with the paths of the copies in the bundle at `folder`; jitdumps that have no copy have
 // paths that lead nowhere, too.

@@ -178,7 +178,7 @@ Result<LoadedSnapshot> load_frame(const BundleThread& thread) {
   LoadedSnapshot loaded = snapshot_of(std::move(*stream), thread.stream_path);
   if (!thread.about) return loaded;
   for (Error& problem : other_modules(*thread.about)) loaded.problems.push_back(std::move(problem));
-  loaded.perf_map = copy_of(*thread.about, perf_map_path(thread.thread.pid), thread.folder);
+  loaded.perf_map = copy_of(thread.about->modules, perf_map_path(thread.thread.pid), thread.folder);
   return loaded;
 }
 

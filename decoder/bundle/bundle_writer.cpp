@@ -21,6 +21,7 @@
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/generated_files.h"
 #include "decoder/symbols/jit_dump.h"
+#include "decoder/symbols/process_symbols.h"
 
 namespace tailtrace {
 namespace {
@@ -265,9 +266,36 @@ Result<void> BundleWriter::add_told_apart(const ThreadSnapshot& snapshot, std::s
                       records.size(), bundle_records_path(path_, file),
                       bundle_stream_path(path_, file)});
   const std::string trace = bundle_trace_name(file);
-  // LLDB takes the file that is at the path, so that it is told of none that is another one.
-  const Bytes pt = lldb_.add(snapshot, maps_with_other_builds(std::string(maps), modules_), trace);
+  const Bytes pt = add_for_lldb(snapshot, maps, trace);
   return pt.empty() ? Result<void>() : write_file(folder() + "/" + trace, pt);
+}
+
+// LLDB takes the file that is at the path, so that it is told of none that is another one; of what
+// was deleted there are copies.
+Bytes BundleWriter::add_for_lldb(const ThreadSnapshot& snapshot, std::string_view maps,
+                                 const std::string& trace) {
+  ProcessSymbols symbols(parse_maps(maps_with_other_builds(std::string(maps), modules_)));
+  ThreadFrame frame = snapshot;
+  frame.former_maps = maps_with_other_builds(frame.former_maps, modules_);
+  symbols.know_history(frame);
+  auto mappings_in = [&](Epoch when) {
+    std::vector<Mapping> mappings = symbols.mappings_in(when);
+    for (Mapping& mapping : mappings) {
+      const std::string deleted(deleted_path(mapping));
+      if (deleted.empty()) continue;
+      mapping.readable_at = copy_of(modules_, deleted, folder());
+      if (!mapping.readable_at.empty())
+        mapping.path = deleted.substr(0, deleted.size() - kDeletedWord.size());
+    }
+    return mappings;
+  };
+  return lldb_.add(snapshot, mappings_in, trace);
+}
+
+std::vector<Error> BundleWriter::remarks() const {
+  std::vector<Error> remarks = remarks_;
+  for (Error& remark : lldb_.remarks()) remarks.push_back(std::move(remark));
+  return remarks;
 }
 
 std::string BundleWriter::told() const {
@@ -295,8 +323,7 @@ Result<void> BundleWriter::write_description() {
     if (!copied.copy.empty()) about_.modules.push_back(std::move(copied));
   add_about(about_, json);
   json["threads"] = threads_json(threads_, about_);
-  if (auto ok = write_file(folder() + "/" + kLldbBundleName,
-                           as_bytes(lldb_.description(about_, folder())));
+  if (auto ok = write_file(folder() + "/" + kLldbBundleName, as_bytes(lldb_.description(folder())));
       !ok)
     return ok;
   auto text_of = [](const nlohmann::ordered_json& what) {

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <span>
-#include <unordered_set>
+#include <optional>
 #include <vector>
 
-#include "decoder/base/types.h"
-#include "decoder/code/maps_line.h"
+#include "decoder/history/symbolizer.h"
 #include "decoder/pt/synthesis/synthesis.h"
-#include "decoder/symbols/deleted_files.h"
+#include "decoder/symbols/code_phases.h"
 #include "decoder/symbols/elf_file.h"
-#include "decoder/symbols/mapping.h"
 
 namespace tailtrace {
 namespace {
@@ -21,87 +17,98 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::uint64_t kPsbPeriod_bytes = 16 << 10;
 
-// Whether a record leads into the mapping. (What qemu executes is mapped, but not as code.)
-bool holds_code(const Mapping& mapping, std::span<const std::uint64_t> pages) {
-  auto page = std::ranges::lower_bound(pages, mapping.begin.value / kPage_bytes);
-  return page != pages.end() && *page * kPage_bytes < mapping.end.value;
-}
-
-// Of what was deleted there are copies.
-std::vector<Mapping> mappings_in(std::string_view maps, const BundleAbout& about,
-                                 const std::string& folder) {
-  std::vector<Mapping> mappings = parse_maps(maps);
-  for (Mapping& mapping : mappings) {
-    const std::string deleted(deleted_path(mapping));
-    if (deleted.empty()) continue;
-    mapping.readable_at = copy_of(about, deleted, folder);
-    if (!mapping.readable_at.empty())
-      mapping.path = deleted.substr(0, deleted.size() - kDeletedWord.size());
-  }
-  return mappings;
-}
-
-OrderedJson modules_of(std::span<const Mapping> mappings, std::span<const std::uint64_t> pages,
-                       const std::string& folder) {
-  OrderedJson modules = OrderedJson::array();
-  std::set<std::string> known;
-  for (const Mapping& mapping : mappings) {
-    if (!mapping.has_file() || known.contains(mapping.file()) || !holds_code(mapping, pages))
-      continue;
-    Result<ElfFile> file = ElfFile::open(mapping.file());
-    if (!file) continue;
-    std::optional<std::uint64_t> bias = load_bias(file->segments(), mappings, mapping);
-    if (!bias) continue;
-    known.insert(mapping.file());
-    OrderedJson module = {{"systemPath", mapping.path},
-                          {"loadAddress", *bias + file->segments().front().address}};
-    if (!mapping.readable_at.empty())
-      module["file"] = mapping.readable_at.substr(folder.size() + 1);
-    // LLDB refuses a file that has another one by then.
-    if (std::string id = file->build_id(); !id.empty()) module["uuid"] = id;
-    modules.push_back(std::move(module));
-  }
-  return modules;
-}
-
-void note_pages(std::span<const BranchRecord> records, std::vector<std::uint64_t>& pages) {
-  std::unordered_set<std::uint64_t> found(pages.begin(), pages.end());
-  for (const BranchRecord& record : records)
-    for (Address address : {record.from, record.to}) found.insert(address.value / kPage_bytes);
-  pages.assign(found.begin(), found.end());
-  std::ranges::sort(pages);
+bool is_of_same_file(const Mapping& a, const Mapping& b) {
+  return a.path == b.path &&
+         a.begin.value - a.file_offset_bytes == b.begin.value - b.file_offset_bytes;
 }
 
 }  // namespace
 
-Bytes LldbWriter::add(const ThreadSnapshot& snapshot, std::string_view maps,
+// Whether LLDB, which knows each file in one place, will know it in this one.
+bool LldbWriter::is_shown(Process& process, const Mapping& mapping) {
+  auto [known, is_new] = process.shown.try_emplace({mapping.file(), mapping.begin}, false);
+  if (!is_new) return known->second;
+  Result<ElfFile> file = ElfFile::open(mapping.file());
+  if (!file) return false;
+  std::optional<std::uint64_t> bias = load_bias(file->segments(), process.mappings, mapping);
+  if (!bias) return false;
+  const Module module{mapping.path, mapping.file(), file->build_id(), *bias,
+                      *bias + file->segments().front().address};
+  known->second = process.modules.try_emplace(module.file, module).first->second.bias == *bias;
+  return known->second;
+}
+
+// The files of a time that LLDB will know where they were, which may be none of what was executed.
+std::vector<Mapping> LldbWriter::shown_of(Process& process, std::span<const Mapping> executed) {
+  std::vector<Mapping> shown;
+  for (const Mapping& mapping : executed) {
+    const Mapping* now = mapping_at(process.mappings, mapping.begin);
+    if (now == nullptr) continue;
+    const bool is_there = is_of_same_file(*now, mapping);
+    if (is_there && is_shown(process, *now))
+      shown.push_back(mapping);
+    else if (!is_there || process.modules.contains(mapping.file()))
+      hidden_.insert(mapping.path);
+  }
+  return shown;
+}
+
+Bytes LldbWriter::add(const ThreadSnapshot& snapshot, const MappingsIn& mappings_in,
                       const std::string& name) {
+  Process& process = processes_[snapshot.thread.pid];
+  if (auto mappings = mappings_in(kNewestEpoch); !mappings.empty())
+    process.mappings = std::move(mappings);
   pt::SynthesisOptions options;
-  options.newest_instructions = kInstructions;
   options.newest_code = true;
   // LLDB repeats an instruction at each PSB that comes while tracing is on.
   options.pause_at_psb = true;
   options.psb_period_bytes = kPsbPeriod_bytes;
-  auto bytes = pt::synthesize(snapshot.records, *snapshot.code, snapshot.first_epoch, options);
-  if (!bytes) return {};
-  Process& process = processes_[snapshot.thread.pid];
-  if (!maps.empty()) process.maps = maps;
-  note_pages(snapshot.records, process.pages);
+  Bytes trace;
+  for (const CodePhase& phase : code_phases(snapshot, kInstructions)) {
+    CodeImage shown;
+    files_.add_to(shown,
+                  shown_of(process, executed_files(mappings_in(phase.first), phase.records)));
+    auto bytes =
+        pt::synthesize(phase.records, with_newest(*snapshot.code, shown), phase.first, options);
+    if (!bytes) return {};
+    trace.insert(trace.end(), bytes->begin(), bytes->end());
+  }
   process.threads.push_back({snapshot.thread.tid, name});
-  return std::move(*bytes);
+  return trace;
 }
 
-std::string LldbWriter::description(const BundleAbout& about, const std::string& folder) const {
+std::vector<Error> LldbWriter::remarks() const {
+  std::vector<Error> remarks;
+  for (const std::string& path : hidden_) {
+    Error& remark = remarks.emplace_back();
+    remark.code = ErrorCode::kGone;
+    remark.what = "LLDB cannot show all that ran in " + path;
+    remark.why = "it was unloaded: LLDB knows one file of each place, and one place of each file";
+    remark.now = "there are gaps in LLDB's trace; tailtrace shows it";
+  }
+  return remarks;
+}
+
+std::string LldbWriter::description(const std::string& folder) const {
+  auto json_of = [&](const Module& module) {
+    OrderedJson json = {{"systemPath", module.path}, {"loadAddress", module.load_address}};
+    if (module.file != module.path) json["file"] = module.file.substr(folder.size() + 1);
+    // LLDB refuses a file that has another one by then.
+    if (!module.build_id.empty()) json["uuid"] = module.build_id;
+    return json;
+  };
   OrderedJson processes = OrderedJson::array();
   for (const auto& [pid, process] : processes_) {
-    OrderedJson threads = OrderedJson::array();
+    OrderedJson threads = OrderedJson::array(), modules = OrderedJson::array();
     for (const Thread& thread : process.threads)
       threads.push_back({{"tid", thread.tid}, {"iptTrace", thread.trace}});
-    processes.push_back(
-        {{"pid", pid},
-         {"triple", "x86_64-*-linux"},
-         {"threads", std::move(threads)},
-         {"modules", modules_of(mappings_in(process.maps, about, folder), process.pages, folder)}});
+    std::map<std::uint64_t, const Module*> by_address;
+    for (const auto& [file, module] : process.modules) by_address[module.load_address] = &module;
+    for (const auto& [address, module] : by_address) modules.push_back(json_of(*module));
+    processes.push_back({{"pid", pid},
+                         {"triple", "x86_64-*-linux"},
+                         {"threads", std::move(threads)},
+                         {"modules", std::move(modules)}});
   }
   // The trace is no processor's: any that decoders know will do.
   OrderedJson cpu = {{"vendor", "GenuineIntel"}, {"family", 6}, {"model", 85}, {"stepping", 4}};

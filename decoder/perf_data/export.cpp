@@ -2,34 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "decoder/history/symbolizer.h"
 #include "decoder/pt/synthesis/synthesis.h"
 
 namespace tailtrace::perf {
 namespace {
-
-// Those that branches came from or went to, whatever the map says of them: a program under an
-// emulator executes what the emulator only reads.
-std::vector<Mapping> executed(const std::vector<Mapping>& mappings,
-                              std::span<const BranchRecord> records) {
-  std::vector<bool> is_used(mappings.size());
-  auto use = [&](Address address) {
-    auto after = std::upper_bound(mappings.begin(), mappings.end(), address,
-                                  [](Address a, const Mapping& m) { return a < m.begin; });
-    if (after != mappings.begin() && address < std::prev(after)->end)
-      is_used[static_cast<std::size_t>(std::prev(after) - mappings.begin())] = true;
-  };
-  for (const BranchRecord& record : records) {
-    use(record.from);
-    use(record.to);
-  }
-  std::vector<Mapping> used;
-  for (std::size_t i = 0; i < mappings.size(); ++i)
-    if (is_used[i] && mappings[i].has_file()) used.push_back(mappings[i]);
-  return used;
-}
 
 // As `ps` would show the process: by its program, which is mapped below its libraries.
 std::string name_of(const std::vector<Mapping>& mappings) {
@@ -56,7 +33,8 @@ Result<Bytes> PerfDataExport::show(const CodePhase& phase, const CodeImage& know
                                    const std::vector<Mapping>& mappings, ThreadId thread) {
   CodeImage seen;
   std::vector<WrittenMapping> news;
-  for (const FileCode::Piece& piece : files_.add_to(seen, executed(mappings, phase.records))) {
+  for (const FileCode::Piece& piece :
+       files_.add_to(seen, executed_files(mappings, phase.records))) {
     const Mapping& at = piece.mapping;
     WrittenMapping written{at.begin, at.end - at.begin, at.file_offset_bytes,
                            from_hex(piece.build_id).value_or(Bytes()), at.file()};
@@ -83,7 +61,7 @@ Result<void> PerfDataExport::add(const History& history, const MappingsIn& mappi
     if (!bytes) return fail(std::move(bytes.error()));
     trace.push_back({moment_, std::move(*bytes)});
   }
-  const std::string name = name_of(executed(mappings, snapshot.records));
+  const std::string name = name_of(executed_files(mappings, snapshot.records));
   writer_.add_thread(snapshot.thread, name, std::move(trace));
   return {};
 }

@@ -9,14 +9,13 @@
 // Threading: one thread at a time.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "decoder/history/history.h"
-#include "decoder/perf_data/code_phases.h"
 #include "decoder/perf_data/writer.h"
+#include "decoder/symbols/code_phases.h"
 #include "decoder/symbols/file_code.h"
 #include "decoder/symbols/mapping.h"
 
@@ -24,9 +23,6 @@ namespace tailtrace::perf {
 
 class PerfDataExport {
  public:
-  // What was mapped in an epoch, as parse_maps orders it.
-  using MappingsIn = std::function<std::vector<Mapping>(Epoch)>;
-
   // The newest `instructions` of a thread.
   // Errors: kUsage when its trace would become too long, or there are too many files.
   Result<void> add(const History& history, const MappingsIn& mappings_in,

@@ -6,6 +6,22 @@
 
 namespace tailtrace {
 
+std::vector<Mapping> executed_files(std::span<const Mapping> mappings,
+                                    std::span<const BranchRecord> records) {
+  std::vector<bool> is_used(mappings.size());
+  const Mapping* last = nullptr;
+  for (const BranchRecord& record : records)
+    for (Address address : {record.from, record.to}) {
+      if (last != nullptr && last->begin <= address && address < last->end) continue;
+      last = mapping_at(mappings, address);
+      if (last != nullptr) is_used[static_cast<std::size_t>(last - mappings.data())] = true;
+    }
+  std::vector<Mapping> used;
+  for (std::size_t i = 0; i < mappings.size(); ++i)
+    if (is_used[i] && mappings[i].has_file()) used.push_back(mappings[i]);
+  return used;
+}
+
 std::vector<FileCode::Piece> FileCode::add_to(CodeImage& image, std::span<const Mapping> mappings) {
   std::vector<Piece> found;
   for (const Mapping& mapping : mappings) {

@@ -13,9 +13,15 @@
 
 #include "decoder/base/file.h"
 #include "decoder/code/code_image.h"
+#include "decoder/record/branch_record.h"
 #include "decoder/symbols/mapping.h"
 
 namespace tailtrace {
+
+// Of the mappings of files, those that branches came from or went to, whatever the map says of
+// them: a program under an emulator executes what the emulator only reads.
+std::vector<Mapping> executed_files(std::span<const Mapping> mappings,
+                                    std::span<const BranchRecord> records);
 
 class FileCode {
  public:

@@ -82,6 +82,12 @@ std::vector<Mapping> parse_maps(std::string_view maps) {
   return apart;
 }
 
+const Mapping* mapping_at(std::span<const Mapping> mappings, Address address) {
+  const auto after = std::ranges::upper_bound(mappings, address, {}, &Mapping::begin);
+  if (after == mappings.begin() || address >= std::prev(after)->end) return nullptr;
+  return &*std::prev(after);
+}
+
 const Mapping* FormerModule::find(Address address) const {
   auto found = std::ranges::find_if(
       mappings, [address](const Mapping& m) { return m.begin <= address && address < m.end; });

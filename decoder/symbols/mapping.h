@@ -3,6 +3,7 @@
 // Threading: values; functions without state.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,12 @@ Result<std::string> process_maps(std::int32_t pid);
 // The mappings that have a name, in order of their addresses. Lines that are none are left out, as
 // are those behind the first kMaxMappings and those that overlap an earlier one.
 std::vector<Mapping> parse_maps(std::string_view maps);
+
+// What was mapped in an epoch of the code, in order of addresses.
+using MappingsIn = std::function<std::vector<Mapping>(Epoch)>;
+
+// The one of `mappings`, in order, that an address is in; null: none.
+const Mapping* mapping_at(std::span<const Mapping> mappings, Address address);
 
 // A file that a process had mapped and has no more.
 struct FormerModule {

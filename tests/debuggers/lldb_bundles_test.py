@@ -134,6 +134,31 @@ def check_recorded(tailtrace, folder):
                   pid=found["pid"])
 
 
+def check_unloaded(tailtrace, folder):
+    """LLDB shows what ran in a library that was unloaded, but of those in one place only the last
+    one: the others are gaps, which is told, and what came after them is there."""
+    programs = pathlib.Path(tailtrace).parents[1] / "tests/programs"
+    loaded = [programs / f"{name}_{place}.so" for name, place in
+              (("first", "same"), ("second", "same"), ("first", "same"), ("second", "any"))]
+    session, path = folder / "unloads", folder / "unloaded"
+    subprocess.run([tailtrace, "run", "--no-debugger", "--engine=qemu", f"--keep={session}", "--",
+                    programs / "replaces_library", *loaded],
+                   check=True, stdout=subprocess.DEVNULL)
+    saved = ask(tailtrace, "save", session, str(path))
+    check("what LLDB cannot show is told", re.findall(r"all that ran in (.*)", saved.stderr),
+          [str(programs / "second_same.so")])
+    listed = ask(tailtrace, "history", path, "--json=lines", "all").stdout.splitlines()
+    items = [json.loads(line) for line in listed]
+    hidden = [item for item in items if item.get("module") == str(programs / "second_same.so")]
+    check("there is something that LLDB cannot show", len(hidden) > 20, True)
+    shown = [int(item["address"], 16) for item in items if "address" in item and
+             item.get("module") != str(programs / "second_same.so")]
+    if not why_no_lldb():
+        (found,) = of_lldb(path).values()
+        check("LLDB's instructions", [item for item in found if isinstance(item, int)], shown)
+        check("LLDB's errors", [item for item in found if not isinstance(item, int)], [])
+
+
 def check_missing_switches(tailtrace, folder):
     """Where a switch is missing, the neighbours bound what is a thread's, and the gap is told."""
     cpu = cpu_bundle.Cpu(0)
@@ -202,8 +227,8 @@ def main():
     if why_no_lldb():
         print(f"not compared with LLDB: {why_no_lldb()}")
     with tempfile.TemporaryDirectory() as folder:
-        for checked in (check_shared_processors, check_recorded, check_missing_switches,
-                        check_kernel, check_times, check_bad):
+        for checked in (check_shared_processors, check_recorded, check_unloaded,
+                        check_missing_switches, check_kernel, check_times, check_bad):
             checked(tailtrace, pathlib.Path(folder))
 
 

@@ -1,10 +1,10 @@
-#include "decoder/perf_data/code_phases.h"
+#include "decoder/symbols/code_phases.h"
 
 #include <set>
 
 #include "decoder/symbols/mapping.h"
 
-namespace tailtrace::perf {
+namespace tailtrace {
 namespace {
 
 BranchRecord going_on_at(Address to) {
@@ -63,4 +63,4 @@ std::vector<CodePhase> code_phases(const ThreadSnapshot& snapshot, std::uint64_t
   return phases;
 }
 
-}  // namespace tailtrace::perf
+}  // namespace tailtrace

@@ -9,7 +9,7 @@
 
 #include "decoder/history/snapshot.h"
 
-namespace tailtrace::perf {
+namespace tailtrace {
 
 struct CodePhase {
   Epoch first;                        // of the code
@@ -19,4 +19,4 @@ struct CodePhase {
 // Of the newest `instructions`, oldest first; at least one. Whole records, so a few more may come.
 std::vector<CodePhase> code_phases(const ThreadSnapshot& snapshot, std::uint64_t instructions);
 
-}  // namespace tailtrace::perf
+}  // namespace tailtrace
