@@ -42,6 +42,17 @@ class CountedUnderQemu(cases.CommandCase):
         self.assertEqual(re.findall(r"FNDA:(\d+),in_\w+", tracefile), ["50", "50"])
         self.assertNotIn("gaps          1", cases.tailtrace("info", folder).stdout)
 
+    def test_a_function_that_was_inlined_ran_in_all_its_places(self):
+        tracefile = cases.tailtrace("coverage", "--lcov", self.record("inlined_often")).stdout
+        part = re.search(r"SF:\S+/inlined_often\.c\n(.*?)end_of_record", tracefile, re.DOTALL)[1]
+        lines = dict(re.findall(r"DA:(\d+),(\d+)", part))
+        # As gcov has them, of the same program with counters: calls of add() are 3 + 4 of loops, 1
+        # and 2. (But for line 10: what is executed of it each time is the loops' ends.)
+        expected = {"5": "10", "6": "10", "7": "2", "9": "2", "10": "7"}
+        self.assertEqual({line: lines[line] for line in expected}, expected)
+        for line in ("13", "14", "15", "16", "22", "23"):
+            self.assertEqual(lines[line], "1", line)
+
 
 if __name__ == "__main__":
     cases.main()

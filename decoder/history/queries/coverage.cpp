@@ -4,6 +4,7 @@
 #include <set>
 
 #include "decoder/history/counts.h"
+#include "decoder/history/queries/inlined_copies.h"
 #include "decoder/history/runs.h"
 
 namespace tailtrace {
@@ -13,7 +14,7 @@ namespace {
 class HistoryPart {
  public:
   HistoryPart(Symbolizer& symbols, std::map<std::string, FileCoverage>& files)
-      : symbols_(symbols), files_(files) {}
+      : symbols_(symbols), files_(files), copies_(symbols) {}
 
   // Of each library that was in one place, apart.
   void count(Address address, Epoch when, const ExecutionCount& count) {
@@ -28,8 +29,10 @@ class HistoryPart {
     std::uint64_t without_line = 0;
     for (const auto& [place, counted] : counts_)
       if (!add(*place.second, place.first, counted)) without_line += counted.count.times;
+    for (const Begun& begun : begun_)
+      was_executed(begun.at, begun.line, copies_.whose(begun.at.copies, begun.line));
     for (auto& [key, times] : most_)
-      files_[std::string(std::get<1>(key))].lines[std::get<2>(key)].times += times;
+      files_[std::string(std::get<2>(key))].lines[std::get<3>(key)].times += times;
     for (auto& [name, times] : entries_) {
       FunctionCoverage& function = files_[name.first].functions[name.second];
       function.times += std::max<std::uint64_t>(times, 1);
@@ -47,19 +50,34 @@ class HistoryPart {
     Epoch when;  // one in which it was executed
   };
 
+  // An instruction: in which copies of functions, and how often.
+  struct Executed {
+    Address whole;  // the function that it is of
+    std::vector<InlinedCopies::Copy> copies;
+    std::uint64_t times = 0;
+  };
+  // A line that begins at one of another line.
+  struct Begun {
+    Executed at;
+    SourceLine line;
+  };
+
+  void was_executed(const Executed& at, const SourceLine& line, std::size_t copy) {
+    std::uint64_t& most = most_[{at.whole, copy, line.file, line.line}];
+    most = std::max(most, at.times);
+  }
+
   // False when the instruction has no source line.
   bool add(const Function& function, Address address, const Counted& counted) {
     const auto& [count, when] = counted;
     std::optional<SourceLine> line = symbols_.line_at(address, when);
     if (!line || line->line == 0) return false;
     // What compilers put apart of a function has the same entry.
-    const Address whole = function.entry.is_null() ? function.begin : function.entry;
-    auto was_executed = [&](const SourceLine& of) {
-      std::uint64_t& most = most_[{whole, of.file, of.line}];
-      most = std::max(most, count.times);
-    };
-    was_executed(*line);
-    std::ranges::for_each(symbols_.lines_beginning_at(address, when), was_executed);
+    Executed at{function.entry.is_null() ? function.begin : function.entry,
+                copies_.at(function, address, when), count.times};
+    was_executed(at, *line, copies_.whose_own(at.copies, *line));
+    for (const SourceLine& begins : symbols_.lines_beginning_at(address, when))
+      if (begins.line != line->line || begins.file != line->file) begun_.push_back({at, begins});
     FileCoverage& file = files_[std::string(line->file)];
     LineCoverage& covered = file.lines[line->line];
     if (count.kind == InstructionClass::kConditional) {
@@ -88,7 +106,9 @@ class HistoryPart {
   Symbolizer& symbols_;
   std::map<std::string, FileCoverage>& files_;
   std::map<std::pair<Address, const Function*>, Counted> counts_;
-  std::map<std::tuple<Address, std::string_view, unsigned>, std::uint64_t> most_;
+  InlinedCopies copies_;
+  std::map<std::tuple<Address, std::size_t, std::string_view, unsigned>, std::uint64_t> most_;
+  std::vector<Begun> begun_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> entries_;
   std::set<const std::vector<SourceLine>*> units_;
 };

@@ -1,9 +1,9 @@
 // Coverage: which source lines were executed in histories, and how often.
 //
 // A line was executed as often as the instruction of it that was executed most. Where a compiler
-// has put a line into several functions, those are added up, and so are histories; what the child
-// of a fork has of its parent's past is left out. Lines that were not executed are known of the
-// translation units that anything of was executed.
+// has put a line into several functions, or in several places of one, those are added up, and so
+// are histories; what the child of a fork has of its parent's past is left out. Lines that were not
+// executed are known of the translation units that anything of was executed.
 //
 // Threading: one thread at a time.
 #pragma once
