@@ -102,10 +102,6 @@ std::vector<OptionHelp> options_of(const Command& command) {
   return options;
 }
 
-std::string choice_type(const std::vector<std::string>& choices) {
-  return fmt::format("{}", fmt::join(choices, "|"));
-}
-
 std::string overview_help(const std::vector<Command>& table) {
   std::string text =
       "tailtrace: what ran just before the stop, for GDB and LLDB\n\n"

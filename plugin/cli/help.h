@@ -24,10 +24,6 @@ struct OptionHelp {
 // The options that a command defines, in the order in which it defines them.
 std::vector<OptionHelp> options_of(const Command& command);
 
-// The name shown for an option's value when one of a few words is wanted: "auto|qemu|step". The
-// completions offer the words.
-std::string choice_type(const std::vector<std::string>& choices);
-
 std::string overview_help(const std::vector<Command>& table);
 std::string command_help(const Command& command);
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "decoder/base/json_text.h"
-#include "plugin/cli/help.h"
+#include "plugin/cli/choice_option.h"
 
 namespace tailtrace {
 namespace {
@@ -42,10 +42,7 @@ std::shared_ptr<OutputOptions> add_output_options(CLI::App& app) {
   auto options = std::make_shared<OutputOptions>();
   app.add_flag("--json", options->json_text, "print JSON; --json=lines: a document a line")
       ->each([options](const std::string& text) { parse_json_form(text, options->json); });
-  const std::vector<std::string> whens = {"auto", "always", "never"};
-  app.add_option("--color", options->color, "colour the output")
-      ->check(CLI::IsMember(whens))
-      ->type_name(choice_type(whens));
+  add_choice(app, "--color", options->color, "colour the output", {"auto", "always", "never"});
   return options;
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "decoder/base/own_folder.h"
-#include "plugin/cli/help.h"
+#include "plugin/cli/choice_option.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/say_recorded.h"
 #include "plugin/recorder/black_box.h"
@@ -12,7 +12,6 @@
 namespace tailtrace {
 
 void add_recorder_options(CLI::App& app, RecorderOptions& options) {
-  const std::vector<std::string> modules = {"copy", "ids"};
   app.add_option("--on-crash", options.bundle, "no debugger; should it crash, its end is in this")
       ->type_name("BUNDLE");
   app.add_option("--on-signal", options.signals, "this signal ends the recording as well")
@@ -24,9 +23,8 @@ void add_recorder_options(CLI::App& app, RecorderOptions& options) {
   app.add_option("--on-access", options.accesses, "so does reading or writing there")
       ->type_name("PLACE");
   app.add_flag("--core", options.core, "put a core file into the bundle");
-  app.add_option("--modules", options.modules, "copies of what it executed, or build ids only")
-      ->check(CLI::IsMember(modules))
-      ->type_name(choice_type(modules));
+  add_choice(app, "--modules", options.modules, "copies of what it executed, or build ids only",
+             {"copy", "ids"});
 }
 
 Result<FlightPlan> flight_plan(const RecorderOptions& options, const std::string& program,

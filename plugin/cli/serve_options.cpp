@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "plugin/cli/help.h"
+#include "plugin/cli/choice_option.h"
 #include "plugin/cli/units.h"
 
 namespace tailtrace {
@@ -96,11 +96,8 @@ bool is_engine(const std::string& name) {
 }
 
 void add_recording_options(CLI::App& app, RecordingOptions& options) {
-  const std::vector<std::string> sinces = {"enable", "start"};
-  app.add_option("--engine", options.engine,
-                 "what records; auto: hardware, else qemu (run) or steps (serve)")
-      ->check(CLI::IsMember(kEngines))
-      ->type_name(choice_type(kEngines));
+  add_choice(app, "--engine", options.engine,
+             "what records; auto: hardware, else qemu (run) or steps (serve)", kEngines);
   app.add_option("--ring", options.ring,
                  "what is kept of each thread: records, or a size such as 64MiB (2MiB)")
       ->type_name("N");
@@ -108,10 +105,9 @@ void add_recording_options(CLI::App& app, RecordingOptions& options) {
                  "instructions the debugger is given at most (GDB: 1000000 as PT, 300000 as BTS; "
                  "LLDB: 100000)")
       ->type_name("N");
-  app.add_option("--since", options.since,
-                 "where the history begins: `record btrace` (enable) or the program's start (qemu)")
-      ->check(CLI::IsMember(sinces))
-      ->type_name(choice_type(sinces));
+  add_choice(app, "--since", options.since,
+             "where the history begins: `record btrace` (enable) or the program's start (qemu)",
+             {"enable", "start"});
   app.add_option("--keep", options.keep, "leave the recording in this new folder")
       ->type_name("DIR");
   app.add_option("--gdbserver", options.gdbserver, "the gdbserver to use")->type_name("PROGRAM");

@@ -256,6 +256,10 @@ class Recordings(InFolder):
         for (verb, *words), what, why in (
                 (["history", "-1,-500"], "`-1,-500`", "it ends before it begins"),
                 (["hits", "main", "--limit=-1"], "arguments", "`-1` is no number from 0 on"),
+                (["export", "--format=bogus"], "arguments of tailtrace export",
+                 "--format: `bogus` is none of folded, chrome, "),
+                (["calls", "--color=sometimes"], "arguments",
+                 "`sometimes` is none of auto, always, never"),
                 (["calls", "--depth=0"], "arguments", "`0` is no number from 1 to 2147483647"),
                 (["stats", "--json=line"], "arguments", "--json: `line` is not `lines`"),
                 (["coverage", "--json", "--lcov"], "arguments", "--lcov excludes --json"),

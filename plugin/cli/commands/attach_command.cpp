@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include "plugin/cli/choice_option.h"
 #include "plugin/cli/commands.h"
-#include "plugin/cli/help.h"
 #include "plugin/cli/record_until_crash.h"
 #include "plugin/cli/recorder_options.h"
 #include "plugin/cli/units.h"
@@ -82,11 +82,9 @@ Command attach_command() {
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<AttachOptions>();
-        const std::vector<std::string> engines = {"auto", "pt", "bts", "lbr", "step"};
         app.add_option("PID", options->pid, "the process")->required();
-        app.add_option("--engine", options->engine, "what records; auto: hardware, else steps")
-            ->check(CLI::IsMember(engines))
-            ->type_name(choice_type(engines));
+        add_choice(app, "--engine", options->engine, "what records; auto: hardware, else steps",
+                   {"auto", "pt", "bts", "lbr", "step"});
         app.add_option("--keep", options->keep,
                        "what is kept of each thread: a size, or records of 32 bytes (2MiB)")
             ->type_name("SIZE");

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "plugin/cli/choice_option.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/decode_input.h"
@@ -38,12 +39,9 @@ void add_options(CLI::App& app, DecodeOptions& options) {
       ->type_name("FILE[@ADDRESS]");
   app.add_option("--cpu", options.request.cpu, "the processor that wrote the trace, for its errata")
       ->type_name("FAMILY/MODEL/STEPPING");
-  app.add_option("--decoder", options.decoder, "which decoder")
-      ->check(CLI::IsMember({"flow", "libipt"}))
-      ->type_name("flow|libipt");
-  app.add_option("--print", options.items, "what to print, one item a line")
-      ->check(CLI::IsMember({"addresses", "instructions", "records", "events"}))
-      ->type_name("addresses|instructions|records|events");
+  add_choice(app, "--decoder", options.decoder, "which decoder", {"flow", "libipt"});
+  add_choice(app, "--print", options.items, "what to print, one item a line",
+             {"addresses", "instructions", "records", "events"});
   app.add_option("--tid", options.tid, "of a bundle only this thread")->type_name("TID");
   app.add_option("--mtc-period", options.timing.mtc_period,
                  "an MTC packet comes every 2^N crystal clock ticks")

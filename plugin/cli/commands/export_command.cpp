@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "decoder/export/html_page.h"
+#include "plugin/cli/choice_option.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/exporters.h"
-#include "plugin/cli/help.h"
 #include "plugin/cli/question.h"
 #include "plugin/cli/write_output.h"
 
@@ -107,10 +107,7 @@ Command export_command() {
         HistoryOptions& shared = options->question.shared;
         shared.output = std::make_shared<OutputOptions>();
         add_path(app, shared.path);
-        app.add_option("--format", options->format, "what to write")
-            ->check(CLI::IsMember(export_formats()))
-            ->type_name(choice_type(export_formats()))
-            ->required();
+        add_choice(app, "--format", options->format, "what to write", export_formats())->required();
         app.add_option("--file", options->file,
                        "of which file of the program bolt and autofdo profiles are; the first "
                        "executed one")
