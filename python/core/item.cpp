@@ -147,6 +147,25 @@ py::object get_inlined(PyObject* self) {
   return inlined;
 }
 
+// As GDB sees it: where the compiler says, and where none of it is before.
+bool begins_at(const InlinedPlace& place, Address address) {
+  return place.holds(address) && (place.function.entry == address || !place.holds(address - 1));
+}
+
+py::object get_begins_inlined(PyObject* self) {
+  const Address address = item_of(self).address;
+  const Epoch when = item_of(self).epoch;
+  return py::int_(
+      history_of(self).with_cursor([address, when](HistoryCursor&, Symbolizer& symbols) {
+        std::vector<InlinedPlace> places = symbols.inlined_into(address, when);
+        std::erase_if(places, [&](const InlinedPlace& place) { return !place.holds(address); });
+        const auto older =
+            std::ranges::find_if(places.rbegin(), places.rend(),
+                                 [&](const auto& place) { return !begins_at(place, address); });
+        return older - places.rbegin();
+      }));
+}
+
 std::string text_of_gap(PyObject* self) {
   const Item& item = item_of(self);
   return gap_text({item.reason, item.address, item.lost, item.lost_more});
@@ -213,6 +232,9 @@ PyGetSetDef instruction_getters[] = {
     TAILTRACE_GETTER("inlined", get_inlined,
                      "The inlined functions that it is in, innermost first: the name of each, and "
                      "the file and line of its call, or None. `function` is what they are in."),
+    TAILTRACE_GETTER(
+        "begins_inlined", get_begins_inlined,
+        "How many of the inlined functions that it is in begin there, innermost first."),
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyGetSetDef gap_getters[] = {

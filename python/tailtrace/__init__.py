@@ -12,7 +12,7 @@ from . import _core
 from ._core import Gap, Instruction
 from .arrays import RECORD_STRUCT, Columns
 from .calls import Call, Caller, Calls
-from .cursor import Cursor
+from .cursor import Cursor, Place
 from .diff import Change, Diff
 from .errors import (BadInputError, Error, GapsError, GoneError, NegativeError, NoEngineError,
                      NotPermittedError, PositionError, SystemCallError, UsageError)
@@ -29,7 +29,7 @@ __version__ = _core.version
 __all__ = [
     "attach", "Attached", "BadInputError", "Call", "Caller", "Calls", "Change", "Columns", "Count",
     "Cursor", "Decision", "Diff", "Error", "Gap", "GapsError", "GoneError", "History",
-    "Instruction", "Line", "Loop", "NegativeError", "NoEngineError", "NotPermittedError",
-    "open", "PositionError", "Reason", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind",
+    "Instruction", "Line", "Loop", "NegativeError", "NoEngineError", "NotPermittedError", "open",
+    "Place", "PositionError", "Reason", "record", "RECORD_STRUCT", "RecordFlag", "RecordKind",
     "set_progress", "SystemCallError", "ticks_per_second", "Trace", "UsageError", "View", "Why",
 ]

@@ -1,6 +1,6 @@
 """A place in a history that can be moved in both directions."""
 
-from typing import TYPE_CHECKING, Optional, Tuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Optional, Tuple, Union
 
 from ._core import Gap, Instruction
 from .arguments import whole_number
@@ -15,6 +15,28 @@ Item = Union[Instruction, Gap]
 
 def items(count: int) -> str:
     return f"{count} item{'' if count == 1 else 's'}"
+
+
+class Place(NamedTuple):
+    """Where a debugger would say that something stands; what is not known is None."""
+
+    function: Optional[str]
+    file: Optional[str]
+    line: Optional[int]
+
+
+class Shown(NamedTuple):
+    """An item as a debugger shows it: the functions around, the inlined ones last, and its place in
+    the innermost of them.
+    """
+
+    functions: Tuple[Optional[str], ...]
+    place: Place
+
+    def is_inside(self, other: "Shown") -> bool:
+        """Whether it is in what is inlined into the other one's innermost function."""
+        depth = len(other.functions)
+        return 0 < depth < len(self.functions) and self.functions[:depth] == other.functions
 
 
 class Cursor:
@@ -35,6 +57,7 @@ class Cursor:
     def __init__(self, history: "History", position: int) -> None:
         self.history = history
         self._position = position
+        self._outside = 0  # of so many inlined functions that begin there it has not gone into
 
     @property
     def number(self) -> int:
@@ -52,6 +75,13 @@ class Cursor:
         return self.history.at(self._position)
 
     @property
+    def place(self) -> Place:
+        """Function and line of what it stands on. Where `next` or `next_back` led to a line that
+        begins with an inlined function, that is the call of it, as in a debugger.
+        """
+        return self._shown(self.number, self._outside).place
+
+    @property
     def call(self) -> "Optional[Call]":
         """The call that the item is of. The first time this finds out all calls."""
         return self.history.all_calls.holding(self._position)
@@ -59,6 +89,7 @@ class Cursor:
     def goto(self, position: int) -> Item:
         """Stands on another item, of a number from 1 or a position from -1."""
         self._position = self.history.position(position)
+        self._outside = 0
         return self.item
 
     def step(self, count: int = 1) -> Item:
@@ -71,7 +102,8 @@ class Cursor:
 
     def next(self, count: int = 1) -> Item:
         """Goes forward to another source line of this function, over the calls made there and what
-        is inlined; behind its last line to where it returns to.
+        is inlined; behind its last line to where it returns to. A line that begins with an inlined
+        function is where that is called, which `place` tells.
 
         >>> cursor = example_program().hits("twice")[0].number
         >>> cursor = example_program().goto(cursor)
@@ -165,60 +197,67 @@ class Cursor:
             return self.history.all_calls.number(call.earlier).last
         return self._before(call)
 
-    def _functions(self, number: int) -> Tuple[Optional[str], ...]:
-        """The function that an item is of, and those inlined there, innermost last."""
+    def _shown(self, number: int, outside: Optional[int] = None) -> Shown:
+        """`outside`: of so many inlined functions; of all that begin there if nothing is said."""
         item = self.history.at(number)
         if isinstance(item, Gap):
-            return ()
-        return (item.function, *(function for function, _, _ in reversed(item.inlined)))
-
-    def _past_inlined(self, number: int, forward: bool) -> Optional[int]:
-        """The item beside it that is in no function inlined into the one it is in."""
-        around = self._functions(number)
-        at = self._beside(number, forward)
-        while at is not None:
-            functions = self._functions(at)
-            if not around or functions == around or functions[:len(around)] != around:
-                break
-            at = self._beside(at, forward)
-        return at
-
-    def _line(self, number: int) -> Tuple[Optional[str], Optional[str], Optional[int]]:
-        item = self.history.at(number)
-        if isinstance(item, Gap):
-            return None, None, None
-        return item.function, item.file, item.line
+            return Shown((), Place(None, None, None))
+        inlined = item.inlined
+        if outside is None:
+            outside = item.begins_inlined if inlined else 0
+        functions = (item.function, *(function for function, _, _ in reversed(inlined[outside:])))
+        _, file, line = inlined[outside - 1] if outside else (None, item.file, item.line)
+        return Shown(functions, Place(functions[-1], file, line))
 
     def _by_line(self, count: int, forward: bool) -> Item:
-        number = self.number
+        number, outside = self.number, self._outside
         forward ^= whole_number(count, "a number of lines") < 0
         for _ in range(abs(count)):
-            found = self._line_after(number) if forward else self._line_before(number)
+            found = self._line_after(number, outside) if forward else self._line_before(number)
             if found is None:
                 raise PositionError(f"cannot go {'on' if forward else 'back'} by a line",
                                     "nothing more of the function and its callers was recorded")
             number = found
-        return self.goto(number)
+            outside = self._begins(number)
+        item = self.goto(number)
+        self._outside = outside
+        return item
 
-    def _line_after(self, number: int) -> Optional[int]:
-        line = self._line(number)
-        at = self._past_inlined(number, True)
-        while at is not None and self._line(at) == line:
-            at = self._past_inlined(at, True)
+    def _begins(self, number: int) -> int:
+        item = self.history.at(number)
+        return 0 if isinstance(item, Gap) or not item.inlined else item.begins_inlined
+
+    def _line_after(self, number: int, outside: int) -> Optional[int]:
+        was = self._shown(number, outside)
+        at = self._beside(number, True)
+        while at is not None:
+            shown = self._shown(at)
+            if not shown.is_inside(was):
+                if not self._is_line_of(shown, was):
+                    break
+                was = shown
+            at = self._beside(at, True)
         return at
 
     def _line_before(self, number: int) -> Optional[int]:
-        line, start = self._line(number), number
-        at = self._past_inlined(number, False)
+        was, start = self._shown(number), number
+        at = self._beside(number, False)
         while at is not None:
-            here = self._line(at)
-            if here != line:
-                if start != number:
-                    return start
-                line, number = here, 0
-            start = at
-            at = self._past_inlined(at, False)
+            shown = self._shown(at)
+            if not shown.is_inside(was):
+                if not self._is_line_of(shown, was):
+                    if start != number:
+                        return start
+                    if self._begins(at):
+                        return at
+                    number = 0
+                was, start = shown, at
+            at = self._beside(at, False)
         return start if start != number else None
+
+    def _is_line_of(self, shown: Shown, was: Shown) -> bool:
+        """Whether two items are of one line of one function that was called."""
+        return (shown.functions[:1], shown.place[1:]) == (was.functions[:1], was.place[1:])
 
     def _move(self, by: int) -> Item:
         position = self._position + by

@@ -1,6 +1,9 @@
 """Walking by line and call, source lines, and comparing runs; the program's source is the truth."""
 
+import ast
 import os
+import shutil
+import subprocess
 
 import pytest
 import rings
@@ -20,9 +23,12 @@ def h(recorded):
     return recorded.threads[0]
 
 
+def program_of(name):
+    return os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs", name)
+
+
 def run(name, *words):
-    program = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs", name)
-    return tailtrace.record([program, *words], engine="qemu").threads[0]
+    return tailtrace.record([program_of(name), *words], engine="qemu").threads[0]
 
 
 def lines_from(h, item, count):
@@ -66,10 +72,35 @@ def test_next_goes_over_what_is_inlined():
     assert [os.path.basename(file) for file, _ in places] == ["inlined_often.c"] * 2
     assert [line for _, line in places] == [10, 14]
     cursor = h.goto(inside.number)
-    ways = [cursor.next() for _ in range(3)]
-    assert [(item.line, len(item.inlined)) for item in ways] == [(10, 1), (15, 0), (17, 0)]
-    back = [cursor.next_back() for _ in range(2)]
-    assert [(item.function, item.line) for item in back] == [("twice", 15), ("main", 22)]
+    assert [(cursor.next().function, *cursor.place[::2]) for _ in range(4)] == [
+        ("twice", "add_all", 10), ("twice", "twice", 15), ("twice", "twice", 16),
+        ("twice", "twice", 17)]
+    # Lines 14 and 16 have nothing but what is inlined: there their calls are. As GDB has them:
+    assert [(cursor.next_back().function, cursor.place.line) for _ in range(4)] == [
+        ("twice", 16), ("twice", 15), ("twice", 14), ("main", 22)]
+
+
+@pytest.mark.skipif(not shutil.which("gdb"), reason="no gdb")
+def test_lines_are_those_of_gdb():
+    h = run("inlined_often")
+    main = h.hits("main")[0].address
+    cursor = h.goto(h.hits("twice")[0].number)
+    while cursor.item.line != 15:
+        cursor.step()
+    ways = [cursor.next, cursor.next_back, cursor.next_back, cursor.next_back, cursor.next_back]
+    ours = [(way().address - main, *cursor.place[::2]) for way in ways]
+    say = ("python f = gdb.selected_frame(); print('@@', (f.pc() - int(gdb.parse_and_eval("
+           "'(long)&main')), f.name(), f.find_sal().line))")
+    commands = ["set debuginfod enabled off", "break main", "run", "record full",
+                "tbreak inlined_often.c:15", "continue"]
+    for command in ("next", *["reverse-next"] * 4):
+        commands += [command, say]
+    said = subprocess.run(["gdb", "-nx", "-q", "-batch",
+                           *(word for command in commands for word in ("-ex", command)),
+                           program_of("inlined_often")],
+                          capture_output=True, text=True, check=True, timeout=60).stdout
+    assert ours == [ast.literal_eval(line[2:].strip()) for line in said.splitlines()
+                    if line.startswith("@@")]
 
 
 def test_a_negative_count_goes_the_other_way(h):
@@ -197,6 +228,13 @@ def test_an_inlined_function_is_found_where_it_was_put():
     h = run("inlined")
     assert {item.function for item in h.hits("add")} == {"add_twice"}
     assert len(h.hits("add")) == 2
+    cursor = h.goto(h.hits("add")[1].number)
+    assert (cursor.place.function, cursor.place.line) == ("add", 5)
+    cursor.next_back()
+    assert (cursor.place.function, cursor.place.line) == ("add_twice", 9)
+    cursor.next()
+    assert (cursor.place.function, cursor.place.line) == ("add_twice", 10)
+    assert cursor.item == h.hits("add")[1]
 
 
 def test_a_run_is_not_different_from_itself_loaded_elsewhere(program_path):
