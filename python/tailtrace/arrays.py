@@ -37,6 +37,10 @@ class Columns(Dict[str, Any]):
         super().__init__((name, as_array(buffer)) for name, buffer in buffers.items())
         self._buffers = buffers
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """What is pickled or copied is a dictionary of the arrays: other processes take that."""
+        return dict, (dict(self),)
+
     def __repr__(self) -> str:
         rows = len(next(iter(self._buffers.values())))
         return f"<{rows} row{'' if rows == 1 else 's'} of {', '.join(self)}>"

@@ -136,7 +136,7 @@ class Calls(Sequence[Call]):
         """The calls as text, indented by level, newest last."""
         if len(self) == 0:
             return ""
-        return self._core.listing(1, len(self), from_newest)
+        return self._core.listing(1, len(self), bool(from_newest))
 
     def _repr_html_(self) -> str:
         return tree(self)

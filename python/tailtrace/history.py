@@ -276,9 +276,13 @@ class History:
         """
         return why(self, where, amount(limit, "a limit"))
 
-    def find(self, **what: Any) -> List[Item]:
+    def find(self, *, address: Optional[int] = None, symbol: Optional[str] = None,
+             location: Optional[str] = None, kind: Optional[str] = None,
+             since: Optional[int] = None, until: Optional[int] = None,
+             limit: Optional[int] = None) -> List[Item]:
         """The items that `View.find` finds in all of the history."""
-        return self[:].find(**what)
+        return self[:].find(address=address, symbol=symbol, location=location, kind=kind,
+                            since=since, until=until, limit=limit)
 
     def hits(self, location: str, *, inside: bool = False,
              limit: Optional[int] = None) -> List[Item]:

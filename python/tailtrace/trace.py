@@ -69,7 +69,8 @@ def name_of(path: "Union[str, os.PathLike[str]]", verb: str) -> bytes:
 def open(path: "Union[str, os.PathLike[str]]", *,
          code: Iterable[Tuple[int, bytes]] = ()) -> Trace:
     """Opens a recording: a session's folder or a ring file, of a live or a dead process, or what
-    was saved of one, a bundle or a record stream; or a bundle of LLDB's, its folder or trace.json.
+    was saved of one, a bundle or a record stream; a bundle of LLDB's, its folder or trace.json; or
+    a perf.data file of `perf record`.
 
     A ring file knows no code; `code` gives it some, as pairs of an address and the bytes there.
 

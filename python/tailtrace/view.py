@@ -217,7 +217,8 @@ class View(Sequence[Item]):
         if not self.positions:
             return ""
         first, last = self._ends()
-        return self.history._core.listing(first, last, from_newest, lines, addresses, bytes, fold)
+        options = (bool(option) for option in (from_newest, lines, addresses, bytes, fold))
+        return self.history._core.listing(first, last, *options)
 
     def counts(self, begin: int = 0, end: int = MOST) -> "List[Count]":
         """How often each instruction from address `begin` to before `end` was executed, by address;

@@ -110,6 +110,12 @@ def test_columns_hold_what_the_items_say(open_loop):
     assert columns["branch"].tolist() == [rings.CONDITIONAL if i.branch else 0 for i in view]
 
 
+def test_a_listing_takes_whatever_is_true_or_not(open_loop):
+    h = open_loop(100, 1024)
+    assert h[:].listing(fold="yes", lines=None) == h[:].listing(fold=True, lines=False)
+    assert h.calls().listing(from_newest=0) == h.calls().listing(from_newest=False)
+
+
 def test_walks_far_more_than_a_batch_in_both_directions(open_loop):
     h = open_loop(20_000, 1 << 15)
     assert len(h) == 40_000

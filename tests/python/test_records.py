@@ -1,7 +1,9 @@
 """The records in place: what they show, that nobody writes them, and whom they keep alive."""
 
+import copy
 import gc
 import os
+import pickle
 import struct
 
 import children
@@ -85,6 +87,14 @@ def test_columns_hold_the_same(open_loop):
         assert column.flags.c_contiguous
         assert column.dtype == h.records.dtype[name]
         numpy.testing.assert_array_equal(column, h.records[name])
+
+
+def test_columns_are_handed_to_other_processes_as_arrays(open_loop):
+    columns = open_loop(100, 1024).columns()
+    for taken in pickle.loads(pickle.dumps(columns)), copy.deepcopy(columns):
+        assert type(taken) is dict and list(taken) == list(columns)
+        for name, column in columns.items():
+            numpy.testing.assert_array_equal(taken[name], column)
 
 
 def written_on(path, capacity, written):

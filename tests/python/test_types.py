@@ -23,6 +23,7 @@ h = tailtrace.open("x").threads[0]
 text: str = h[-1].number
 h.at("1")
 h.no_such_thing
+h.find(kinds="call")
 """
 
 
@@ -42,4 +43,4 @@ def test_programs_that_use_it(tmp_path):
     (tmp_path / "wrong.py").write_text(WRONG)
     result = mypy(tmp_path, tmp_path / "right.py")
     assert result.returncode == 0, result.stdout
-    assert mypy(tmp_path, tmp_path / "wrong.py").stdout.count(": error:") == 3
+    assert mypy(tmp_path, tmp_path / "wrong.py").stdout.count(": error:") == 4
