@@ -299,8 +299,10 @@ std::vector<Error> BundleWriter::remarks() const {
 }
 
 std::string BundleWriter::told() const {
-  return fmt::format("Saved {} thread{} in {}.", threads_.size(), threads_.size() == 1 ? "" : "s",
-                     path_);
+  std::string told;
+  for (const Error& remark : remarks()) told += remark.to_string() + "\n";
+  return told + fmt::format("Saved {} thread{} in {}.", threads_.size(),
+                            threads_.size() == 1 ? "" : "s", path_);
 }
 
 Result<void> BundleWriter::finish() {

@@ -1,5 +1,7 @@
 #include "decoder/bundle/lldb_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -56,6 +58,11 @@ std::vector<Mapping> LldbWriter::shown_of(Process& process, std::span<const Mapp
 Bytes LldbWriter::add(const ThreadSnapshot& snapshot, const MappingsIn& mappings_in,
                       const std::string& name) {
   Process& process = processes_[snapshot.thread.pid];
+  if (std::ranges::count(process.threads, snapshot.thread.tid, &Thread::tid) != 0) {
+    process = {};
+    hidden_.insert(
+        fmt::format("process {} before it executed another program", snapshot.thread.pid));
+  }
   if (auto mappings = mappings_in(kNewestEpoch); !mappings.empty())
     process.mappings = std::move(mappings);
   pt::SynthesisOptions options;
@@ -83,7 +90,9 @@ std::vector<Error> LldbWriter::remarks() const {
     Error& remark = remarks.emplace_back();
     remark.code = ErrorCode::kGone;
     remark.what = "LLDB cannot show all that ran in " + path;
-    remark.why = "it was unloaded: LLDB knows one file of each place, and one place of each file";
+    remark.why =
+        "LLDB knows one program of each process, one file of each place, and one place of each "
+        "file";
     remark.now = "there are gaps in LLDB's trace; tailtrace shows it";
   }
   return remarks;

@@ -118,25 +118,30 @@ py::list counts(ThreadHistory& thread, std::int64_t first, std::int64_t last, st
   return list;
 }
 
-void save(const ThreadHistories& threads, const std::string& path) {
+// What of it cannot be used by others.
+std::vector<py::object> save(const ThreadHistories& threads, const std::string& path) {
   for (const auto& thread : threads) thread->history();
-  Result<void> done = interruptible([threads, path]() -> Result<void> {
+  auto remarks = interruptible([threads, path]() -> Result<std::vector<Error>> {
     Result<BundleWriter> writer = BundleWriter::create(path);
     if (!writer) return fail(std::move(writer.error()));
     BundleAbout about;
     for (const auto& thread : threads) {
       if (auto ok = writer->add(thread->made().snapshot(), thread->maps(), thread->perf_map()); !ok)
-        return ok;
+        return fail(std::move(ok.error()));
       const ThreadSource& source = thread->source();
       if (!source.name.empty()) about.threads[source.thread].name = source.name;
     }
     writer->describe(std::move(about));
     for (const auto& thread : threads)
       if (thread->source().saved)
-        if (auto ok = writer->carry_over(*thread->source().saved); !ok) return ok;
-    return writer->finish();
+        if (auto ok = writer->carry_over(*thread->source().saved); !ok)
+          return fail(std::move(ok.error()));
+    if (auto ok = writer->finish(); !ok) return fail(std::move(ok.error()));
+    return writer->remarks();
   });
-  unwrap(std::move(done));
+  std::vector<py::object> told;
+  for (const Error& remark : unwrap(std::move(remarks))) told.push_back(to_exception(remark));
+  return told;
 }
 
 py::object stop_of(ThreadHistory& thread) {

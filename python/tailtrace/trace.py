@@ -33,14 +33,18 @@ class Trace:
         return cls(path, [thread._core for thread in threads])
 
     def save(self, path: "Union[str, os.PathLike[str]]") -> None:
-        """Writes all of it to a new folder, a bundle, for another day or machine: `open` reads it.
+        """Writes all of it to a new folder, a bundle, for another day or machine: `open` reads it,
+        and LLDB does. What LLDB cannot show of it, as a library that another one replaced, is a
+        warning.
 
         >>> trace = tailtrace.open(example_ring(), code=[(0x1000, EXAMPLE_CODE)])
         >>> trace.save(example_ring() + ".tt")
         >>> tailtrace.open(example_ring() + ".tt").threads[0].at(-1)
         <Instruction [-1] 0x1011 ret>
         """
-        _core.save([thread._core for thread in self.threads], name_of(path, "save"))
+        remarks = _core.save([thread._core for thread in self.threads], name_of(path, "save"))
+        for remark in remarks:
+            warnings.warn(str(remark), RuntimeWarning, stacklevel=2)
 
     def close(self) -> None:
         """From now on its histories refuse to be used. Arrays made of them stay good."""

@@ -113,6 +113,29 @@ class ThreeWorkers(Written):
 del Written  # it has no program
 
 
+class ProgramsOfOneProcess(cases.CommandCase):
+    """One after the other, each with its own code at the same places."""
+
+    @unittest.skipUnless(PERF, "no perf (Debian: linux-perf)")
+    def test_perf_decodes_both(self):
+        cases.needs_engine(self, "qemu")
+        with tempfile.TemporaryDirectory() as folder:
+            session, path = os.path.join(folder, "session"), os.path.join(folder, "perf.data")
+            program = os.path.join(PROGRAMS, "rounds")
+            for arguments in (("run", "--no-debugger", "--engine=qemu", "--keep=" + session,
+                               "--ring=1024", "--", "/bin/sh", "-c", f"exec {program} 3"),
+                              ("export", "--format=perf-data", "-o", path, session)):
+                outcome = cases.tailtrace(*arguments)
+                self.assertEqual(outcome.returncode, 0, outcome.stderr)
+            info = json.loads(cases.tailtrace("info", "--json", session).stdout)
+            tid, = {thread["tid"] for thread in info["threads"]}
+            instructions = executed(session, f"{tid}#1") + executed(session, f"{tid}#2")
+            threads, errors = executed_by_perf(path)
+        self.assertEqual(list(threads), [tid])
+        self.assertTrue(threads[tid] == instructions)
+        self.assertNotIn("error", errors)
+
+
 class Version(cases.CommandCase):
     def test_is_that_of_the_option(self):
         self.assertEqual(cases.tailtrace("version").stdout, cases.tailtrace("--version").stdout)

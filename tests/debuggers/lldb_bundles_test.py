@@ -159,6 +159,23 @@ def check_unloaded(tailtrace, folder):
         check("LLDB's errors", [item for item in found if not isinstance(item, int)], [])
 
 
+def check_programs(tailtrace, folder):
+    """Of programs that a process executed one after the other LLDB shows the last one."""
+    rounds = pathlib.Path(tailtrace).parents[1] / "tests/programs/rounds"
+    session, path = folder / "executes", folder / "executed"
+    subprocess.run([tailtrace, "run", "--no-debugger", "--engine=qemu", f"--keep={session}",
+                    "--ring=1024", "--", "/bin/sh", "-c", f"exec {rounds} 3"],
+                   check=True, stdout=subprocess.DEVNULL)
+    saved = ask(tailtrace, "save", session, str(path))
+    check("that it is one is told", "before it executed another program" in saved.stderr, True)
+    (pid,) = {found["pid"] for found in json.loads(ask(tailtrace, "info", path,
+                                                       "--json").stdout)["threads"]}
+    addresses, _, _ = of_tailtrace(tailtrace, session, f"{pid}#2")
+    check("there is something to compare", len(addresses) > 1000, True)
+    if not why_no_lldb():
+        check("LLDB's instructions", of_lldb(path), {pid: addresses})
+
+
 def check_missing_switches(tailtrace, folder):
     """Where a switch is missing, the neighbours bound what is a thread's, and the gap is told."""
     cpu = cpu_bundle.Cpu(0)
@@ -227,7 +244,7 @@ def main():
     if why_no_lldb():
         print(f"not compared with LLDB: {why_no_lldb()}")
     with tempfile.TemporaryDirectory() as folder:
-        for checked in (check_shared_processors, check_recorded, check_unloaded,
+        for checked in (check_shared_processors, check_recorded, check_unloaded, check_programs,
                         check_missing_switches, check_kernel, check_times, check_bad):
             checked(tailtrace, pathlib.Path(folder))
 

@@ -110,6 +110,14 @@ def test_the_command_line_reads_it(recorded, tmp_path):
     assert f'"{recorded.threads[0].at(-1).address:#x}"' in said
 
 
+def test_what_lldb_cannot_show_is_a_warning(tmp_path):
+    programs = os.path.join(os.environ["TAILTRACE_BINARY_DIR"], "tests/programs")
+    program, *libraries = (os.path.join(programs, name) for name in
+                           ("replaces_library", "first_same.so", "second_same.so"))
+    with pytest.warns(RuntimeWarning, match="LLDB cannot show all that ran in .*first_same.so"):
+        tailtrace.record([program, *libraries], engine="qemu").save(tmp_path / "a.tt")
+
+
 def test_a_bundle_of_another_version_is_refused(tmp_path):
     (tmp_path / "a.tt").mkdir()
     (tmp_path / "a.tt" / "bundle.json").write_text('{"schema": "tailtrace.bundle/2"}')

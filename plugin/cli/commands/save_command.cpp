@@ -99,7 +99,6 @@ Result<int> run_save(const SaveCommandOptions& options, const Invocation& invoca
   Saver saver(options, *writer, invocation.err);
   for (const OneThread& thread : *threads)
     if (Result<void> saved = saver.save(thread); !saved) return fail(std::move(saved.error()));
-  saver.say(writer->remarks());
   if (Result<void> finished = writer->finish(); !finished) return fail(std::move(finished.error()));
   fmt::print(invocation.err, "{}\n", writer->told());
   return kExitDone;
