@@ -64,6 +64,15 @@ struct CaughtNumbers {
   std::uint64_t words[kMaxCaughtNumber / 64];
 };
 
+// A debugger lets go of the program. What is still on its way to it is not the program's business.
+struct LettingGo {
+  std::uint32_t is_on;
+  std::uint32_t is_kept;          // the recording is; else its folder goes away
+  std::uint32_t interrupt_comes;  // a SIGINT that the debug server sent
+  std::uint32_t step_count;
+  std::int32_t steps[kMaxSteppedThreads];  // threads that were to step and have not told of it
+};
+
 // `blocks`: the header, then `capacity` RingBlocks. RingHeader::open_block points among them.
 struct BlocksHeader {
   char magic[8];
@@ -82,6 +91,7 @@ struct BlocksHeader {
   WatchedMemory watched;   // set by a debug server as well
   SteppedThreads stepped;  // the same
   CaughtNumbers caught;
+  LettingGo letting_go;
 };
 static_assert(sizeof(BlocksHeader) <= kLogHeaderSize_bytes);
 static_assert(offsetof(BlocksHeader, address) == 16);
@@ -90,6 +100,7 @@ static_assert(offsetof(BlocksHeader, thread_room) == 64);
 static_assert(offsetof(BlocksHeader, watched) == 72);
 static_assert(offsetof(BlocksHeader, stepped) == 336);
 static_assert(offsetof(BlocksHeader, caught) == 608);
+static_assert(offsetof(BlocksHeader, letting_go) == 736);
 
 // A block whose `begin` has this bit (and not the one below: no user address has just one of them)
 // is one that the recorder looks at twice; readers take the bit off.

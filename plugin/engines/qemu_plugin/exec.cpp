@@ -179,7 +179,7 @@ void remember_qemu_options() {
 }
 
 void follow_exec(std::int64_t number, const SyscallArguments& arguments) {
-  auto target = read_target(number, arguments);
+  auto target = g_recorder.options.follows_exec ? read_target(number, arguments) : std::nullopt;
   if (target && resolve_scripts(*target)) {
     Target qemu = qemu_for(std::move(*target));
     std::vector<char*> argv = pointers(qemu.arguments), envp = pointers(qemu.environment);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "plugin/engines/qemu_plugin/unheard.h"
+
 namespace tailtrace {
 namespace {
 
@@ -44,7 +46,7 @@ void leave_block(bool again) {
   info.si_signo = SIGBUS;
   const bool must_force = again || blocks_faults();
   info.si_code = must_force ? BUS_ADRALN : BUS_ADRERR;
-  t_bus_waits |= again;
+  if (again && !std::exchange(t_bus_waits, true)) count_late_bus(1);
   ucontext_t context{};
   // Within the call, not behind it: there the next instruction's code may begin.
   context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(translated_pc() - 1);
@@ -53,7 +55,9 @@ void leave_block(bool again) {
 }
 
 bool is_late_bus(int signal) {
-  return signal == kProtocolSigBus && std::exchange(t_bus_waits, false);
+  if (signal != kProtocolSigBus || !std::exchange(t_bus_waits, false)) return false;
+  count_late_bus(-1);
+  return true;
 }
 
 }  // namespace tailtrace

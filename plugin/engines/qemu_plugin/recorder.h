@@ -33,6 +33,7 @@ struct RecorderOptions {
   std::string session;              // folder; exists
   std::uint64_t ring_records = 0;   // per thread
   std::uint32_t program_index = 0;  // programs that this process executed before
+  bool follows_exec = true;         // also the programs that this process executes are recorded
   bool has_stub = false;            // a debugger holds this process through qemu's stub
 };
 

@@ -5,8 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -18,6 +20,7 @@
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/unheard.h"
 #include "plugin/engines/qemu_plugin/watch.h"
 
 constinit std::atomic<std::uint64_t> tailtrace_all_slow{0};
@@ -39,6 +42,10 @@ constexpr timespec kBetweenLooks = {0, 100'000};
 
 // Where this thread stood when it was told to run.
 constinit thread_local std::uint64_t t_left_pc = 0;
+
+// To its last stop, and the signal of that.
+constinit thread_local OwnAnswer t_answer = OwnAnswer::kNone;
+constinit thread_local int t_signal = 0;
 
 void let_others_go() {
   g_still.store(0);
@@ -89,8 +96,11 @@ void enter() {
   if (has_not_moved()) leave();
   if (g_inside.load() != ::gettid()) wait_for_turn();
   g_inside.store(::gettid());
-  g_still.store(kStandsInside);
   tailtrace_all_slow.store(kSlowBlock);
+}
+
+void have_others_stand() {
+  g_still.store(kStandsInside);
   wait_until_others_stand();
 }
 
@@ -109,27 +119,53 @@ bool wait_for_access() {
   return g_still.load() != kAccesses;
 }
 
+// What is behind the mark of a packet's beginning.
+std::string_view without_frame(std::string_view packet) {
+  const std::size_t mark = packet.find('$');
+  return mark == packet.npos ? std::string_view() : packet.substr(mark + 1);
+}
+
 // Whether the stub will let its thread run after this: a request to run, to go away or to end, or
 // the end of the connection.
-bool ends_standing(std::string_view request) {
-  std::size_t begin = request.find('$');
-  if (begin == std::string_view::npos) return request.empty();
-  request.remove_prefix(begin + 1);
+bool ends_standing(std::string_view packet) {
+  if (packet.find('$') == std::string_view::npos) return packet.empty();
+  const std::string_view request = without_frame(packet);
   if (request.starts_with("vCont;") || request.starts_with("vKill")) return true;
   return !request.empty() && std::string_view("cCsSDk").find(request[0]) != std::string_view::npos;
 }
 
 // What the reply says of the stop before it names the thread, for the debug server.
-std::string stop_words(int signal, bool stands) {
+struct StopWords {
+  std::string text;
+  bool is_ours;  // the recorder stopped it
+};
+StopWords stop_words(int signal, bool stands) {
+  const std::string before = watch_stop_word() + caught_word();
+  std::string behind;
+  if (is_late_bus(signal)) behind += "undone:;";
+  if (is_call_trap(signal)) behind += "called:;";
+  if (is_told_of_room(signal)) behind += "create:;";
+  const bool is_ours = !before.empty() || !behind.empty();
+  if (is_about_to_fork()) behind += "runs:;";
   // One that stands has not made the access that it was to step over, and may not come back to it
   // in a step: a signal is told of.
-  std::string words = watch_stop_word() + caught_word();
-  if (stands) words = "stands:;";
-  if (is_late_bus(signal)) words += "undone:;";
-  if (is_call_trap(signal)) words += "called:;";
-  if (is_told_of_room(signal)) words += "create:;";
-  if (is_about_to_fork()) words += "runs:;";
-  return words;
+  return {(stands ? "stands:;" : before) + behind, is_ours};
+}
+
+// What the stub says of a stop, as a format; when it may say so.
+std::string stop_format(int signal) {
+  // It may have entered a handler.
+  const bool stands = has_not_moved() && guest_pc() == t_left_pc;
+  enter();
+  renew_unheard(g_came.load());
+  const StopWords words = stop_words(signal, stands);
+  t_signal = signal;
+  t_answer = answer_to_stop(signal, words.is_ours, g_left.load());
+  if (t_answer == OwnAnswer::kNone) {
+    have_others_stand();
+    meet_handler_at_stop();
+  }
+  return "T%02x" + words.text + "thread:";
 }
 
 // g_string_printf(string, format, ...) of GLib.
@@ -139,13 +175,9 @@ void print_string(void* string, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
   if (format == kStopFormat) {
-    // It may have entered a handler.
-    const bool stands = has_not_moved() && guest_pc() == t_left_pc;
-    enter();
-    meet_handler_at_stop();
     std::va_list first;
     va_copy(first, arguments);
-    const std::string stop = "T%02x" + stop_words(va_arg(first, int), stands) + "thread:";
+    const std::string stop = stop_format(va_arg(first, int));
     va_end(first);
     print(string, stop.c_str(), arguments);
   } else {
@@ -154,25 +186,59 @@ void print_string(void* string, const char* format, ...) {
   va_end(arguments);
 }
 
+// The thread was told to run.
+void go() {
+  t_left_pc = guest_pc();
+  let_others_go();
+}
+
+// What the debugger would say to a stop that it is not told of.
+ssize_t own_request(void* to, std::size_t size_bytes) {
+  char request[8] = "c";
+  if (t_answer == OwnAnswer::kPassSignal)
+    std::snprintf(request, sizeof request, "C%02x", t_signal);
+  unsigned sum = 0;
+  for (const char* at = request; *at != '\0'; ++at) sum += static_cast<unsigned char>(*at);
+  const int n = std::snprintf(static_cast<char*>(to), size_bytes, "$%s#%02x", request, sum & 0xff);
+  go();
+  return n;
+}
+
 // The others must run before the stub does what it was asked: it may need them to leave their
 // blocks.
 ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
-  ssize_t n = ::read(fd, to, size_bytes);
-  bool is_inside = g_inside.load() == ::gettid();
-  if (is_inside &&
-      (n < 0 || ends_standing({static_cast<const char*>(to), static_cast<std::size_t>(n)}))) {
+  const bool is_inside = g_inside.load() == ::gettid();
+  if (is_inside && t_answer != OwnAnswer::kNone) return own_request(to, size_bytes);
+  const ssize_t n = ::read(fd, to, size_bytes);
+  if (!is_inside) return n;
+  const std::string_view request(static_cast<const char*>(to),
+                                 static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  note_breakpoint(without_frame(request));
+  if (ends_standing(request)) {
     renew_watches();
     renew_caught_calls();
+    renew_unheard(g_came.load());
     raise_handler_trap();
-    t_left_pc = guest_pc();
-    let_others_go();
+    go();
   }
   return n;
 }
 
+// Nothing is said of a stop that the debugger is not told of, nor to one that has let go.
+ssize_t send_words(int fd, const void* from, std::size_t size_bytes, int flags) {
+  if (t_answer != OwnAnswer::kNone || was_let_go()) return static_cast<ssize_t>(size_bytes);
+  return ::send(fd, from, size_bytes, flags | MSG_NOSIGNAL);
+}
+
 // For the acknowledgement of a reply. Without a connection the stub asks for nothing more.
 ssize_t receive(int fd, void* to, std::size_t size_bytes, int flags) {
-  ssize_t n = ::recv(fd, to, size_bytes, flags);
+  ssize_t n = 0;
+  if (t_answer == OwnAnswer::kNone && !was_let_go()) {
+    n = ::recv(fd, to, size_bytes, flags);
+  } else if (t_answer == OwnAnswer::kGoOn || t_answer == OwnAnswer::kPassSignal) {
+    *static_cast<char*>(to) = '+';
+    n = 1;
+  }
   const int error = errno;
   if (g_inside.load() == ::gettid() && (n == 0 || (n < 0 && error != EINTR))) let_others_go();
   errno = error;
@@ -185,6 +251,7 @@ bool put_up_stub_gate() {
   return ::dlsym(RTLD_DEFAULT, "g_string_vprintf") != nullptr &&
          replace_import("g_string_printf", reinterpret_cast<void*>(&print_string)) &&
          replace_import("recv", reinterpret_cast<void*>(&receive)) &&
+         replace_import("send", reinterpret_cast<void*>(&send_words)) &&
          replace_import("read", reinterpret_cast<void*>(&read_request));
 }
 
@@ -193,6 +260,7 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
   if (vcpu.executes && tailtrace_all_slow.load() == 0) return;
   if (g_inside.load() == ::gettid()) {
     if (is_undone_access(pc)) return access_alone();
+    t_answer = OwnAnswer::kNone;
     leave();
   }
   RingHeader& ring = *ring_of(cpu);
@@ -215,6 +283,8 @@ void wait_at_stub_gate(std::uint32_t cpu) {
 void take_down_stub_gate() {
   forget_watches();
   forget_caught_calls();
+  forget_unheard();
+  t_answer = OwnAnswer::kNone;
   g_came.store(0);
   g_left.store(0);
   g_still.store(0);

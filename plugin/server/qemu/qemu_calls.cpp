@@ -58,7 +58,7 @@ void QemuInferior::step_caught(const rsp::ResumeActions& actions, rsp::ResumeAct
     rsp::ResumeAction step;
     step.kind = rsp::ResumeAction::Kind::kStep;
     step.selector = {kStubPid, tid};
-    steps_.insert(tid);
+    steps_[tid] = !must_run(step);
     if (must_run(step)) step.kind = rsp::ResumeAction::Kind::kContinue;
     own.insert(own.begin(), step);
   }

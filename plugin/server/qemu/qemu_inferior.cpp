@@ -108,8 +108,7 @@ Result<std::unique_ptr<QemuInferior>> QemuInferior::launch(const QemuOptions& op
                                                            const EndSignals& signals) {
   auto process = QemuProcess::launch(options);
   if (!process) return fail(std::move(process.error()));
-  std::unique_ptr<QemuInferior> inferior(
-      new QemuInferior(std::move(*process), options.program, signals));
+  std::unique_ptr<QemuInferior> inferior(new QemuInferior(std::move(*process), options, signals));
   if (auto connected = inferior->connect(true); !connected)
     return fail(std::move(connected.error()));
   return inferior;
@@ -266,7 +265,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
     if (action.kind == rsp::ResumeAction::Kind::kRangeStep)
       action.kind = rsp::ResumeAction::Kind::kStep;
     if (action.kind == rsp::ResumeAction::Kind::kStep && action.selector.tid > 0)
-      steps_.insert(action.selector.tid);
+      steps_[action.selector.tid] = !must_run(action);
     if (action.kind == rsp::ResumeAction::Kind::kStep && action.selector.tid == stopped_.tid)
       step_signal_ = action.signal;
     if (must_run(action)) action.kind = rsp::ResumeAction::Kind::kContinue;
@@ -289,8 +288,9 @@ bool QemuInferior::must_run(const rsp::ResumeAction& action) const {
 
 void QemuInferior::let_run(std::string_view request) {
   running_ = true;
+  told_signal_ = 0;
   SteppedThreads stepped{};
-  for (std::int32_t tid : steps_)
+  for (const auto& [tid, by_stub] : steps_)
     if (stepped.count < kMaxSteppedThreads) stepped.tids[stepped.count++] = tid;
   if (step_signal_) {
     stepped.tid_with_signal = stopped_.tid;
@@ -319,7 +319,7 @@ void QemuInferior::deliver(std::uint8_t signal) {
 
 // The others go on.
 void QemuInferior::step_stopped() {
-  steps_.insert(stopped_.tid);
+  steps_[stopped_.tid] = !is_to_run_;
   const std::string thread = rsp::format_thread({kStubPid, stopped_.tid});
   let_run(is_to_run_ ? "vCont;c" : fmt::format("vCont;s:{};c", thread));
 }
@@ -388,7 +388,11 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   if (is_trap && stands && (steps || calls_.contains(stopped_.tid)))
     return go_on(), std::optional<Event>();
   const std::string call = left_call();
-  if (!is_trap) return std::optional(std::move(event));
+  if (!is_trap) {
+    const bool is_programs = stop->signal != kProtocolSigTrap && !event.was_interrupted;
+    told_signal_ = is_programs ? stop->signal : 0;
+    return std::optional(std::move(event));
+  }
   if (was_to_step && !call.empty()) {
     event.reply.insert(3, fmt::format("syscall_return:{};", call));
     return std::optional(std::move(event));
@@ -459,16 +463,6 @@ Result<QemuInferior::Event> QemuInferior::connection_ended() {
           ? fmt::format("W{:02x};process:{:x}", WEXITSTATUS(*status), pid())
           : fmt::format("X{:02x};process:{:x}", protocol_signal(WTERMSIG(*status)), pid());
   return event;
-}
-
-void QemuInferior::detach() {
-  engine_.set_thread_room(pid(), std::nullopt);
-  (void)engine_.set_watched({}).has_value();
-  (void)engine_.set_stepped({}).has_value();
-  (void)engine_.set_caught({}).has_value();
-  if (stub_ && !running_) (void)exchange(fmt::format("D;{:x}", kStubPid)).has_value();
-  process_.let_go();
-  was_let_go_ = true;
 }
 
 }  // namespace tailtrace

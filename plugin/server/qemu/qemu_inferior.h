@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,12 +94,16 @@ class QemuInferior {
   // Errors: kSystem, kBadInput.
   Result<std::optional<Event>> take_event();
 
-  // Lets go of it: it goes on by itself.
-  void detach();
+  // Lets go of it: it goes on by itself. The signal that it stopped for last, if it did for one and
+  // `passes` says so, is delivered to it.
+  void detach(const std::function<bool(std::uint8_t signal)>& passes);
 
  private:
-  QemuInferior(QemuProcess process, std::vector<std::string> program, const EndSignals& signals)
-      : process_(std::move(process)), program_(std::move(program)), signals_(signals) {}
+  QemuInferior(QemuProcess process, const QemuOptions& options, const EndSignals& signals)
+      : process_(std::move(process)),
+        program_(options.program),
+        is_kept_(!options.kept_session.empty()),
+        signals_(signals) {}
 
   // By what follows the Z of the request that set them.
   using Breakpoints = std::map<std::string, Address, std::less<>>;
@@ -128,6 +133,7 @@ class QemuInferior {
   QemuProcess process_;
   QemuLiveEngine engine_;
   std::vector<std::string> program_;
+  bool is_kept_;  // what is recorded
   const EndSignals& signals_;
   std::unique_ptr<rsp::Connection> stub_;
   Breakpoints breakpoints_;    // of the debugger
@@ -138,11 +144,13 @@ class QemuInferior {
   ThreadId stopped_;
   std::int32_t selected_tid_ = 0;  // in the stub; 0: not known
   rsp::ResumeActions resumed_with_;
-  std::set<std::int32_t> steps_;             // threads that were to step and have not told of it
+  // Threads that were to step and have not told of it: whether the stub was told so, too.
+  std::map<std::int32_t, bool> steps_;
   std::optional<std::uint8_t> step_signal_;  // the thread that stopped last takes it along
   SteppedThreads known_stepped_{};           // to the recorder
   CaughtNumbers caught_{};
   std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
+  std::uint8_t told_signal_ = 0;               // of the program, for which it stopped last
   bool is_to_run_ = false;                     // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;

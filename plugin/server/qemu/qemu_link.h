@@ -15,6 +15,7 @@
 #include "plugin/server/below/server_link.h"
 #include "plugin/server/qemu/host_files.h"
 #include "plugin/server/qemu/qemu_programs.h"
+#include "plugin/server/rsp/signal_set.h"
 #include "plugin/server/rsp/transfer.h"
 
 namespace tailtrace {
@@ -87,11 +88,13 @@ class QemuLink final : public ServerLink {
   std::vector<std::string> program_;  // started last
   ThreadId general_;                  // Hg
   rsp::ThreadSelector run_choice_;    // Hc
-  bool wants_exec_ = false;           // the debugger understands exec events
-  bool owes_stop_ = false;            // a request to run was made
-  bool exits_ = false;                // after `monitor exit`
-  int ended_with_ = 0;                // exit status of the program that ended last
-  std::deque<PendingStop> pending_;   // of programs that stopped beside the one that was told of
+  // That the debugger has programs get; nothing: it did not say.
+  std::optional<rsp::SignalSet> program_signals_;
+  bool wants_exec_ = false;          // the debugger understands exec events
+  bool owes_stop_ = false;           // a request to run was made
+  bool exits_ = false;               // after `monitor exit`
+  int ended_with_ = 0;               // exit status of the program that ended last
+  std::deque<PendingStop> pending_;  // of programs that stopped beside the one that was told of
 
   std::deque<std::string> answers_;
   UniqueFd answers_ready_;  // readable while there are any

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "decoder/base/bytes.h"
+#include "plugin/server/below/signals.h"
 #include "plugin/server/qemu/protected_memory.h"
 #include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/qemu/target_description.h"
@@ -74,7 +75,7 @@ QemuLink::Answer QemuLink::answer_control(std::string_view request) {
 QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
   static constexpr std::string_view kSet = "QEnvironmentHexEncoded:", kUnset = "QEnvironmentUnset:",
                                     kFolder = "QSetWorkingDir:", kPlain = "QEnvironment:",
-                                    kStdio = "QSetSTD";
+                                    kStdio = "QSetSTD", kSignals = "QProgramSignals:";
   bool good = true;
   if (request == "QEnvironmentReset") {
     programs_.reset_environment();
@@ -98,6 +99,8 @@ QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
     auto folder = text_of_hex(request.substr(kFolder.size()));
     good = folder.has_value();
     if (good) programs_.set_folder(std::move(*folder));
+  } else if (request.starts_with(kSignals)) {
+    program_signals_ = rsp::parse_signals(request.substr(kSignals.size()));
   } else if (auto caught = rsp::parse_catch_request(request)) {
     QemuInferior* inferior = selected();
     good = inferior != nullptr && inferior->catch_calls(*caught);
@@ -196,7 +199,8 @@ std::string QemuLink::supported(std::string_view request) {
       "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
       "qXfer:libraries-svr4:read+;qXfer:threads:read+;multiprocess+;"
       "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
-      "QStartupWithShell+;QCatchSyscalls+;QDisableRandomization+;vContSupported+;swbreak+;hwbreak+;"
+      "QStartupWithShell+;QCatchSyscalls+;QProgramSignals+;QDisableRandomization+;vContSupported+;"
+      "swbreak+;hwbreak+;"
       "no-resumed+";
   return wants_exec_ ? text + ";exec-events+" : text;
 }
@@ -303,7 +307,11 @@ std::string QemuLink::detach(std::string_view request) {
   if (inferior == nullptr) return std::string(rsp::kFailed);
   std::int32_t pid = inferior->pid();
   say(fmt::format("Detaching from process {}", pid));
-  inferior->detach();
+  inferior->detach([this](std::uint8_t signal) {
+    // As gdbserver has it where it was not told.
+    if (!program_signals_) return signal != kProtocolSigTrap && signal != kProtocolSigInt;
+    return program_signals_->test(signal);
+  });
   forget(pid);
   return "OK";
 }

@@ -69,7 +69,7 @@ Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
   bool runs = circumstances.action != nullptr &&
               circumstances.action->kind == ResumeAction::Kind::kContinue;
   int signal = below_.system_signal(reply.signal);
-  bool passed = (passed_[reply.signal] && !may_be_breakpoint(signal)) || is_of_threads(signal);
+  bool passed = (passed_.test(reply.signal) && !may_be_breakpoint(signal)) || is_of_threads(signal);
   return runs && passed ? Judgement::kGoOnWithSignal : Judgement::kReport;
 }
 
@@ -108,17 +108,6 @@ Result<std::optional<StopJudge::Sent>> StopJudge::signal_sent(ThreadId thread) {
   if (info.size() < offsetof(siginfo_t, si_pid) + sizeof(std::int32_t)) return std::nullopt;
   return Sent{load<std::int32_t>(as_bytes(info), offsetof(siginfo_t, si_code)),
               load<std::int32_t>(as_bytes(info), offsetof(siginfo_t, si_pid))};
-}
-
-// Hexadecimal numbers between semicolons.
-void StopJudge::set_passed_signals(std::string_view list) {
-  passed_.fill(false);
-  while (!list.empty()) {
-    std::size_t end = std::min(list.find(';'), list.size());
-    auto signal = parse_hex(list.substr(0, end));
-    if (signal && *signal < passed_.size()) passed_[*signal] = true;
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
 }
 
 }  // namespace tailtrace

@@ -4,7 +4,6 @@
 // Threading: one thread at a time.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "plugin/server/below/below.h"
 #include "plugin/server/recording/recorder.h"
 #include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/signal_set.h"
 #include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
@@ -36,7 +36,7 @@ class StopJudge {
   Result<Judgement> judge(const rsp::StopReply& reply, const Circumstances& circumstances);
 
   // QPassSignals: signals that a running program gets without the debugger being told.
-  void set_passed_signals(std::string_view list);
+  void set_passed_signals(std::string_view list) { passed_ = rsp::parse_signals(list); }
   // Whether the debugger itself wants to be told of threads that come and go.
   void set_reports_threads(bool on) { reports_threads_ = on; }
   bool reports_threads() const { return reports_threads_; }
@@ -61,7 +61,7 @@ class StopJudge {
 
   Below& below_;
   Recorder& recorder_;
-  std::array<bool, 256> passed_{};
+  rsp::SignalSet passed_;
   bool reports_threads_ = false, interrupted_ = false, was_interruption_ = false;
 };
 
