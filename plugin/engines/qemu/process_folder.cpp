@@ -148,6 +148,10 @@ Result<void> ProcessFolder::set_caught(const CaughtNumbers& caught) {
   return write_header(&caught, sizeof caught, offsetof(BlocksHeader, caught));
 }
 
+Result<void> ProcessFolder::set_passed(const PassedNumbers& passed) {
+  return write_header(&passed, sizeof passed, offsetof(BlocksHeader, passed));
+}
+
 Result<void> ProcessFolder::set_letting_go(const LettingGo& letting_go) {
   return write_header(&letting_go, sizeof letting_go, offsetof(BlocksHeader, letting_go));
 }

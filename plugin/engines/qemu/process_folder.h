@@ -48,6 +48,8 @@ class ProcessFolder {
   Result<void> set_stepped(const SteppedThreads& stepped);
   // Has it stop as it enters these system calls. Errors: kSystem.
   Result<void> set_caught(const CaughtNumbers& caught);
+  // Has it get these signals without a stop that is told. Errors: kSystem.
+  Result<void> set_passed(const PassedNumbers& passed);
   // Has it run without a debugger from its next request or stop on. Errors: kSystem.
   Result<void> set_letting_go(const LettingGo& letting_go);
   // The path of its perf map (decoder/symbols/JIT.md): the kept one, else that of a process which

@@ -49,6 +49,7 @@ class QemuEngine : public Engine {
   Result<void> set_watched(const WatchedMemory& watched) { return folder_.set_watched(watched); }
   Result<void> set_stepped(const SteppedThreads& stepped) { return folder_.set_stepped(stepped); }
   Result<void> set_caught(const CaughtNumbers& caught) { return folder_.set_caught(caught); }
+  Result<void> set_passed(const PassedNumbers& passed) { return folder_.set_passed(passed); }
   Result<void> set_letting_go(const LettingGo& letting_go) {
     return folder_.set_letting_go(letting_go);
   }

@@ -42,6 +42,9 @@ class QemuLiveEngine final : public Engine {
   Result<void> set_caught(const CaughtNumbers& caught) {
     return engine_ ? engine_->set_caught(caught) : fail(closed());
   }
+  Result<void> set_passed(const PassedNumbers& passed) {
+    return engine_ ? engine_->set_passed(passed) : fail(closed());
+  }
   Result<void> set_letting_go(const LettingGo& letting_go) {
     return engine_ ? engine_->set_letting_go(letting_go) : fail(closed());
   }

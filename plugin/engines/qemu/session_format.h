@@ -73,6 +73,11 @@ struct LettingGo {
   std::int32_t steps[kMaxSteppedThreads];  // threads that were to step and have not told of it
 };
 
+// Signals that the program gets without the debugger being told, a bit for each of GDB's numbers.
+struct PassedNumbers {
+  std::uint64_t words[4];
+};
+
 // `blocks`: the header, then `capacity` RingBlocks. RingHeader::open_block points among them.
 struct BlocksHeader {
   char magic[8];
@@ -92,6 +97,7 @@ struct BlocksHeader {
   SteppedThreads stepped;  // the same
   CaughtNumbers caught;
   LettingGo letting_go;
+  PassedNumbers passed;
 };
 static_assert(sizeof(BlocksHeader) <= kLogHeaderSize_bytes);
 static_assert(offsetof(BlocksHeader, address) == 16);
@@ -101,6 +107,7 @@ static_assert(offsetof(BlocksHeader, watched) == 72);
 static_assert(offsetof(BlocksHeader, stepped) == 336);
 static_assert(offsetof(BlocksHeader, caught) == 608);
 static_assert(offsetof(BlocksHeader, letting_go) == 736);
+static_assert(offsetof(BlocksHeader, passed) == 1008);
 
 // A block whose `begin` has this bit (and not the one below: no user address has just one of them)
 // is one that the recorder looks at twice; readers take the bit off.

@@ -157,10 +157,10 @@ std::string stop_format(int signal) {
   // It may have entered a handler.
   const bool stands = has_not_moved() && guest_pc() == t_left_pc;
   enter();
-  renew_unheard(g_came.load());
+  if (!was_let_go()) renew_unheard(g_came.load());
   const StopWords words = stop_words(signal, stands);
   t_signal = signal;
-  t_answer = answer_to_stop(signal, words.is_ours, g_left.load());
+  t_answer = answer_to_stop({signal, words.is_ours, words.text.empty(), g_left.load()});
   if (t_answer == OwnAnswer::kNone) {
     have_others_stand();
     meet_handler_at_stop();
@@ -195,8 +195,7 @@ void go() {
 // What the debugger would say to a stop that it is not told of.
 ssize_t own_request(void* to, std::size_t size_bytes) {
   char request[8] = "c";
-  if (t_answer == OwnAnswer::kPassSignal)
-    std::snprintf(request, sizeof request, "C%02x", t_signal);
+  if (t_answer == OwnAnswer::kPassSignal) std::snprintf(request, sizeof request, "C%02x", t_signal);
   unsigned sum = 0;
   for (const char* at = request; *at != '\0'; ++at) sum += static_cast<unsigned char>(*at);
   const int n = std::snprintf(static_cast<char*>(to), size_bytes, "$%s#%02x", request, sum & 0xff);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/guest_memory.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -17,7 +18,9 @@ namespace tailtrace {
 namespace {
 
 // GDB's numbers.
-constexpr int kInterrupt = 2, kTrap = 5;
+constexpr int kInterrupt = 2, kIll = 4, kTrap = 5, kSegv = 11;
+
+PassedNumbers g_passed{};
 
 // More than debuggers have; the oldest ones are forgotten.
 constexpr std::size_t kMaxBreakpoints = 4096;
@@ -66,12 +69,21 @@ bool is_for_debugger(int signal) {
   return signal == kTrap && (was_to_step || is_at_breakpoint());
 }
 
+// One that steps must be heard, and so must a fault at a breakpoint, as behind a call that the
+// debugger makes.
+bool is_passed(int signal) {
+  if (signal <= 0 || signal >= 256 || signal == kInterrupt || signal == kTrap) return false;
+  if ((g_passed.words[signal / 64] >> signal % 64 & 1) == 0 || is_stepped()) return false;
+  return (signal != kIll && signal != kSegv) || !is_at_breakpoint();
+}
+
 }  // namespace
 
-OwnAnswer answer_to_stop(int signal, bool is_ours, unsigned turn) {
-  if (!was_let_go()) return OwnAnswer::kNone;
-  if (is_for_debugger(signal) || is_ours) return OwnAnswer::kGoOn;
-  const bool is_late = static_cast<int>(turn - g_came_before) >= 0;
+OwnAnswer answer_to_stop(const Stop& stop) {
+  if (!was_let_go())
+    return stop.is_plain && is_passed(stop.signal) ? OwnAnswer::kPassSignal : OwnAnswer::kNone;
+  if (is_for_debugger(stop.signal) || stop.is_ours) return OwnAnswer::kGoOn;
+  const bool is_late = static_cast<int>(stop.turn - g_came_before) >= 0;
   const bool is_last = is_late && !has_steps() && !g_interrupt_comes && g_late_buses.load() == 0;
   return is_last ? OwnAnswer::kHangUp : OwnAnswer::kPassSignal;
 }
@@ -87,6 +99,7 @@ void note_breakpoint(std::string_view request) {
 }
 
 void renew_unheard(unsigned came) {
+  g_passed = g_recorder.blocks.header().passed;
   const LettingGo& letting_go = g_recorder.blocks.header().letting_go;
   if (letting_go.is_on == 0 || was_let_go()) return;
   g_came_before = came;
@@ -108,6 +121,7 @@ void forget_step() { take_step(); }
 void count_late_bus(int change) { g_late_buses.fetch_add(change); }
 
 void forget_unheard() {
+  g_passed = {};
   g_breakpoints.clear();
   g_let_go.store(false);
   g_late_buses.store(0);

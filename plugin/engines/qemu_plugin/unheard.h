@@ -24,15 +24,20 @@ enum class OwnAnswer {
   kHangUp,      // the same, and there is no debugger
 };
 
-// A thread's stop for this signal, by GDB's number. `is_ours`: the recorder stopped it, or the
-// debugger. `turn`: of its coming to the stub.
-OwnAnswer answer_to_stop(int signal, bool is_ours, unsigned turn);
+// A thread's stop for this signal, by GDB's number.
+struct Stop {
+  int signal;
+  bool is_ours;   // the recorder stopped it
+  bool is_plain;  // nothing else is to be said of it
+  unsigned turn;  // of its coming to the stub
+};
+OwnAnswer answer_to_stop(const Stop& stop);
 
 // A request to the stub, which may set a breakpoint.
 void note_breakpoint(std::string_view request);
 
-// The debugger may let go. `came`: the turn of the next thread to come to the stub. Before any
-// other thread runs.
+// The debugger may let go, or want other signals passed. `came`: the turn of the next thread to
+// come to the stub. Before any other thread runs.
 void renew_unheard(unsigned came);
 
 // Whether it has. On any thread.

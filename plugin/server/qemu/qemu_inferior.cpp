@@ -140,6 +140,7 @@ Result<void> QemuInferior::connect(bool is_first) {
   calls_.clear();
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
   if (auto told = engine_.set_caught(caught_); !told) return told;
+  pass_signals(passed_);
   // Without this the stub speaks of threads without their process.
   auto greeted = ask("qSupported:multiprocess+");
   if (!greeted) return fail(std::move(greeted.error()));
@@ -381,7 +382,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   bool has_accessed = (stop->reasons & rsp::StopReply::kWatch) != 0;
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   const bool steps = action != nullptr && is_step(*action);
-  if (is_of_threads(system_signal(stop->signal)) && !steps)
+  if (is_passed(stop->signal) && !steps && !event.was_interrupted)
     return deliver(stop->signal), std::optional<Event>();
   // A step that was not taken.
   const bool is_trap = stop->signal == kProtocolSigTrap && !is_new && !has_accessed;

@@ -27,6 +27,7 @@
 #include "plugin/server/rsp/catch_request.h"
 #include "plugin/server/rsp/connection.h"
 #include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/signal_set.h"
 #include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
@@ -71,6 +72,9 @@ class QemuInferior {
   // Has it stop as it enters and leaves these system calls, also in the programs that it executes
   // from now on. False: the recorder could not be told.
   bool catch_calls(const rsp::CatchRequest& wanted);
+  // Has it get these signals without a stop to be told of, unless it steps; also the programs that
+  // it executes from now on.
+  void pass_signals(const rsp::SignalSet& wanted);
   // The number of the one that the thread was told to enter; all ones: it has not, or has left it.
   std::uint64_t call_of(ThreadId thread) const;
   // What it has mapped, as /proc/PID/`file` (maps or smaps) has it; nothing while it runs.
@@ -121,6 +125,7 @@ class QemuInferior {
   bool must_run(const rsp::ResumeAction& action) const;
   std::optional<Event> entered_call(std::string reply);
   std::string left_call();
+  bool is_passed(std::uint8_t signal) const;
   bool has_ended(std::int32_t tid);
   void step_caught(const rsp::ResumeActions& actions, rsp::ResumeActions& own);
   void let_run(std::string_view request);
@@ -149,6 +154,7 @@ class QemuInferior {
   std::optional<std::uint8_t> step_signal_;  // the thread that stopped last takes it along
   SteppedThreads known_stepped_{};           // to the recorder
   CaughtNumbers caught_{};
+  rsp::SignalSet passed_;
   std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
   std::uint8_t told_signal_ = 0;               // of the program, for which it stopped last
   bool is_to_run_ = false;                     // the thread that stopped last

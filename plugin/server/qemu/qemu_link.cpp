@@ -37,6 +37,7 @@ Result<QemuInferior*> QemuLink::start(std::vector<std::string> program) {
   auto inferior = programs_.launch(program);
   if (!inferior) return inferior;
   program_ = std::move(program);
+  (*inferior)->pass_signals(passed_signals_);
   say(fmt::format("Process {} created; pid = {}", program_[0], (*inferior)->pid()));
   general_ = (*inferior)->stopped_thread();
   return inferior;

@@ -88,6 +88,7 @@ class QemuLink final : public ServerLink {
   std::vector<std::string> program_;  // started last
   ThreadId general_;                  // Hg
   rsp::ThreadSelector run_choice_;    // Hc
+  rsp::SignalSet passed_signals_;     // without a word
   // That the debugger has programs get; nothing: it did not say.
   std::optional<rsp::SignalSet> program_signals_;
   bool wants_exec_ = false;          // the debugger understands exec events

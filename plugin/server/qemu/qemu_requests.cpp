@@ -75,7 +75,8 @@ QemuLink::Answer QemuLink::answer_control(std::string_view request) {
 QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
   static constexpr std::string_view kSet = "QEnvironmentHexEncoded:", kUnset = "QEnvironmentUnset:",
                                     kFolder = "QSetWorkingDir:", kPlain = "QEnvironment:",
-                                    kStdio = "QSetSTD", kSignals = "QProgramSignals:";
+                                    kStdio = "QSetSTD",
+                                    kSignals = "QProgramSignals:", kPass = "QPassSignals:";
   bool good = true;
   if (request == "QEnvironmentReset") {
     programs_.reset_environment();
@@ -101,6 +102,9 @@ QemuLink::Answer QemuLink::answer_setting(std::string_view request) {
     if (good) programs_.set_folder(std::move(*folder));
   } else if (request.starts_with(kSignals)) {
     program_signals_ = rsp::parse_signals(request.substr(kSignals.size()));
+  } else if (request.starts_with(kPass)) {
+    passed_signals_ = rsp::parse_signals(request.substr(kPass.size()));
+    for (const auto& [pid, inferior] : programs_.all()) inferior->pass_signals(passed_signals_);
   } else if (auto caught = rsp::parse_catch_request(request)) {
     QemuInferior* inferior = selected();
     good = inferior != nullptr && inferior->catch_calls(*caught);
@@ -199,7 +203,8 @@ std::string QemuLink::supported(std::string_view request) {
       "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
       "qXfer:libraries-svr4:read+;qXfer:threads:read+;multiprocess+;"
       "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
-      "QStartupWithShell+;QCatchSyscalls+;QProgramSignals+;QDisableRandomization+;vContSupported+;"
+      "QStartupWithShell+;QCatchSyscalls+;QPassSignals+;QProgramSignals+;QDisableRandomization+;"
+      "vContSupported+;"
       "swbreak+;hwbreak+;"
       "no-resumed+";
   return wants_exec_ ? text + ";exec-events+" : text;
