@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "plugin/engines/qemu_plugin/kept_handler.h"
 #include "plugin/engines/qemu_plugin/unheard.h"
 
 namespace tailtrace {
@@ -45,6 +46,7 @@ void leave_block(bool again) {
   siginfo_t info{};
   info.si_signo = SIGBUS;
   const bool must_force = again || blocks_faults();
+  if (must_force) keep_handler();
   info.si_code = must_force ? BUS_ADRALN : BUS_ADRERR;
   if (again && !std::exchange(t_bus_waits, true)) count_late_bus(1);
   ucontext_t context{};

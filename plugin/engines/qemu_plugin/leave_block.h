@@ -4,8 +4,8 @@
 // server keeps from the program.
 //
 // That is a SIGBUS, as one that a process sends, which waits while the program blocks it. Then it
-// is a SIGSEGV, as of a fault, which nothing blocks; but as the kernel does, qemu takes the
-// program's handler of it away if that is blocked or ignored.
+// is a SIGSEGV, as of a fault, which nothing blocks; qemu takes the program's handler of it away if
+// that is blocked or ignored, and it is put back (kept_handler.h).
 //
 // Threading: on the thread that it is about.
 #pragma once

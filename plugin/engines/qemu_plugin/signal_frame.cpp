@@ -5,18 +5,11 @@
 #include <cstring>
 
 #include "plugin/engines/qemu_plugin/guest_memory.h"
+#include "plugin/engines/qemu_plugin/kept_handler.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 
 namespace tailtrace {
 namespace {
-
-// struct sigaction as the kernel takes it on x86-64 (arch/x86/include/uapi/asm/signal.h).
-struct KernelSigaction {
-  std::uint64_t handler;
-  std::uint64_t flags;
-  std::uint64_t restorer;
-  std::uint64_t mask;
-};
 
 // struct ucontext and sigcontext of x86-64 (arch/x86/include/uapi/asm/ucontext.h, sigcontext.h):
 // flags, link and stack_t, then r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
@@ -81,6 +74,7 @@ void learn_handler(std::uint64_t signal, std::uint64_t action) {
   if (action == 0 || signal > kMaxSignal || !g_recorder.knows_guest_base) return;
   KernelSigaction wanted;
   if (!read_guest(action, &wanted, sizeof wanted)) return;
+  note_action(signal, wanted);
   std::lock_guard lock(g_recorder.lock);
   const bool is_handled = wanted.handler > 1;  // SIG_DFL, SIG_IGN
   g_recorder.with_trap[signal] = is_handled && (wanted.mask & kTrapInMask) == 0;

@@ -16,6 +16,7 @@
 #include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/imports.h"
+#include "plugin/engines/qemu_plugin/kept_handler.h"
 #include "plugin/engines/qemu_plugin/leave_block.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
@@ -157,6 +158,7 @@ std::string stop_format(int signal) {
   // It may have entered a handler.
   const bool stands = has_not_moved() && guest_pc() == t_left_pc;
   enter();
+  put_back_handler();
   if (!was_let_go()) renew_unheard(g_came.load());
   const StopWords words = stop_words(signal, stands);
   t_signal = signal;
