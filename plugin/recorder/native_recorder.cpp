@@ -8,6 +8,7 @@
 #include <set>
 
 #include "decoder/symbols/deleted_files.h"
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/engines/step/one_cpu.h"
 #include "plugin/engines/step/step_engine.h"
 #include "plugin/recorder/black_box.h"
@@ -17,7 +18,6 @@
 #include "plugin/recorder/signal_fate.h"
 #include "plugin/recorder/traced_process.h"
 #include "plugin/recorder/triggers.h"
-#include "plugin/server/below/signals.h"
 
 namespace tailtrace {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "decoder/base/file.h"
 #include "decoder/symbols/deleted_files.h"
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/recorder_signals.h"
 #include "plugin/recorder/triggers.h"
-#include "plugin/server/below/signals.h"
 #include "plugin/server/qemu/qemu_inferior.h"
 #include "plugin/server/qemu/thread_list.h"
 

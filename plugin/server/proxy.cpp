@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/below/signals.h"
+#include "plugin/engines/protocol_signals.h"
 
 namespace tailtrace {
 namespace {

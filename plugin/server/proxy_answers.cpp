@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/below/signals.h"
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/server/proxy.h"
 #include "plugin/server/rsp/feature_list.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "plugin/engines/qemu_plugin/kept_handler.h"
+#include "plugin/engines/qemu_plugin/signal_info.h"
 #include "plugin/engines/qemu_plugin/unheard.h"
 
 namespace tailtrace {
@@ -41,8 +42,8 @@ bool blocks_faults() {
 }  // namespace
 
 void leave_block(bool again) {
-  struct sigaction action {};
-  if (::sigaction(SIGBUS, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) == 0) return;
+  const HostHandler handle = qemu_signal_handler();
+  if (handle == nullptr) return;
   siginfo_t info{};
   info.si_signo = SIGBUS;
   const bool must_force = again || blocks_faults();
@@ -53,7 +54,7 @@ void leave_block(bool again) {
   // Within the call, not behind it: there the next instruction's code may begin.
   context.uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(translated_pc() - 1);
   ::pthread_sigmask(SIG_BLOCK, nullptr, &context.uc_sigmask);
-  action.sa_sigaction(SIGBUS, &info, &context);
+  handle(SIGBUS, &info, &context);
 }
 
 bool is_late_bus(int signal) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <bitset>
+#include <csignal>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -18,6 +19,8 @@
 
 namespace tailtrace {
 
+constexpr std::size_t kKeptInfos = 4;
+
 // What a thread's ring does not hold.
 struct Vcpu {
   BlockInfo own_info;            // of its ring's own or spare block, when that is the open one
@@ -25,6 +28,10 @@ struct Vcpu {
   std::atomic<bool> is_running;  // between creation and end
   std::atomic<bool> executes;    // not in a system call, and not stopped
   ThreadRoom room;               // in the debugger's trace
+  // Of the host's signals that the thread has not stopped for yet (signal_info.h); of number 0:
+  // none.
+  siginfo_t infos[kKeptInfos];
+  unsigned oldest_info;
 };
 
 constexpr std::uint64_t kMaxSignal = 64;

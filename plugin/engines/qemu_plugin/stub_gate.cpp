@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/call_trap.h"
@@ -21,6 +23,7 @@
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/signal_info.h"
 #include "plugin/engines/qemu_plugin/unheard.h"
 #include "plugin/engines/qemu_plugin/watch.h"
 
@@ -153,6 +156,16 @@ StopWords stop_words(int signal, bool stands) {
   return {(stands ? "stands:;" : before) + behind, is_ours};
 }
 
+// The bytes of it, for the debug server.
+std::string info_word(const std::optional<siginfo_t>& info) {
+  if (!info) return {};
+  std::string word = "siginfo:";
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&*info);
+  for (std::size_t i = 0; i < sizeof *info; ++i)
+    for (std::uint8_t half : {bytes[i] >> 4, bytes[i] & 15}) word += "0123456789abcdef"[half];
+  return word + ";";
+}
+
 // What the stub says of a stop, as a format; when it may say so.
 std::string stop_format(int signal) {
   // It may have entered a handler.
@@ -160,10 +173,12 @@ std::string stop_format(int signal) {
   enter();
   put_back_handler();
   if (!was_let_go()) renew_unheard(g_came.load());
-  const StopWords words = stop_words(signal, stands);
+  StopWords words = stop_words(signal, stands);
   t_signal = signal;
   t_answer = answer_to_stop({signal, words.is_ours, words.text.empty(), g_left.load()});
+  const auto info = take_signal_info(system_signal(static_cast<std::uint8_t>(signal)));
   if (t_answer == OwnAnswer::kNone) {
+    if (!words.is_ours) words.text += info_word(info);
     have_others_stand();
     meet_handler_at_stop();
   }
@@ -253,7 +268,7 @@ bool put_up_stub_gate() {
          replace_import("g_string_printf", reinterpret_cast<void*>(&print_string)) &&
          replace_import("recv", reinterpret_cast<void*>(&receive)) &&
          replace_import("send", reinterpret_cast<void*>(&send_words)) &&
-         replace_import("read", reinterpret_cast<void*>(&read_request));
+         replace_import("read", reinterpret_cast<void*>(&read_request)) && keep_signal_infos();
 }
 
 void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/server/below/end_signals.h"
 #include "plugin/server/below/server_link.h"
-#include "plugin/server/below/signals.h"
 #include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {

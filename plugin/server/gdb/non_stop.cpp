@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "decoder/base/file.h"
-#include "plugin/server/below/signals.h"
+#include "plugin/engines/protocol_signals.h"
 
 namespace tailtrace {
 namespace {

@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/below/signals.h"
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/server/qemu/guest_maps.h"
 
 namespace tailtrace {
@@ -290,6 +290,7 @@ bool QemuInferior::must_run(const rsp::ResumeAction& action) const {
 void QemuInferior::let_run(std::string_view request) {
   running_ = true;
   told_signal_ = 0;
+  signal_info_.clear();
   SteppedThreads stepped{};
   for (const auto& [tid, by_stub] : steps_)
     if (stepped.count < kMaxSteppedThreads) stepped.tids[stepped.count++] = tid;
@@ -372,6 +373,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
     if (!interrupt_wanted_) return go_on(), std::optional<Event>();
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
+  take_signal_info(event.reply);
   bool stands = take_word(event.reply, kStands);
   is_to_run_ = take_word(event.reply, kRuns);
   if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();

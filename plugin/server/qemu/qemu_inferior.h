@@ -75,6 +75,8 @@ class QemuInferior {
   // Has it get these signals without a stop to be told of, unless it steps; also the programs that
   // it executes from now on.
   void pass_signals(const rsp::SignalSet& wanted);
+  // The siginfo of the signal that it stopped for last; empty: of none, or it is not known.
+  const Bytes& signal_info() const { return signal_info_; }
   // The number of the one that the thread was told to enter; all ones: it has not, or has left it.
   std::uint64_t call_of(ThreadId thread) const;
   // What it has mapped, as /proc/PID/`file` (maps or smaps) has it; nothing while it runs.
@@ -126,6 +128,7 @@ class QemuInferior {
   std::optional<Event> entered_call(std::string reply);
   std::string left_call();
   bool is_passed(std::uint8_t signal) const;
+  void take_signal_info(std::string& reply);
   bool has_ended(std::int32_t tid);
   void step_caught(const rsp::ResumeActions& actions, rsp::ResumeActions& own);
   void let_run(std::string_view request);
@@ -156,8 +159,9 @@ class QemuInferior {
   CaughtNumbers caught_{};
   rsp::SignalSet passed_;
   std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
-  std::uint8_t told_signal_ = 0;               // of the program, for which it stopped last
-  bool is_to_run_ = false;                     // the thread that stopped last
+  Bytes signal_info_;
+  std::uint8_t told_signal_ = 0;  // of the program, for which it stopped last
+  bool is_to_run_ = false;        // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed

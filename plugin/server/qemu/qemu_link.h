@@ -54,6 +54,7 @@ class QemuLink final : public ServerLink {
   Answer answer_transfer(std::string_view request);
   Answer answer_of_stub(std::string_view request);
   Answer answer_untold(std::string_view request);
+  std::string signal_info(const rsp::TransferRequest& request);
   std::string libraries(const rsp::TransferRequest& request);
   Result<std::string> threads(const rsp::TransferRequest& request);
   Result<std::string> thread_local_variable(std::string_view request);

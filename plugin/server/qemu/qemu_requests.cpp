@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/below/signals.h"
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/server/qemu/protected_memory.h"
 #include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/qemu/target_description.h"
@@ -201,7 +201,7 @@ std::string QemuLink::supported(std::string_view request) {
   // The packet size is the stub's.
   std::string text =
       "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
-      "qXfer:libraries-svr4:read+;qXfer:threads:read+;multiprocess+;"
+      "qXfer:libraries-svr4:read+;qXfer:threads:read+;qXfer:siginfo:read+;multiprocess+;"
       "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
       "QStartupWithShell+;QCatchSyscalls+;QPassSignals+;QProgramSignals+;QDisableRandomization+;"
       "vContSupported+;"

@@ -1,5 +1,5 @@
-// What QemuLink tells of a program that the stub does not know of: libraries, threads' names, where
-// thread-local variables are.
+// What QemuLink tells of a program that the stub does not know of: libraries, threads' names, what
+// came with a signal, where thread-local variables are.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -52,6 +52,8 @@ QemuLink::Answer QemuLink::answer_untold(std::string_view request) {
     text = libraries(*transfer);
   else if (transfer && transfer->object == "threads")
     text = threads(*transfer);
+  else if (transfer && transfer->object == "siginfo")
+    text = signal_info(*transfer);
   else
     return std::optional<std::string>();
   if (!text) return fail(std::move(text.error()));
@@ -64,6 +66,14 @@ std::string QemuLink::libraries(const rsp::TransferRequest& request) {
   if (inferior == nullptr || !request.annex.empty()) return std::string(rsp::kFailed);
   auto list = loaded_libraries(inferior->auxiliary_vector(), reader_of(*inferior));
   return list ? rsp::transfer_answer(library_document(*list), request) : std::string(rsp::kFailed);
+}
+
+std::string QemuLink::signal_info(const rsp::TransferRequest& request) {
+  QemuInferior* inferior = selected();
+  if (inferior == nullptr || inferior->signal_info().empty() ||
+      inferior->stopped_thread() != general_)
+    return std::string(rsp::kFailed);
+  return rsp::transfer_answer(as_text(inferior->signal_info()), request);
 }
 
 Result<std::string> QemuLink::threads(const rsp::TransferRequest& request) {

@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "decoder/base/bytes.h"
-#include "plugin/server/below/signals.h"
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/server/rsp/frame.h"
 
 namespace tailtrace {

@@ -1,7 +1,7 @@
-#include "plugin/server/below/signals.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
+
+#include "plugin/engines/protocol_signals.h"
 
 namespace tailtrace {
 namespace {

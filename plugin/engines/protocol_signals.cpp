@@ -1,4 +1,4 @@
-#include "plugin/server/below/signals.h"
+#include "plugin/engines/protocol_signals.h"
 
 #include <signal.h>
 

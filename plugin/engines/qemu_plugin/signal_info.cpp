@@ -1,0 +1,103 @@
+#include "plugin/engines/qemu_plugin/signal_info.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/guest_memory.h"
+#include "plugin/engines/qemu_plugin/imports.h"
+#include "plugin/engines/qemu_plugin/signal_frame.h"
+
+namespace tailtrace {
+namespace {
+
+constinit std::atomic<HostHandler> g_handler{nullptr};
+
+bool is_fault_of_memory(const siginfo_t& info) {
+  return info.si_code > 0 && (info.si_signo == SIGSEGV || info.si_signo == SIGBUS);
+}
+
+// The kept one of this number, else an empty place, else the place of the one that was kept first.
+siginfo_t& place_for(Vcpu& vcpu, int signal) {
+  for (siginfo_t& kept : vcpu.infos)
+    if (kept.si_signo == signal) return kept;
+  for (siginfo_t& kept : vcpu.infos)
+    if (kept.si_signo == 0) return kept;
+  return vcpu.infos[vcpu.oldest_info++ % kKeptInfos];
+}
+
+// A fault that is the program's business leaves qemu's handler otherwise.
+void on_signal(int signal, siginfo_t* info, void* context) {
+  siginfo_t* kept = nullptr;
+  if (t_cpu >= 0) {
+    kept = &place_for(g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)), signal);
+    *kept = *info;
+    if (is_fault_of_memory(*info))
+      kept->si_addr = static_cast<char*>(info->si_addr) - g_recorder.guest_base;
+    if (signal == SIGSEGV && info->si_code == SI_KERNEL) kept->si_code = SEGV_MAPERR;
+  }
+  g_handler.load()(signal, info, context);
+  if (kept != nullptr && is_fault_of_memory(*kept)) kept->si_signo = 0;
+}
+
+// sigaction(2), as qemu calls it. Its own handler is the only one that asks for a siginfo.
+int set_action(int signal, const struct sigaction* wanted, struct sigaction* before) {
+  struct sigaction ours;
+  if (wanted == nullptr || (wanted->sa_flags & SA_SIGINFO) == 0)
+    return ::sigaction(signal, wanted, before);
+  g_handler.store(wanted->sa_sigaction);
+  ours = *wanted;
+  ours.sa_sigaction = on_signal;
+  return ::sigaction(signal, &ours, before);
+}
+
+// As qemu's cpu_loop() has it (linux-user/i386/cpu_loop.c in 7.2).
+std::optional<siginfo_t> info_by_place(int signal, std::uint32_t cpu, std::uint64_t pc) {
+  siginfo_t info{};
+  info.si_signo = signal;
+  info.si_addr = reinterpret_cast<void*>(pc);
+  std::uint8_t code = 0;
+  switch (signal) {
+    case SIGFPE:
+      info.si_code = FPE_INTDIV;
+      return info;
+    case SIGILL:
+      info.si_code = ILL_ILLOPN;
+      return info;
+    case SIGSEGV:
+      info.si_code = read_guest(pc, &code, 1) ? SEGV_ACCERR : SEGV_MAPERR;
+      // One that programs may not execute, rather than one where nothing may be executed.
+      if (Flow(cpu).open_info().index_of(pc) >= 0) {
+        info.si_code = SI_KERNEL;
+        info.si_addr = nullptr;
+      }
+      return info;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool keep_signal_infos() {
+  return replace_import("sigaction", reinterpret_cast<void*>(&set_action));
+}
+
+HostHandler qemu_signal_handler() { return g_handler.load(); }
+
+std::optional<siginfo_t> take_signal_info(int signal) {
+  if (t_cpu < 0) return std::nullopt;
+  const auto cpu = static_cast<std::uint32_t>(t_cpu);
+  Vcpu& vcpu = g_recorder.vcpu(cpu);
+  for (siginfo_t& kept : vcpu.infos) {
+    if (kept.si_signo != signal || signal == 0) continue;
+    const siginfo_t info = kept;
+    kept.si_signo = 0;
+    return info;
+  }
+  if (vcpu.registers == nullptr) return std::nullopt;
+  return info_by_place(signal, cpu, vcpu.registers[kRip]);
+}
+
+}  // namespace tailtrace

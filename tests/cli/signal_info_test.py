@@ -1,0 +1,46 @@
+"""`$_siginfo` of a program under qemu is what its handler finds, for signals of all origins."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import cases
+
+PROGRAM = os.path.join(cases.BINARY_DIR, "tests", "programs", "signal_infos")
+# Number and code: man 2 sigaction.
+SI_QUEUE, SI_TKILL, SI_KERNEL = -1, -6, 128
+SIGNALS = [(11, 1), (11, 2), (11, 1), (11, 2), (11, SI_KERNEL), (4, 2), (8, 1), (10, SI_TKILL),
+           (12, SI_QUEUE), (17, 1)]
+
+
+def tell(info):
+    fields = ("si_signo", "si_code", "_sifields._kill.si_pid", "_sifields._kill.si_uid",
+              "_sifields._rt.si_sigval.sival_int")
+    values = ", ".join(f"(int){info}{field}" for field in fields)
+    return ["-ex", "continue", "-ex", rf'printf "is %d %d %d %d %d\n", {values}']
+
+
+@unittest.skipUnless(shutil.which("gdb") and shutil.which("qemu-x86_64"), "no gdb or no qemu")
+class SignalInfo(unittest.TestCase):
+    def test_it_is_what_the_handler_finds(self):
+        one = tell("$_siginfo.") + tell("info->")
+        command = [cases.TAILTRACE, "run", "--engine=qemu", "-nx", "-batch", "-ex",
+                   "handle SIGCHLD stop print pass", "-ex", "break on_signal",
+                   *one * len(SIGNALS), "-ex", "continue", "--", PROGRAM]
+        outcome = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True,
+                                 timeout=cases.HANG_S, check=False)
+        text = outcome.stdout + outcome.stderr
+        infos = [tuple(map(int, line.split())) for line in re.findall(r"^is (.*)$", text, re.M)]
+        told, found = infos[::2], infos[1::2]
+        self.assertEqual([info[:2] for info in found], SIGNALS, text)
+        # The last field is in use with the last two only.
+        self.assertEqual([info[:4] for info in told], [info[:4] for info in found], text)
+        self.assertEqual(told[-2:], found[-2:], text)
+        self.assertEqual((found[0][2], found[-2][4]), (0x1234, 42))
+        self.assertIn("exited normally", text)
+
+
+if __name__ == "__main__":
+    cases.main()
