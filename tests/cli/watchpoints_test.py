@@ -13,6 +13,9 @@ import unittest
 import cases
 
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests", "programs", "watched")
+IN_STEP = os.path.join(cases.BINARY_DIR, "tests", "programs", "in_step")
+# What is freed is overwritten at once: mallopt(3).
+OVERWRITES = dict(os.environ, MALLOC_PERTURB_="165")
 QUIET = ["-nx", "-batch", "-ex", "set width 0", "-ex", "set style enabled off"]
 # At each stop: the instruction that is next, and the value.
 TELL = ["-ex", "python gdb.breakpoints()[-1].commands = "
@@ -21,14 +24,14 @@ TO_END = ["-ex", "continue"] * 3
 HAS_PROCESSOR = "the processor's own watchpoints are not to be had here"
 
 
-def run(arguments):
+def run(arguments, env=None):
     outcome = subprocess.run(arguments, capture_output=True, stdin=subprocess.DEVNULL, text=True,
-                             timeout=cases.HANG_S, check=False)
+                             timeout=cases.HANG_S, check=False, env=env)
     return outcome.stdout + outcome.stderr
 
 
-def under_qemu(*commands, program=(PROGRAM,)):
-    return run([cases.TAILTRACE, "run", "--engine=qemu", *QUIET, *commands, "--", *program])
+def under_qemu(*commands, program=(PROGRAM,), env=None):
+    return run([cases.TAILTRACE, "run", "--engine=qemu", *QUIET, *commands, "--", *program], env)
 
 
 def by_processor(*commands):
@@ -91,6 +94,13 @@ class Watchpoints(unittest.TestCase):
         text = under_qemu(*watches, "-ex", "continue", "-ex", "delete 18", "-ex", "continue")
         self.assertIn("Could not insert hardware watchpoint", text)
         self.assertIn("Old value", text)
+
+    def test_threads_go_on_when_nothing_is_watched_any_more(self):
+        commands = ["-ex", "watch *(int*)&barrier", "-ex", "break together", *TO_END, "-ex",
+                    "delete", "-ex", "continue"]
+        for _ in range(3):
+            text = under_qemu(*commands, program=(IN_STEP,), env=OVERWRITES)
+            self.assertIn("exited normally", text)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "plugin/engines/qemu_plugin/callback_arrays.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/session.h"
 #include "plugin/engines/qemu_plugin/stub_gate.h"
@@ -134,6 +135,7 @@ bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
     return refuse(options, "cannot debug with this qemu",
                   "its gdb stub cannot be kept to one thread at a time",
                   "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
+  if (options.has_stub) keep_callback_arrays();
   make_room_for_one(options.session);
   if (!make_folder(r)) {
     r.folder.clear();
