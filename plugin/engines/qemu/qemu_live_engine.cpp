@@ -1,5 +1,7 @@
 #include "plugin/engines/qemu/qemu_live_engine.h"
 
+#include <limits>
+
 namespace tailtrace {
 
 Error QemuLiveEngine::closed() const {
@@ -22,6 +24,12 @@ void QemuLiveEngine::close() {
   engine_.reset();
   started_.clear();
   elders_.clear();
+}
+
+bool QemuLiveEngine::has_executed(Address begin, Address end) {
+  if (!engine_) return false;
+  const auto code = engine_->folder().code({std::numeric_limits<std::uint32_t>::max()});
+  return code && (*code)->ever_knew(begin, end);
 }
 
 Result<void> QemuLiveEngine::start(ThreadId thread) {

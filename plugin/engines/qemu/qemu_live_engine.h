@@ -32,6 +32,8 @@ class QemuLiveEngine final : public Engine {
   void set_thread_room(std::int32_t pid, std::optional<std::uint64_t> threads) override {
     if (engine_) engine_->set_thread_room(pid, threads);
   }
+  // Whether it has executed anything there.
+  bool has_executed(Address begin, Address end);
   // As QemuEngine's.
   Result<void> set_watched(const WatchedMemory& watched) {
     return engine_ ? engine_->set_watched(watched) : fail(closed());

@@ -291,6 +291,7 @@ void QemuInferior::let_run(std::string_view request) {
   running_ = true;
   told_signal_ = 0;
   signal_info_.clear();
+  maps_.reset();
   SteppedThreads stepped{};
   for (const auto& [tid, by_stub] : steps_)
     if (stepped.count < kMaxSteppedThreads) stepped.tids[stepped.count++] = tid;

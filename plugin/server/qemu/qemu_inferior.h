@@ -81,6 +81,9 @@ class QemuInferior {
   std::uint64_t call_of(ThreadId thread) const;
   // What it has mapped, as /proc/PID/`file` (maps or smaps) has it; nothing while it runs.
   std::optional<std::string> maps(const std::string& file);
+  // The answer to a question of what is mapped at an address (memory_region.h); "E01" while it
+  // runs.
+  std::string region_at(std::uint64_t address);
 
   // Whether an action is meant for it, and makes it run.
   bool is_meant(const rsp::ResumeActions& actions) const;
@@ -160,8 +163,9 @@ class QemuInferior {
   rsp::SignalSet passed_;
   std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
   Bytes signal_info_;
-  std::uint8_t told_signal_ = 0;  // of the program, for which it stopped last
-  bool is_to_run_ = false;        // the thread that stopped last
+  std::optional<std::string> maps_;  // since it stopped
+  std::uint8_t told_signal_ = 0;     // of the program, for which it stopped last
+  bool is_to_run_ = false;           // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed

@@ -54,6 +54,7 @@ class QemuLink final : public ServerLink {
   Answer answer_transfer(std::string_view request);
   Answer answer_of_stub(std::string_view request);
   Answer answer_untold(std::string_view request);
+  std::string memory_region_at(std::string_view digits);
   std::string signal_info(const rsp::TransferRequest& request);
   std::string libraries(const rsp::TransferRequest& request);
   Result<std::string> threads(const rsp::TransferRequest& request);

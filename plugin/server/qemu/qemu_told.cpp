@@ -1,11 +1,12 @@
 // What QemuLink tells of a program that the stub does not know of: libraries, threads' names, what
-// came with a signal, where thread-local variables are.
+// came with a signal, what is mapped, where thread-local variables are.
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
 #include "plugin/server/qemu/library_list.h"
+#include "plugin/server/qemu/memory_region.h"
 #include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/qemu/thread_list.h"
 #include "plugin/server/qemu/thread_local.h"
@@ -42,12 +43,22 @@ std::optional<WantedVariable> parse_variable(std::string_view wanted) {
 
 }  // namespace
 
+std::string QemuInferior::region_at(std::uint64_t address) {
+  if (!maps_) maps_ = maps("maps");
+  if (!maps_) return std::string(rsp::kFailed);
+  return memory_region(*maps_, address, [this](Address begin, Address end) {
+    return engine_.has_executed(begin, end);
+  });
+}
+
 QemuLink::Answer QemuLink::answer_untold(std::string_view request) {
-  static constexpr std::string_view kVariable = "qGetTLSAddr:";
+  static constexpr std::string_view kVariable = "qGetTLSAddr:", kRegion = "qMemoryRegionInfo:";
   Result<std::string> text;
   auto transfer = rsp::parse_transfer_read(request);
   if (request.starts_with(kVariable))
     text = thread_local_variable(request.substr(kVariable.size()));
+  else if (request.starts_with(kRegion))
+    text = memory_region_at(request.substr(kRegion.size()));
   else if (transfer && transfer->object == "libraries-svr4")
     text = libraries(*transfer);
   else if (transfer && transfer->object == "threads")
@@ -74,6 +85,12 @@ std::string QemuLink::signal_info(const rsp::TransferRequest& request) {
       inferior->stopped_thread() != general_)
     return std::string(rsp::kFailed);
   return rsp::transfer_answer(as_text(inferior->signal_info()), request);
+}
+
+std::string QemuLink::memory_region_at(std::string_view digits) {
+  QemuInferior* inferior = selected();
+  auto address = parse_hex(digits);
+  return inferior != nullptr && address ? inferior->region_at(*address) : std::string(rsp::kFailed);
 }
 
 Result<std::string> QemuLink::threads(const rsp::TransferRequest& request) {
