@@ -138,6 +138,7 @@ Result<void> QemuInferior::connect(bool is_first) {
   is_to_run_ = false;
   stopped_ = {pid(), pid()};
   calls_.clear();
+  held_back_.clear();
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
   if (auto told = engine_.set_caught(caught_); !told) return told;
   pass_signals(passed_);
@@ -274,6 +275,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
     own.push_back(action);
   }
   step_caught(actions, own);
+  if (!is_lone_step(actions)) send_held_back();
   if (stub_ && (is_to_run_ || !is_lone_step(actions))) remove_doomed();
   interrupt_wanted_ = false;
   selected_tid_ = 0;
@@ -387,6 +389,9 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   const bool steps = action != nullptr && is_step(*action);
   if (is_passed(stop->signal) && !steps && !event.was_interrupted)
     return deliver(stop->signal), std::optional<Event>();
+  if (action == nullptr && is_lone_step(resumed_with_) && !event.was_interrupted &&
+      keep_from_lone_step(stop->signal))
+    return std::optional<Event>();
   // A step that was not taken.
   const bool is_trap = stop->signal == kProtocolSigTrap && !is_new && !has_accessed;
   if (is_trap && stands && (steps || calls_.contains(stopped_.tid)))
