@@ -3,118 +3,13 @@
 #include <fmt/format.h>
 
 #include "plugin/lldb/frames.h"
+#include "plugin/lldb/moves.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
 
 // Functions without source that one step back goes out of, one after the other.
 constexpr int kMaxOuts = 100;
-
-// While it lives, commands that let the program run return when it has stopped.
-class Synchronous {
- public:
-  explicit Synchronous(lldb::SBDebugger& debugger)
-      : debugger_(debugger), was_async_(debugger.GetAsync()) {
-    debugger_.SetAsync(false);
-  }
-  ~Synchronous() { debugger_.SetAsync(was_async_); }
-
- private:
-  lldb::SBDebugger& debugger_;
-  bool was_async_;
-};
-
-struct Moved {
-  bool moved = false;
-  std::string shown;  // what LLDB says of the stop
-};
-
-// Has a thread go where the server leads it.
-Result<std::string> go(Session& session, lldb::SBThread thread) {
-  const lldb::tid_t selected = session.thread().GetThreadID();
-  auto shown = session.command(fmt::format("thread step-inst {}", thread.GetIndexID()));
-  // LLDB may turn to another one that had stopped before.
-  session.target().GetProcess().SetSelectedThreadByID(selected);
-  return shown;
-}
-
-Result<std::string> plan(Session& session, lldb::SBThread thread, const std::string& step) {
-  return session.packet(fmt::format("QTailtraceBack:{};{}", session.name_of(thread), step));
-}
-
-// One thread is in the past, and comes back when another one goes. LLDB looks at those only that it
-// has had go, and would say of it that it is where it was. False: there was none.
-Result<bool> bring_back_others(Session& session) {
-  lldb::SBProcess process = session.target().GetProcess();
-  const lldb::tid_t selected = session.thread().GetThreadID();
-  for (std::uint32_t i = 0; i < process.GetNumThreads(); ++i) {
-    lldb::SBThread other = process.GetThreadAtIndex(i);
-    if (other.GetThreadID() == selected || other.GetStopReason() == lldb::eStopReasonNone) continue;
-    auto where = session.packet("qTailtraceWhere:" + session.name_of(other));
-    if (!where) return fail(std::move(where.error()));
-    if (!where->starts_with('-')) continue;
-    auto planned = plan(session, other, "goto;0");
-    auto gone = planned && *planned == "OK" ? go(session, other) : std::move(planned);
-    if (!gone) return fail(std::move(gone.error()));
-    return true;
-  }
-  return false;
-}
-
-// One step of the server's. Errors: kNegative when the thread has no history.
-Result<Moved> move(Session& session, const std::string& step) {
-  lldb::SBThread thread = session.thread();
-  auto answer = plan(session, thread, step);
-  if (!answer) return fail(std::move(answer.error()));
-  if (*answer == "begin") return Moved{};
-  if (*answer != "OK")
-    return fail(ErrorCode::kNegative, "cannot step back", "the thread is not recorded",
-                "tailtrace start");
-  auto others = bring_back_others(session);
-  if (!others) return fail(std::move(others.error()));
-  if (*others) answer = plan(session, thread, step);
-  auto shown = answer ? go(session, thread) : std::move(answer);
-  if (!shown) return fail(std::move(shown.error()));
-  return Moved{true, std::move(*shown)};
-}
-
-Result<void> show(Session& session, const Moved& moved) {
-  if (!moved.moved)
-    return fail(ErrorCode::kNegative, "cannot step back", "the history begins here");
-  session.print(moved.shown);
-  return {};
-}
-
-lldb::SBLineEntry line_at(Session& session, lldb::addr_t address) {
-  return session.target().ResolveLoadAddress(address).GetLineEntry();
-}
-
-bool same_line(const lldb::SBLineEntry& a, const lldb::SBLineEntry& b) {
-  return a.IsValid() && b.IsValid() && a.GetLine() == b.GetLine() &&
-         a.GetFileSpec() == b.GetFileSpec();
-}
-
-// The code around `pc` that belongs to its line, as `BEGIN;END`; empty when it has none.
-std::string code_of_line(Session& session, lldb::addr_t pc) {
-  lldb::SBTarget target = session.target();
-  lldb::SBLineEntry line = line_at(session, pc);
-  if (!line.IsValid()) return {};
-  lldb::addr_t begin = line.GetStartAddress().GetLoadAddress(target);
-  lldb::addr_t end = line.GetEndAddress().GetLoadAddress(target);
-  for (lldb::SBLineEntry next; same_line(line, next = line_at(session, end));) {
-    lldb::addr_t further = next.GetEndAddress().GetLoadAddress(target);
-    if (further <= end) break;
-    end = further;
-  }
-  for (lldb::SBLineEntry before; same_line(line, before = line_at(session, begin - 1));) {
-    lldb::addr_t further = before.GetStartAddress().GetLoadAddress(target);
-    if (further >= begin) break;
-    begin = further;
-  }
-  return fmt::format("{:x};{:x}", begin, end);
-}
-
-lldb::addr_t pc_of(Session& session) { return session.thread().GetFrameAtIndex(0).GetPC(); }
 
 Result<void> move_and_show(Session& session, const std::string& step) {
   Synchronous synchronous(session.debugger());

@@ -1,10 +1,10 @@
 // liblldb-tailtrace.so: `plugin load` adds the command `tailtrace` to LLDB.
 #include <nlohmann/json.hpp>
 
+#include "plugin/lldb/past_steps.h"
 #include "plugin/lldb/program.h"
 #include "plugin/lldb/rows.h"
 #include "plugin/lldb/scripts.h"
-#include "plugin/lldb/step_out.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
@@ -62,7 +62,7 @@ Json table_of_rows() {
 bool add_to(lldb::SBDebugger debugger) {
   lldb::SBCommandReturnObject unused;
   Session session(debugger, unused);
-  mend_step_out(debugger);
+  mend_steps(debugger);
   bool in_python = has_scripts(session) && add_commands(debugger, kHidden) &&
                    run_script(session, "tailtrace_lldb_commands.add", table_of_rows());
   return in_python || add_commands(debugger, "tailtrace");

@@ -161,6 +161,7 @@ def learn(thread):
             stack.callers = [frame for one in known[1:]
                              for frame in _with_inlined(target, int(one["pc"], 16))]
             _known[thread.GetThreadID()] = stack.callers
+            thread.GetNumFrames()
     return position != ""
 
 

@@ -5,16 +5,14 @@
 #include <charconv>
 
 #include "decoder/base/bytes.h"
+#include "plugin/server/lldb/call_edges.h"
 #include "plugin/server/lldb/lldb_replay.h"
 
 namespace tailtrace {
 namespace {
 
-constexpr std::string_view kBegin = "begin", kNone = "none";
-
-bool is_call(const Instruction& insn) {
-  return insn.kind == InstructionClass::kCall || insn.kind == InstructionClass::kIndirectCall;
-}
+constexpr std::string_view kPlanned = "OK", kEnds = "end", kCall = "call", kBegin = "begin",
+                           kNone = "none";
 
 // The next word of `a;b;c`, which it is taken off.
 std::string_view take_word(std::string_view& text) {
@@ -48,6 +46,11 @@ Result<std::string> LldbReplay::where(std::string_view named) {
   return *in_past ? fmt::format("-{}", items_back()) : std::string("0");
 }
 
+std::string LldbReplay::note_selected(std::string_view text) {
+  selected_ = take_thread(text);
+  return std::string(selected_ ? kPlanned : rsp::kFailed);
+}
+
 // Decides where the step leads, so that LLDB is only told to run when it leads anywhere.
 Result<std::string> LldbReplay::plan_back(std::string_view text) {
   planned_.reset();
@@ -72,11 +75,12 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   if (name == "over") step.kind = BackStep::Kind::kOver;
   if (name == "out") step.kind = BackStep::Kind::kOut;
   if (name == "breakpoint") step.kind = BackStep::Kind::kBreakpoint;
-  if (name == "range" || name == "into") {
+  const bool is_forward = name == "pass" || name == "enter";
+  if (name == "range" || name == "into" || is_forward) {
     auto begin = parse_hex(take_word(text)), end = parse_hex(take_word(text));
     if (!begin || !end) return std::string(rsp::kFailed);
-    step = {name == "into" ? BackStep::Kind::kInto : BackStep::Kind::kRange, Address{*begin},
-            Address{*end}};
+    step = {name == "into" ? BackStep::Kind::kInto : BackStep::Kind::kRange,
+            {Address{*begin}, Address{*end}}};
   }
   auto entered = enter(thread);
   if (!entered) return fail(std::move(entered.error()));
@@ -84,10 +88,15 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   // In the present it stands on no item.
   bool in_present = !past_->at->valid();
   std::uint64_t from = in_present ? present() : past_->at->item().number;
-  std::uint64_t target = name == "goto"    ? number_back(text)
-                         : name == "leave" ? left_at(number_in(text), from)
-                                           : target_of(step, from);
-  std::string answer = target == from ? std::string(kBegin) : plan(target);
+  Ahead way;
+  if (is_forward)
+    way = ahead(0, {step.code, name == "enter"}, from);
+  else if (name == "leave")
+    way = ahead(std::max<std::uint64_t>(number_in(text), 1) - 1, {}, from);
+  else
+    way = {name == "goto" ? number_back(text) : target_of(step, from), {}};
+  std::string answer = way.number == from ? std::string(kBegin) : plan(way.number);
+  if (is_forward && answer == kPlanned) answer = way.answer;
   if (in_present)
     past_.reset();
   else
@@ -98,7 +107,7 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
 std::string LldbReplay::plan(std::uint64_t number) {
   if (number > present() || (number != present() && !reaches(number))) return std::string(kBegin);
   planned_ = Plan{past_->thread, number};
-  return "OK";
+  return std::string(kPlanned);
 }
 
 // Of the item that is so far back: `-1` is the newest, `0` the present; 0 where there cannot be
@@ -114,51 +123,54 @@ std::uint64_t LldbReplay::number_back(std::string_view digits) const {
 std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
   using Kind = BackStep::Kind;
   std::uint64_t reached = from;  // the oldest instruction in the function at hand
-  std::uint64_t depth = 0;       // calls that were made by it and are gone through backwards
+  OpenCalls open;
+  if (past_->at->valid()) open.stand_on(*past_->history, past_->at->item());
   for (std::uint64_t number = from - 1; reaches(number); --number) {
     past_->at->seek(number);
     const HistoryItem& item = past_->at->item();
     bool is_any_function = step.kind == Kind::kInstruction || step.kind == Kind::kBreakpoint;
     if (item.is_gap && (is_any_function || reached == from)) continue;
     if (item.is_gap) return reached;  // nobody knows which function is before it
-    const Instruction& insn = item.instruction;
     if (step.kind == Kind::kInstruction) return number;
     if (step.kind == Kind::kBreakpoint) {
       if (stops_here()) return number;
       reached = number;
       continue;
     }
-    bool leaves = is_call(insn) && depth == 0;
-    if (insn.kind == InstructionClass::kReturn && step.kind == Kind::kInto) return number;
-    if (insn.kind == InstructionClass::kReturn)
-      ++depth;
-    else if (is_call(insn) && depth > 0)
-      --depth;
+    if (item.instruction.kind == InstructionClass::kReturn && step.kind == Kind::kInto)
+      return number;
+    const bool leaves = open.go_back_to(*past_->history, item);
     if (step.kind == Kind::kRange || step.kind == Kind::kInto) {
-      bool inside = step.begin <= insn.address && insn.address < step.end;
-      if (depth == 0 && (leaves || !inside)) return reached;
+      bool inside = step.code.contains(item.instruction.address);
+      if (open.none() && (leaves || !inside)) return reached;
     }
-    if (depth == 0) reached = number;
-    bool done = step.kind == Kind::kOver ? depth == 0 : step.kind == Kind::kOut && leaves;
+    if (open.none()) reached = number;
+    bool done = step.kind == Kind::kOver ? open.none() : step.kind == Kind::kOut && leaves;
     if (done || stops_here()) return number;
   }
   return reached;
 }
 
-// The number of the item behind the return of the outermost of `frames` functions, of which the one
-// at hand is the first. Nobody knows which function is behind a gap: it ends there.
-std::uint64_t LldbReplay::left_at(std::uint64_t frames, std::uint64_t from) {
+// Forward, to where the function that is so many callers out has returned, or to the bounds. Nobody
+// knows which function is behind a gap: it ends there.
+LldbReplay::Ahead LldbReplay::ahead(std::uint64_t callers, const Bounds& bounds,
+                                    std::uint64_t from) {
   HistoryCursor& at = *past_->at;
-  const std::uint64_t end = present();
-  for (std::uint64_t number = from; number < end; ++number) {
+  OpenCalls open(callers);
+  for (std::uint64_t number = from; number < present(); ++number) {
     at.seek(number);
-    if (at.item().is_gap || (number != from && stops_here())) return number;
-    if (is_call(at.item().instruction)) ++frames;
-    if (at.item().instruction.kind != InstructionClass::kReturn) continue;
-    if (frames <= 1) return number + 1;
-    --frames;
+    const HistoryItem& item = at.item();
+    if (item.is_gap) return {number, kEnds};
+    if (number != from) {
+      open.go_on_to(*past_->history, item);
+      if (stops_here()) return {number, kEnds};
+      const bool is_out = bounds.code && !bounds.code->contains(item.instruction.address);
+      if (is_out && open.none()) return {number, kPlanned};
+    }
+    if (bounds.enters && open.none() && calls(item)) return {number + 1, kCall};
+    if (open.go_on_behind(item)) return {number + 1, kEnds};
   }
-  return end;
+  return {present(), kEnds};
 }
 
 // As if the thread had run there. It gives a reason of its own: LLDB would take a finished step

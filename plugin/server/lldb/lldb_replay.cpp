@@ -11,6 +11,7 @@ namespace tailtrace {
 namespace {
 
 constexpr std::string_view kBack = "QTailtraceBack:", kWhere = "qTailtraceWhere";
+constexpr std::string_view kSelected = "QTailtraceSelected:";
 constexpr std::uint64_t kRip = 16;
 constexpr std::size_t kMaxRegisters = 1024;
 constexpr std::size_t kMaxBreakpoints = 1 << 16;
@@ -50,6 +51,7 @@ void LldbReplay::announce(rsp::FeatureList& features) {
 void LldbReplay::forget_debugger() {
   past_.reset();
   planned_.reset();
+  selected_.reset();
   breakpoints_.clear();
   hits_.clear();
   withheld_.clear();
@@ -73,6 +75,8 @@ Result<std::optional<std::string>> LldbReplay::answer(std::string_view packet) {
     answer = plan_back(packet.substr(kBack.size()));
   } else if (packet.starts_with(kWhere)) {
     answer = where(packet.substr(kWhere.size()));
+  } else if (packet.starts_with(kSelected)) {
+    answer = note_selected(packet.substr(kSelected.size()));
   } else if (planned_ && packet.starts_with("vCont;")) {
     answer = take_planned(packet);
   } else if (packet == "bc") {
@@ -193,6 +197,8 @@ bool LldbReplay::reaches(std::uint64_t number) {
 // The thread that goes back. With `bc` LLDB names none, and has selected one after the other just
 // before, to read where they stand: it is the one in the past, else the one that stopped last.
 Result<std::optional<ThreadId>> LldbReplay::thread_back(Until until) {
+  const auto selected = std::exchange(selected_, std::nullopt);
+  if (selected) return selected;
   if (until == Until::kOneInstruction) return below_.debugger_thread();
   if (past_) return std::optional(past_->thread);
   auto told = below_.told_thread();
@@ -203,8 +209,11 @@ Result<std::string> LldbReplay::back(Until until) {
   auto chosen = thread_back(until);
   if (!chosen) return fail(std::move(chosen.error()));
   if (!*chosen) return std::string(rsp::kFailed);
+  std::optional<Past> other;
+  if (past_ && past_->thread != **chosen) other = std::exchange(past_, std::nullopt);
   auto entered = enter(**chosen);
   if (!entered) return fail(std::move(entered.error()));
+  if (!*entered) past_ = std::move(other);
   if (!*entered) return stop_reply(**chosen, "begin");
   // In the present it stands on no item.
   std::uint64_t from = past_->at->valid() ? past_->at->item().number : present();

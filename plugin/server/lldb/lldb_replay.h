@@ -15,9 +15,16 @@
 //   out                to the call of this function
 //   breakpoint         to the breakpoint before, else to where the history begins
 //   leave;FRAMES       forward, to where so many functions have returned, the innermost first
+//   pass;BEGIN;END     forward, to where the pc is not in [BEGIN, END): calls made by this function
+//                      count as one. Where it ends before, or there, the answer is `end`.
+//   enter;BEGIN;END    the same, but to the begin of a function that is called on the way, if one
+//                      is: then the answer is `call`
 //   goto;POSITION      to the item with that position, back from -1, the newest; 0 is the present
 //
 // A breakpoint on the way ends a step, but for `goto`; a step forward ends in the present at last.
+//
+// LLDB names no thread with `bc`. The plugin does: `QTailtraceSelected:pPID.TID`, answered with
+// `OK`, is of the next one.
 //
 // `qTailtraceWhere[:pPID.TID]` is answered with the position of the debugger's thread or that one,
 // -1 for the newest item and so on; 0 in the present.
@@ -90,21 +97,35 @@ class LldbReplay {
     std::unique_ptr<HistoryCursor> at;  // the instruction to be executed next
   };
   enum class Until { kOneInstruction, kBreakpoint };
+  struct CodeRange {
+    Address begin, end;
+    bool contains(Address address) const { return begin <= address && address < end; }
+  };
   // A step back as `QTailtraceBack` names it.
   struct BackStep {
     enum class Kind { kInstruction, kOver, kRange, kInto, kOut, kBreakpoint };
     Kind kind = Kind::kInstruction;
-    Address begin, end;  // of kRange and kInto
+    CodeRange code;  // of kRange and kInto
   };
 
   Result<std::string> back(Until until);
   Result<std::string> where(std::string_view named);
   Result<std::string> plan_back(std::string_view text);
   Result<std::string> plan_of(ThreadId thread, std::string_view step);
+  std::string note_selected(std::string_view text);
   std::string plan(std::uint64_t number);
   std::uint64_t target_of(const BackStep& step, std::uint64_t from);
   std::uint64_t number_back(std::string_view digits) const;
-  std::uint64_t left_at(std::uint64_t frames, std::uint64_t from);
+  struct Ahead {
+    std::uint64_t number = 0;
+    std::string_view answer;  // once it is planned
+  };
+  // `code`: no further than inside of that, in the innermost function.
+  struct Bounds {
+    std::optional<CodeRange> code;
+    bool enters = false;  // functions that are called
+  };
+  Ahead ahead(std::uint64_t callers, const Bounds& bounds, std::uint64_t from);
   std::string take_planned(std::string_view packet);
   std::string with_signals(const std::string& packet, rsp::ResumeActions actions);
   std::uint64_t items_back() const;
@@ -136,6 +157,7 @@ class LldbReplay {
     std::uint64_t number = 0;
   };
   std::optional<Plan> planned_;  // where the next request to run leads
+  std::optional<ThreadId> selected_;
   std::map<std::int32_t, std::multiset<Address>> breakpoints_;  // by process
   std::set<ThreadId> hits_;  // stopped at a breakpoint, and have not run since
   // Were to be delivered by the request that led a thread from the present to the past.
