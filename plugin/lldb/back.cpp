@@ -41,8 +41,7 @@ Result<void> go_to(Session& session, std::int64_t position) {
                                           ? "the thread is in the present already"
                                           : fmt::format("the thread is at {} already", position));
   if (position == kPresent) show_own_frames(session);
-  session.print(moved->shown);
-  return {};
+  return show(session, *moved);
 }
 
 Result<void> back_line(Session& session, bool into) {

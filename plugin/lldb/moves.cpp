@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 namespace tailtrace::lldb_plugin {
 namespace {
+
+constexpr std::string_view kInPast = "history position";  // as the server has it
 
 // Has a thread go where the server leads it.
 Result<std::string> go(Session& session, lldb::SBThread thread) {
@@ -39,6 +42,15 @@ Result<bool> bring_back_others(Session& session) {
   return false;
 }
 
+// Said once to each user.
+void note_memory(Session& session) {
+  static std::set<lldb::user_id_t> told;
+  if (told.insert(session.debugger().GetID()).second)
+    session.print(
+        "note: memory is still that of the present: global variables, and what pointers point "
+        "to\n");
+}
+
 }  // namespace
 
 Result<Moved> move(Session& session, const std::string& step) {
@@ -62,6 +74,7 @@ Result<void> show(Session& session, const Moved& moved) {
   if (!moved.moved)
     return fail(ErrorCode::kNegative, "cannot step back", "the history begins here");
   session.print(moved.shown);
+  if (moved.shown.find(kInPast) != std::string::npos) note_memory(session);
   return {};
 }
 

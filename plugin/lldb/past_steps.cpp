@@ -5,6 +5,7 @@
 
 #include "plugin/lldb/back.h"
 #include "plugin/lldb/forward.h"
+#include "plugin/lldb/positions.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
@@ -18,12 +19,6 @@ bool has_words(std::string_view command, const char** argv) {
   std::string_view last;
   for (; argv != nullptr && *argv != nullptr; ++argv) last = *argv;
   return !last.empty() && !command.ends_with(last);
-}
-
-bool is_in_past(Session& session) {
-  if (!session.thread().IsValid()) return false;
-  auto position = session.packet("qTailtraceWhere:" + session.thread_name());
-  return position && position->starts_with('-');
 }
 
 // How many functions return until the selected frame has; nothing when it is inlined.
@@ -57,7 +52,7 @@ bool step_in_past(void* baton, const char** argv, const char* command,
   lldb::SBDebugger debugger = lldb::SBDebugger::FindDebuggerWithID(id);
   lldb::SBCommandReturnObject result;
   Session session(debugger, result);
-  if (has_words(command, argv) || !is_in_past(session)) return false;
+  if (has_words(command, argv) || standing(session) == 0) return false;
   auto done = step(session);
   if (!done) write(debugger.GetErrorFile(), done.error().to_string() + "\n");
   if (done && *done) write(debugger.GetOutputFile(), result.GetOutput());

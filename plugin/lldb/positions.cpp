@@ -30,6 +30,13 @@ std::string place_of(const Json& item) {
   return place;
 }
 
+std::int64_t standing(Session& session) {
+  if (!session.thread().IsValid()) return 0;
+  const auto position = session.packet("qTailtraceWhere:" + session.thread_name());
+  if (!position || !position->starts_with('-')) return 0;
+  return -static_cast<std::int64_t>(number_in(position->substr(1)).value_or(0));
+}
+
 // Counting all that is recorded is left to those who ask for the oldest of it.
 Result<std::int64_t> position_back(Session& session, const std::string& position) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 62;

@@ -17,7 +17,8 @@ namespace tailtrace::lldb_plugin {
 namespace {
 
 constexpr std::uint64_t kFrames = 50;
-constexpr std::size_t kMany = 64;  // options and words of the command line
+constexpr std::int64_t kShown = 10;  // instructions and calls
+constexpr std::size_t kMany = 64;    // options and words of the command line
 
 std::string joined(const Words& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
@@ -41,15 +42,26 @@ Result<std::uint64_t> count_in(const Words& words, std::size_t at, std::uint64_t
               "it is no number from 1 to 10000");
 }
 
+// Where what is asked about stands in the past; 0 in the present. Nothing stands in a folder.
+std::int64_t here(Session& session) {
+  return has_recording(session) || has_native(session) ? 0 : standing(session);
+}
+
 Result<void> source(Session& session, const Words& words) {
   if (!words.empty() && words[0] == "-") return show_older_source(session);
   auto count = count_in(words, 0, kSourcePage);
-  return count ? show_source(session, *count) : fail(std::move(count.error()));
+  return count ? show_source(session, *count, here(session)) : fail(std::move(count.error()));
+}
+
+// The position whose calls are shown when none is named.
+std::string position_here(Session& session) {
+  const std::int64_t stands = here(session);
+  return fmt::format("{}", stands == 0 ? -1 : stands);
 }
 
 Result<void> stack(Session& session, const Words& words) {
   if (words.size() > 2) return misused("stack");
-  const std::string position = words.empty() ? "-1" : words[0];
+  const std::string position = words.empty() ? position_here(session) : words[0];
   if (auto known = position_back(session, position); !known) return fail(std::move(known.error()));
   auto count = count_in(words, 1, kFrames);
   if (!count) return fail(std::move(count.error()));
@@ -97,16 +109,40 @@ bool is_range(const std::string& word) {
   return !word.empty() && std::string_view("+-0123456789").find(word[0]) != std::string_view::npos;
 }
 
-// Without a range the server goes on behind what it has shown, as GDB does; Enter goes back here.
-std::string range_in(const Words& words) { return words.empty() ? "-10,-1" : joined(words); }
+// Without a range the server goes on behind what it has shown, as GDB does; here Enter goes back
+// from where the thread stands.
+Result<void> page(Session& session, const std::string& command, const Words& words,
+                  Result<std::int64_t> newest) {
+  if (!words.empty()) return show(session, session.monitor_thread(command + " " + joined(words)));
+  if (!newest) return fail(std::move(newest.error()));
+  const std::string range = fmt::format(" {},{}", *newest - kShown + 1, *newest);
+  auto text = session.monitor_thread(command + range);
+  // Whoever stands at its begin has nothing behind him.
+  const bool is_begin = !text && *newest < -1 && text.error().code == ErrorCode::kNegative;
+  return show(session,
+              is_begin ? Result<std::string>("The history begins here.\n") : std::move(text));
+}
 
 Result<void> instructions(Session& session, const Words& words) {
-  return show(session, session.monitor_thread("instruction-history /fs " + range_in(words)));
+  return page(session, "instruction-history /fs", words, here(session) - 1);
+}
+
+// Back from -1, the call that holds an item. Errors: as the server has them.
+Result<std::int64_t> call_holding(Session& session, std::int64_t item) {
+  constexpr std::int64_t kPiece = 1000, kMost = 100'000;
+  for (std::int64_t first = -kPiece; item != 0 && first >= -kMost; first -= kPiece) {
+    auto lines = session.monitor_json(fmt::format("calls {} {}", first, kPiece));
+    if (!lines) return fail(std::move(lines.error()));
+    for (auto call = lines->rbegin(); call != lines->rend(); ++call)
+      if (call->value("first", std::int64_t{1}) <= item) return call->value("position", item);
+    if (lines->size() <= kPiece) break;
+  }
+  return -1;
 }
 
 Result<void> calls(Session& session, const Words& words) {
   if (!words.empty() && !is_range(words[0])) return ask_recording(session, "calls", words);
-  return show(session, session.monitor_thread("function-call-history " + range_in(words)));
+  return page(session, "function-call-history", words, call_holding(session, here(session)));
 }
 
 Result<void> info(Session& session, const Words&) { return show(session, session.monitor("info")); }
@@ -169,7 +205,7 @@ constexpr std::array kRows = {
         "The functions that led here, indented by level; Enter goes on backwards.",
         "tailtrace calls -", 0, kMany, calls},
     Row{"stack", "last", "[OPTIONS] [POSITION [COUNT]]",
-        "The calls that led to a position, innermost first; without one, to where it stopped.", "",
+        "The calls that led to a position, innermost first; without one, to where it stands.", "",
         0, kMany, stack},
     Row{"last", "last", "[OPTIONS] LOCATION",
         "When FUNCTION, FILE:LINE, *ADDRESS or MODULE+OFFSET was reached last, by which calls.", "",
@@ -230,13 +266,21 @@ bool is_lldbs(Session& session, const Row& row, const Error& refused) {
          session.target().GetTrace().IsValid();
 }
 
+// Whether it is said what is asked about: a place, an item, or a thread.
+bool names_subject(const Words& words) {
+  return std::ranges::any_of(words, [](const std::string& word) {
+    if (word.starts_with("--")) return word.starts_with("--at") || word.starts_with("--thread");
+    return word.find_first_not_of("0123456789") != word.npos;  // else of an option
+  });
+}
+
 // `stack POSITION COUNT` as the command line has it.
-Result<Words> as_options(const Words& words) {
+Result<Words> as_options(Session& session, const Words& words) {
   static constexpr const char* kNames[] = {"--at", "--frames"};
   Words numbers, options;
   for (const std::string& word : words)
     (word.starts_with("--") ? options : numbers).push_back(word);
-  if (numbers.empty()) numbers.emplace_back("-1");
+  if (numbers.empty()) numbers.push_back(names_subject(words) ? "-1" : position_here(session));
   if (numbers.size() > std::size(kNames)) return misused("stack");
   for (std::size_t i = 0; i < numbers.size(); ++i)
     options.push_back(fmt::format("{}={}", kNames[i], numbers[i]));
@@ -245,11 +289,14 @@ Result<Words> as_options(const Words& words) {
 
 Result<void> ask_command_line(const Row& row, Session& session, Words words) {
   if (row.run == stack) {
-    auto options = as_options(words);
+    auto options = as_options(session, words);
     if (!options) return fail(std::move(options.error()));
     words = std::move(*options);
   }
   const bool is_hits = std::string_view(row.name) == "hits";
+  const bool is_why = std::string_view(row.name) == "why";
+  if (const std::int64_t stands = is_why && !names_subject(words) ? here(session) : 0; stands != 0)
+    words.push_back(fmt::format("--at={}", stands));
   bool has_count = is_hits && words.size() == 2 && is_range(words[1]) && !words[1].starts_with('-');
   if (has_count) words[1] = "--limit=" + words[1];
   return ask_recording(session, row.verb, with_range(session, row.verb, std::move(words)));

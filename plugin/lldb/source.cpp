@@ -215,8 +215,14 @@ void show(Session& session, Page page, std::uint64_t count) {
 
 }  // namespace
 
-Result<void> show_source(Session& session, std::uint64_t count) {
-  auto page = page_of(session, {}, count);
+Result<void> show_source(Session& session, std::uint64_t count, std::int64_t standing) {
+  Last last;
+  if (standing != 0) {
+    auto size = size_of_history(session);
+    if (!size) return fail(std::move(size.error()));
+    last = *size - std::min(*size, static_cast<std::uint64_t>(-standing));
+  }
+  auto page = page_of(session, last, count);
   if (!page) return fail(std::move(page.error()));
   show(session, std::move(*page), count);
   return {};

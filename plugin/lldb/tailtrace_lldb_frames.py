@@ -26,8 +26,9 @@ _hooks = {}  # target, whatever runs in it: LLDB's number of the hook that follo
 class HistoryFrame(ScriptedFrame):
     """A caller: where it goes on, and the place of its call. No register of it is known."""
 
-    def __init__(self, index, pc, place, inlined):  # the base class's own would use LLDB
-        self.index, self.pc, self.place, self.inlined = index, pc, place, inlined
+    def __init__(self, index, target, pc, place, inlined):  # the base class's own would use LLDB
+        self.index, self.target, self.pc, self.place = index, target, pc, place
+        self.inlined = inlined
         self.name = None
         self.register_info = {"sets": ["General Purpose Registers"], "registers": INTEL64_GPR}
 
@@ -48,6 +49,17 @@ class HistoryFrame(ScriptedFrame):
 
     def get_register_context(self):
         return None
+
+    def get_variables(self, *_):
+        """Each with an error: where they were is not known. LLDB ends when it has no list of them,
+        and is to evaluate an expression."""
+        found = lldb.SBValueList()
+        found.Append(lldb.SBValue())  # without any it is no list
+        block = self.place.GetBlock() if _is_safe() else lldb.SBBlock()
+        while block.IsValid():
+            found.Append(block.GetVariables(self.target, True, True, True))
+            block = block.GetParent() if not block.IsInlined() else lldb.SBBlock()
+        return found
 
 
 def _is_safe():
@@ -75,7 +87,7 @@ class HistoryFrames:
         there is none."""
         own = self.own.GetSize()
         # In the present LLDB's own frames go on behind the inlined ones, which stand at one place.
-        returned = callers and self.own.GetFrameAtIndex(own - 1).GetPC() == callers[0][0]
+        returned = callers and self.own.GetFrameAtIndex(own - 1).GetPC() == callers[0][1]
         return callers[own:] if returned else ()
 
     @staticmethod
@@ -126,7 +138,7 @@ def _with_inlined(target, pc):
     while True:
         above = lldb.SBAddress()
         around = place.GetParentOfInlinedScope(address, above)
-        yield pc, place, around.IsValid()
+        yield target, pc, place, around.IsValid()
         if not around.IsValid():
             return
         place, address = around, above
