@@ -23,12 +23,15 @@ Result<void> move_and_show(Session& session, const std::string& step) {
 
 Result<void> back_instruction(Session& session) { return move_and_show(session, "insn"); }
 
-Result<void> back_out(Session& session) { return move_and_show(session, "out"); }
+Result<void> back_out(Session& session) {
+  return move_and_show(session, "out" + code_of_function(session, pc_of(session)));
+}
 
 Result<void> back_to_breakpoint(Session& session) { return move_and_show(session, "breakpoint"); }
 
 Result<void> leave(Session& session, std::uint64_t functions) {
-  return move_and_show(session, fmt::format("leave;{}", functions));
+  return move_and_show(
+      session, fmt::format("leave;{}{}", functions, code_of_function(session, pc_of(session))));
 }
 
 Result<void> go_to(Session& session, std::int64_t position) {
@@ -47,12 +50,14 @@ Result<void> go_to(Session& session, std::int64_t position) {
 Result<void> back_line(Session& session, bool into) {
   Synchronous synchronous(session.debugger());
   show_history_frames(session);
-  auto last = move(session, into ? "insn" : "over");
+  auto last = move(session, into ? "insn" : "over" + code_of_function(session, pc_of(session)));
   if (!last || !last->moved) return last ? show(session, *last) : fail(std::move(last.error()));
   for (int outs = 0; outs < kMaxOuts; ++outs) {
     std::string code = code_of_line(session, pc_of(session));
     // Nobody wants to be shown a function without source on the way: back to its call.
-    auto next = move(session, code.empty() ? "out" : (into ? "into;" : "range;") + code);
+    const std::string function = code_of_function(session, pc_of(session));
+    auto next =
+        move(session, (code.empty() ? "out" : (into ? "into;" : "range;") + code) + function);
     if (!next) return fail(std::move(next.error()));
     if (!next->moved) break;
     last = std::move(next);

@@ -194,7 +194,8 @@ Result<Stop> step_line(Session& session, const Base& base, bool into) {
   Moved& last = stop.moved;
   std::optional<Part> part = part_at(session, base);
   for (int parts = 0; part && parts < kMaxParts; ++parts) {
-    auto next = move(session, (into ? "enter;" : "pass;") + part->code);
+    const std::string function = code_of_function(session, pc_of(session));
+    auto next = move(session, (into ? "enter;" : "pass;") + part->code + function);
     if (!next) return fail(std::move(next.error()));
     if (!next->moved) break;
     last = std::move(*next);

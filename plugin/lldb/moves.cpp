@@ -87,6 +87,18 @@ bool same_line(const lldb::SBLineEntry& a, const lldb::SBLineEntry& b) {
          a.GetFileSpec() == b.GetFileSpec();
 }
 
+std::string code_of_function(Session& session, lldb::addr_t pc) {
+  lldb::SBTarget target = session.target();
+  lldb::SBAddress address = target.ResolveLoadAddress(pc);
+  lldb::SBFunction function = address.GetFunction();
+  lldb::SBSymbol symbol = address.GetSymbol();
+  lldb::SBAddress begin =
+      function.IsValid() ? function.GetStartAddress() : symbol.GetStartAddress();
+  lldb::SBAddress end = function.IsValid() ? function.GetEndAddress() : symbol.GetEndAddress();
+  if (!begin.IsValid() || !end.IsValid()) return {};
+  return fmt::format(";{:x};{:x}", begin.GetLoadAddress(target), end.GetLoadAddress(target));
+}
+
 std::string code_of_line(Session& session, lldb::addr_t pc) {
   lldb::SBTarget target = session.target();
   lldb::SBLineEntry line = line_at(session, pc);

@@ -38,6 +38,8 @@ Result<void> show(Session& session, const Moved& moved);
 lldb::addr_t pc_of(Session& session);
 lldb::SBLineEntry line_at(Session& session, lldb::addr_t address);
 bool same_line(const lldb::SBLineEntry& a, const lldb::SBLineEntry& b);
+// The code of the function at `pc` as `;BEGIN;END`; empty when it is not known.
+std::string code_of_function(Session& session, lldb::addr_t pc);
 // The code around `pc` that belongs to its line, as `BEGIN;END`; empty when it has none.
 std::string code_of_line(Session& session, lldb::addr_t pc);
 

@@ -28,6 +28,13 @@ std::uint64_t number_in(std::string_view digits) {
   return number;
 }
 
+// `BEGIN;END`, taken off.
+std::optional<CodeRange> take_range(std::string_view& text) {
+  const auto begin = parse_hex(take_word(text)), end = parse_hex(take_word(text));
+  if (!begin || !end) return std::nullopt;
+  return CodeRange{{*begin}, {*end}};
+}
+
 // The thread that a packet names before all else, which is taken off; none when it names none.
 std::optional<ThreadId> take_thread(std::string_view& text) {
   if (!text.starts_with('p')) return std::nullopt;
@@ -75,13 +82,16 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   if (name == "over") step.kind = BackStep::Kind::kOver;
   if (name == "out") step.kind = BackStep::Kind::kOut;
   if (name == "breakpoint") step.kind = BackStep::Kind::kBreakpoint;
+  if (name == "range") step.kind = BackStep::Kind::kRange;
+  if (name == "into") step.kind = BackStep::Kind::kInto;
   const bool is_forward = name == "pass" || name == "enter";
   if (name == "range" || name == "into" || is_forward) {
-    auto begin = parse_hex(take_word(text)), end = parse_hex(take_word(text));
-    if (!begin || !end) return std::string(rsp::kFailed);
-    step = {name == "into" ? BackStep::Kind::kInto : BackStep::Kind::kRange,
-            {Address{*begin}, Address{*end}}};
+    auto code = take_range(text);
+    if (!code) return std::string(rsp::kFailed);
+    step.code = *code;
   }
+  const std::uint64_t callers = name == "leave" ? number_in(take_word(text)) : 0;
+  if (name != "goto") step.function = take_range(text).value_or(CodeRange{});
   auto entered = enter(thread);
   if (!entered) return fail(std::move(entered.error()));
   if (!*entered) return std::string(kNone);
@@ -90,9 +100,9 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   std::uint64_t from = in_present ? present() : past_->at->item().number;
   Ahead way;
   if (is_forward)
-    way = ahead(0, {step.code, name == "enter"}, from);
+    way = ahead(0, {step.code, name == "enter", step.function}, from);
   else if (name == "leave")
-    way = ahead(std::max<std::uint64_t>(number_in(text), 1) - 1, {}, from);
+    way = ahead(std::max<std::uint64_t>(callers, 1) - 1, {{}, false, step.function}, from);
   else
     way = {name == "goto" ? number_back(text) : target_of(step, from), {}};
   std::string answer = way.number == from ? std::string(kBegin) : plan(way.number);
@@ -123,7 +133,7 @@ std::uint64_t LldbReplay::number_back(std::string_view digits) const {
 std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
   using Kind = BackStep::Kind;
   std::uint64_t reached = from;  // the oldest instruction in the function at hand
-  OpenCalls open;
+  OpenCalls open(step.function);
   if (past_->at->valid()) open.stand_on(*past_->history, past_->at->item());
   for (std::uint64_t number = from - 1; reaches(number); --number) {
     past_->at->seek(number);
@@ -156,7 +166,7 @@ std::uint64_t LldbReplay::target_of(const BackStep& step, std::uint64_t from) {
 LldbReplay::Ahead LldbReplay::ahead(std::uint64_t callers, const Bounds& bounds,
                                     std::uint64_t from) {
   HistoryCursor& at = *past_->at;
-  OpenCalls open(callers);
+  OpenCalls open(bounds.function, callers);
   for (std::uint64_t number = from; number < present(); ++number) {
     at.seek(number);
     const HistoryItem& item = at.item();

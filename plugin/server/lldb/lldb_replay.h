@@ -21,6 +21,9 @@
 //                      is: then the answer is `call`
 //   goto;POSITION      to the item with that position, back from -1, the newest; 0 is the present
 //
+// Behind `over`, `range`, `into`, `out`, `leave`, `pass` and `enter` may stand `;BEGIN;END`, the
+// code of the function: how exceptions and longjmp() come back to it is known by that.
+//
 // A breakpoint on the way ends a step, but for `goto`; a step forward ends in the present at last.
 //
 // LLDB names no thread with `bc`. The plugin does: `QTailtraceSelected:pPID.TID`, answered with
@@ -46,6 +49,7 @@
 
 #include "decoder/history/history.h"
 #include "plugin/server/below/below.h"
+#include "plugin/server/lldb/call_edges.h"
 #include "plugin/server/recording/recorder.h"
 #include "plugin/server/rsp/feature_list.h"
 #include "plugin/server/rsp/resume.h"
@@ -97,15 +101,12 @@ class LldbReplay {
     std::unique_ptr<HistoryCursor> at;  // the instruction to be executed next
   };
   enum class Until { kOneInstruction, kBreakpoint };
-  struct CodeRange {
-    Address begin, end;
-    bool contains(Address address) const { return begin <= address && address < end; }
-  };
   // A step back as `QTailtraceBack` names it.
   struct BackStep {
     enum class Kind { kInstruction, kOver, kRange, kInto, kOut, kBreakpoint };
     Kind kind = Kind::kInstruction;
-    CodeRange code;  // of kRange and kInto
+    CodeRange code;      // of kRange and kInto
+    CodeRange function;  // empty where that is not known
   };
 
   Result<std::string> back(Until until);
@@ -124,6 +125,7 @@ class LldbReplay {
   struct Bounds {
     std::optional<CodeRange> code;
     bool enters = false;  // functions that are called
+    CodeRange function;   // as above
   };
   Ahead ahead(std::uint64_t callers, const Bounds& bounds, std::uint64_t from);
   std::string take_planned(std::string_view packet);
