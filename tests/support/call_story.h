@@ -68,6 +68,16 @@ class CallStory : public Symbolizer {
     here_ = at;
     return interrupt(name, 0);
   }
+  // A debugger has it call a function that returns to `to`, and go on from here.
+  CallStory& call_by_debugger(const std::string& name, const std::string& to) {
+    const Address stop = here_;
+    here_ = bases_.at(name);
+    push({stop, here_, 0, 0, RecordKind::kDiscontinuity, kFlagAsync, 0});
+    move(RecordKind::kReturn, "c3", bases_.at(to));
+    push({here_, stop, 0, 0, RecordKind::kDiscontinuity, kFlagAsync, 0});
+    here_ = stop;
+    return *this;
+  }
   // To what the newest signal interrupted that nothing has come back to, or elsewhere.
   CallStory& sigreturn() {
     Address to = interrupted_.back();

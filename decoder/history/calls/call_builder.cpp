@@ -163,7 +163,9 @@ bool CallBuilder::arrive_by_event(std::uint32_t function, Address address, std::
   Interruption& interrupted = interruptions_.back();
   const bool leaves =
       calls_.functions_[function]->entry == address || switched(interrupted.function, function);
-  if (!leaves || !stacks_.switched(stacks_.newest(), function)) return false;
+  // What was interrupted before, by a function of the same name, may have gone on in between.
+  const bool is_newest = interrupted.from == stacks_.newest();
+  if (!leaves || (is_newest && !stacks_.switched(stacks_.newest(), function))) return false;
   from_ = interrupted.from;
   last_ = interrupted.last;
   run_ = interrupted.run;

@@ -70,11 +70,26 @@ class PathFinder {
     return before.number < begin.number && before.caller == begin.caller ? before : begin;
   }
 
+  // Whether an event leads back to what the same call was about to begin with, when a debugger had
+  // the program call something else in between.
+  bool goes_on(const CallSegment& begin, const BranchRecord& event) {
+    if (event.kind != RecordKind::kDiscontinuity || begin.number == 1) return false;
+    CallSegment before = calls_.at(calls_.first_part(begin.number - 1));
+    // Outward to what the debugger had called first.
+    for (std::uint64_t left = before.number; left != 0 && before.caller > begin.caller; --left)
+      before = calls_.at(calls_.first_part(before.caller));
+    if (before.function == nullptr || before.caller != begin.caller) return false;
+    const auto led_away = event_before(before);
+    return led_away && led_away->kind == event.kind && led_away->from == event.to;
+  }
+
   // The segment that called this one, or that was interrupted for it; 0: none is known.
   std::uint64_t outward_from(const CallSegment& segment) {
     CallSegment begin = calls_.at(calls_.first_part(segment.number));
     auto event = begin.caller == 0 ? std::nullopt : event_before(begin);
-    if (begin.caller != 0 && !event) {
+    const bool is_call = event && goes_on(begin, *event);
+    if (is_call) event.reset();
+    if (begin.caller != 0 && !event && !is_call) {
       begin = handler_or_itself(begin);
       event = event_before(begin);
     }

@@ -94,7 +94,9 @@ Result<std::string> LldbReplay::plan_of(ThreadId thread, std::string_view text) 
   if (name != "goto") step.function = take_range(text).value_or(CodeRange{});
   auto entered = enter(thread);
   if (!entered) return fail(std::move(entered.error()));
-  if (!*entered) return std::string(kNone);
+  const RecordedThread* recorded = recorder_.find(thread);
+  // One that has executed nothing yet has no more than its present.
+  if (!*entered) return std::string(recorded != nullptr && recorded->enabled ? kBegin : kNone);
   // In the present it stands on no item.
   bool in_present = !past_->at->valid();
   std::uint64_t from = in_present ? present() : past_->at->item().number;

@@ -183,5 +183,16 @@ TEST(CallPath, WhatASignalInterruptedIsOutsideOfWhatItsHandlerReturnsTo) {
   }
 }
 
+TEST(CallPath, WhatADebuggerHadCalledBeforeItBeganIsNoCaller) {
+  CallStory story({"main", "f", "mmap", "start", "g"});
+  story.call("f").call_by_debugger("mmap", "start").call_by_debugger("mmap", "start").call("g");
+  story.told();
+  const CallPath path = call_path(story.history(), story, story.calls(), 9, 9);
+  ASSERT_EQ(path.frames.size(), 3u);
+  EXPECT_EQ(path.frames[1].function->name, "f");
+  EXPECT_EQ(path.frames[2].function->name, "main");
+  EXPECT_FALSE(path.frames[2].event);
+}
+
 }  // namespace
 }  // namespace tailtrace

@@ -378,6 +378,13 @@ TEST(Calls, OfASignalHandlerThatALongjmpLeftAreNotTakenForLaterOnes) {
   EXPECT_EQ(story.calls().at(8).caller, 7u);
 }
 
+TEST(Calls, OfADebuggerAreOfWhatStoodThere) {
+  CallStory story({"main", "f", "mmap", "start"});
+  story.call("f").call_by_debugger("mmap", "start").call_by_debugger("mmap", "start");
+  EXPECT_EQ(story.ret().told(), "main:0:1-2 mmap:1:3-4 mmap:1:5-6 f:1:7-8 main:0:9-9");
+  EXPECT_EQ(story.calls().at(4).caller, 1u);
+}
+
 TEST(Calls, OfAHandlerOfAFaultThatALongjmpLeftAreNotTakenForLaterOnes) {
   CallStory story({"main", "f", "handler", "longjmp", "g"});
   story.call("f").fault("handler").call("longjmp").jump("main", 0x40).call("g").call("f");
