@@ -4,6 +4,7 @@
 
 #include "plugin/lldb/frames.h"
 #include "plugin/lldb/moves.h"
+#include "plugin/lldb/positions.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
@@ -50,8 +51,10 @@ Result<void> go_to(Session& session, std::int64_t position) {
 Result<void> back_line(Session& session, bool into) {
   Synchronous synchronous(session.debugger());
   show_history_frames(session);
+  const bool had_line = line_at(session, pc_of(session)).IsValid();
   auto last = move(session, into ? "insn" : "over" + code_of_function(session, pc_of(session)));
   if (!last || !last->moved) return last ? show(session, *last) : fail(std::move(last.error()));
+  const std::int64_t first = standing(session);
   for (int outs = 0; outs < kMaxOuts; ++outs) {
     std::string code = code_of_line(session, pc_of(session));
     // Nobody wants to be shown a function without source on the way: back to its call.
@@ -64,7 +67,10 @@ Result<void> back_line(Session& session, bool into) {
     if (!code.empty() && !line_at(session, pc_of(session)).IsValid()) continue;
     if (!code.empty() && code == code_of_line(session, pc_of(session))) break;
   }
-  return show(session, *last);
+  // Where nothing has source, a step is that of an instruction.
+  if (!had_line && !line_at(session, pc_of(session)).IsValid() && standing(session) != first)
+    last = move(session, fmt::format("goto;{}", first));
+  return last ? show(session, *last) : fail(std::move(last.error()));
 }
 
 }  // namespace tailtrace::lldb_plugin

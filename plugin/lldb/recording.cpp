@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "decoder/base/own_folder.h"
-#include "decoder/base/text.h"
 #include "plugin/lldb/lldb_bundle.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/program.h"
@@ -32,7 +31,7 @@ Result<OwnFolder> make_temporary_folder() {
 tl::unexpected<Error> refused(const Answer& answer) {
   Error error = error_in(answer.err);
   // An answer that is no is a line of its own.
-  if (error.what.empty()) error.what = trim(answer.err);
+  if (error.what.empty()) error.what = answer.err.substr(0, answer.err.find('\n'));
   if (error.what.empty()) error.what = "tailtrace has ended without a word";
   return fail(std::move(error));
 }
