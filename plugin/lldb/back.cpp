@@ -13,8 +13,7 @@ namespace {
 constexpr int kMaxOuts = 100;
 
 Result<void> move_and_show(Session& session, const std::string& step) {
-  Synchronous synchronous(session.debugger());
-  show_history_frames(session);
+  Moving moving(session);
   auto moved = move(session, step);
   if (!moved) return fail(std::move(moved.error()));
   return show(session, *moved);
@@ -36,8 +35,7 @@ Result<void> leave(Session& session, std::uint64_t functions) {
 }
 
 Result<void> go_to(Session& session, std::int64_t position) {
-  Synchronous synchronous(session.debugger());
-  if (position != kPresent) show_history_frames(session);
+  Moving moving(session, position != kPresent);
   auto moved = move(session, fmt::format("goto;{}", position));
   if (!moved) return fail(std::move(moved.error()));
   if (!moved->moved)
@@ -49,8 +47,7 @@ Result<void> go_to(Session& session, std::int64_t position) {
 }
 
 Result<void> back_line(Session& session, bool into) {
-  Synchronous synchronous(session.debugger());
-  show_history_frames(session);
+  Moving moving(session);
   const bool had_line = line_at(session, pc_of(session)).IsValid();
   auto last = move(session, into ? "insn" : "over" + code_of_function(session, pc_of(session)));
   if (!last || !last->moved) return last ? show(session, *last) : fail(std::move(last.error()));
@@ -65,7 +62,12 @@ Result<void> back_line(Session& session, bool into) {
     if (!next->moved) break;
     last = std::move(next);
     if (!code.empty() && !line_at(session, pc_of(session)).IsValid()) continue;
-    if (!code.empty() && code == code_of_line(session, pc_of(session))) break;
+    if (code.empty() || code != code_of_line(session, pc_of(session))) continue;
+    if (line_at(session, pc_of(session)).GetLine() != 0) break;
+    next = move(session, into ? "insn" : "over" + function);  // the compiler's own code has no line
+    if (!next) return fail(std::move(next.error()));
+    if (!next->moved) break;
+    last = std::move(next);
   }
   // Where nothing has source, a step is that of an instruction.
   if (!had_line && !line_at(session, pc_of(session)).IsValid() && standing(session) != first)

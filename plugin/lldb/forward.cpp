@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "plugin/lldb/frames.h"
 #include "plugin/lldb/moves.h"
 
 namespace tailtrace::lldb_plugin {
@@ -214,8 +213,7 @@ Result<Stop> step_line(Session& session, const Base& base, bool into) {
 }
 
 Result<bool> step_and_show(Session& session, const Base& base, bool into) {
-  Synchronous synchronous(session.debugger());
-  show_history_frames(session);
+  Moving moving(session);
   auto stop = step_line(session, base, into);
   if (!stop) return fail(std::move(stop.error()));
   if (auto shown = show(session, stop->moved); !shown) return fail(std::move(shown.error()));

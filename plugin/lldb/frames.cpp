@@ -8,6 +8,18 @@ void show_history_frames(Session& session) {
   if (has_scripts(session)) run_script(session, "tailtrace_lldb_frames.on");
 }
 
+void lead_history_frames(Session& session) {
+  if (has_scripts(session)) run_script(session, "tailtrace_lldb_frames.lead");
+}
+
+void follow_history_frames(Session& session) {
+  if (has_scripts(session)) run_script(session, "tailtrace_lldb_frames.follow");
+}
+
+void look_for_history_frames(Session& session) {
+  if (has_scripts(session)) run_script(session, "tailtrace_lldb_frames.look");
+}
+
 void show_own_frames(Session& session) {
   if (has_scripts(session)) run_script(session, "tailtrace_lldb_frames.off");
 }

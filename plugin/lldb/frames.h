@@ -10,6 +10,10 @@ namespace tailtrace::lldb_plugin {
 
 // Before the program moves into the past. Without effect where LLDB cannot do it.
 void show_history_frames(Session& session);
+// Until they follow each stop again, they are those of where they were looked for.
+void lead_history_frames(Session& session);
+void follow_history_frames(Session& session);
+void look_for_history_frames(Session& session);
 // In the present again.
 void show_own_frames(Session& session);
 

@@ -5,18 +5,22 @@
 #include <set>
 #include <utility>
 
+#include "plugin/lldb/positions.h"
+
 namespace tailtrace::lldb_plugin {
 namespace {
 
-constexpr std::string_view kInPast = "history position";  // as the server has it
-
-// Has a thread go where the server leads it.
-Result<std::string> go(Session& session, lldb::SBThread thread) {
+// Has a thread go where the server leads it. LLDB is not to show it before it is known what called:
+// it looks for values in callers, and does not ask for those again.
+Result<void> go(Session& session, lldb::SBThread thread) {
   const lldb::tid_t selected = session.thread().GetThreadID();
-  auto shown = session.command(fmt::format("thread step-inst {}", thread.GetIndexID()));
+  lldb::SBError error;
+  thread.StepInstruction(false, error);
   // LLDB may turn to another one that had stopped before.
   session.target().GetProcess().SetSelectedThreadByID(selected);
-  return shown;
+  look_for_history_frames(session);
+  if (error.Fail()) return fail(ErrorCode::kNegative, error.GetCString());
+  return {};
 }
 
 Result<std::string> plan(Session& session, lldb::SBThread thread, const std::string& step) {
@@ -35,7 +39,8 @@ Result<bool> bring_back_others(Session& session) {
     if (!where) return fail(std::move(where.error()));
     if (!where->starts_with('-')) continue;
     auto planned = plan(session, other, "goto;0");
-    auto gone = planned && *planned == "OK" ? go(session, other) : std::move(planned);
+    if (!planned) return fail(std::move(planned.error()));
+    auto gone = *planned == "OK" ? go(session, other) : Result<void>();
     if (!gone) return fail(std::move(gone.error()));
     return true;
   }
@@ -65,16 +70,18 @@ Result<Moved> move(Session& session, const std::string& step) {
   auto others = bring_back_others(session);
   if (!others) return fail(std::move(others.error()));
   if (*others) answer = plan(session, thread, step);
-  auto shown = answer ? go(session, thread) : std::move(answer);
-  if (!shown) return fail(std::move(shown.error()));
-  return Moved{true, std::move(way), std::move(*shown)};
+  if (!answer) return fail(std::move(answer.error()));
+  if (auto gone = go(session, thread); !gone) return fail(std::move(gone.error()));
+  return Moved{true, std::move(way)};
 }
 
 Result<void> show(Session& session, const Moved& moved) {
   if (!moved.moved)
     return fail(ErrorCode::kNegative, "cannot step back", "the history begins here");
-  session.print(moved.shown);
-  if (moved.shown.find(kInPast) != std::string::npos) note_memory(session);
+  auto shown = session.command("process status");
+  if (!shown) return fail(std::move(shown.error()));
+  session.print(*shown);
+  if (standing(session) != 0) note_memory(session);
   return {};
 }
 

@@ -6,28 +6,35 @@
 
 #include <string>
 
+#include "plugin/lldb/frames.h"
 #include "plugin/lldb/session.h"
 
 namespace tailtrace::lldb_plugin {
 
-// While it lives, commands that let the program run return when it has stopped.
-class Synchronous {
+// While it lives, commands that let the program run return when it has stopped, and the calls that
+// led there are looked for by move() alone.
+class Moving {
  public:
-  explicit Synchronous(lldb::SBDebugger& debugger)
-      : debugger_(debugger), was_async_(debugger.GetAsync()) {
-    debugger_.SetAsync(false);
+  // `frames`: LLDB is to show them from here on.
+  explicit Moving(Session& session, bool frames = true)
+      : session_(session), was_async_(session.debugger().GetAsync()) {
+    session_.debugger().SetAsync(false);
+    if (frames) show_history_frames(session_);
+    lead_history_frames(session_);
   }
-  ~Synchronous() { debugger_.SetAsync(was_async_); }
+  ~Moving() {
+    follow_history_frames(session_);
+    session_.debugger().SetAsync(was_async_);
+  }
 
  private:
-  lldb::SBDebugger& debugger_;
+  Session& session_;
   bool was_async_;
 };
 
 struct Moved {
   bool moved = false;
-  std::string way;    // as the server has it: "OK", or what the step has met
-  std::string shown;  // what LLDB says of the stop
+  std::string way;  // as the server has it: "OK", or what the step has met
 };
 
 // One step of the server's. Errors: kNegative when the thread has no history.

@@ -201,13 +201,40 @@ def _selected(debugger):
 def on(debugger):
     """Shows callers in the past in the selected target from here on."""
     target, thread = _selected(debugger)
-    if target in _hooks or not learn(thread):
+    if target in _hooks:
+        _ask(thread, f"target stop-hook enable {_hooks[target]}")
+        return
+    if not learn(thread):
         return
     said = _ask(thread, f"target stop-hook add -P {__name__}.Follow")
     _hooks[target] = "".join(c for c in said if c.isdigit())
     _ask(thread, f"target frame-provider register -C {__name__}.HistoryFrames")
     thread.GetNumFrames()
     _let_events_be_handled(debugger)
+
+
+def lead(debugger):
+    """Leaves it to whoever moves a thread to look() at each stop: LLDB names each thread for a hook
+    that it calls for several."""
+    target, thread = _selected(debugger)
+    if target in _hooks:
+        _ask(thread, f"target stop-hook disable {_hooks[target]}")
+
+
+def follow(debugger):
+    """The hook does it again."""
+    target, thread = _selected(debugger)
+    if target in _hooks:
+        _ask(thread, f"target stop-hook enable {_hooks[target]}")
+
+
+def look(debugger):
+    """Finds out about the callers where the selected thread stopped, or others that come back."""
+    target, thread = _selected(debugger)
+    if target in _hooks:
+        for one in thread.GetProcess().threads:
+            if one.GetThreadID() in (thread.GetThreadID(), *_known):
+                learn(one)
 
 
 def off(debugger):
