@@ -68,11 +68,19 @@ Result<void> stack(Session& session, const Words& words) {
   return show(session, session.monitor_thread(fmt::format("stack {} {}", position, *count)));
 }
 
+// What LLDB has loaded is a process to it.
+bool is_loaded(Session& session) {
+  const char* plugin = session.target().GetProcess().GetPluginName();
+  return plugin != nullptr && std::string_view(plugin) == "trace";
+}
+
 Result<void> refuse_in_folder(Session& session) {
-  if (!has_recording(session)) return {};
+  const bool is_open = has_recording(session);
+  if (!is_open && !is_loaded(session)) return {};
   return fail(ErrorCode::kNegative, "cannot stand anywhere in a recording",
-              "a folder is open, and it has no process that could",
-              "tailtrace close, then it is the process that goes there",
+              is_open ? "a folder is open, and it has no process that could"
+                      : "it was loaded, and has no process that could",
+              is_open ? "tailtrace close, then it is the process that goes there" : "",
               "tailtrace stack POSITION shows the calls that led to one");
 }
 
@@ -233,7 +241,9 @@ constexpr std::array kRows = {
     Row{"goto", nullptr, "POSITION", "Go to a position of the history, as the listings have them.",
         "", 1, 1, go},
     Row{"live", nullptr, "", "Go back to where the program really stands.", "", 0, 0,
-        [](Session& s, const Words&) { return go_to(s, kPresent); }},
+        [](Session& s, const Words&) {
+          return is_loaded(s) ? refuse_in_folder(s) : go_to(s, kPresent);
+        }},
     Row{"back", nullptr, "",
         "Go back to the breakpoint before, or to the beginning of the history.", nullptr, 0, 0,
         step<back_to_breakpoint>},
