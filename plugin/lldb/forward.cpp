@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plugin/lldb/moves.h"
+#include "plugin/lldb/positions.h"
 
 namespace tailtrace::lldb_plugin {
 namespace {
@@ -119,6 +120,21 @@ Result<void> select_frame(Session& session, std::size_t number) {
   return {};
 }
 
+// A function's name without what it returns, as of templates, and takes.
+std::string_view qualified(std::string_view name) {
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const bool takes = name[at] == '(' && !name.substr(at).starts_with("(anonymous");
+    if (takes && depth == 0) return name.substr(begin, at - begin);
+    if (name[at] == '<' || name[at] == '(') ++depth;
+    if (name[at] == '>' || name[at] == ')') --depth;
+    if (name[at] == ' ' && depth == 0) begin = at + 1;
+    if (name.substr(at).starts_with("operator") && depth == 0) break;
+  }
+  return name.substr(begin);
+}
+
 // Functions that LLDB is told not to stop in.
 bool is_avoided(Session& session, const char* name) {
   const std::string shown = session.command(kAvoided).value_or("");
@@ -128,7 +144,8 @@ bool is_avoided(Session& session, const char* name) {
   regex_t compiled;
   if (pattern.empty() || regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
     return false;
-  const bool is = regexec(&compiled, name, 0, nullptr, 0) == 0;
+  const std::string plain(qualified(name));
+  const bool is = regexec(&compiled, plain.c_str(), 0, nullptr, 0) == 0;
   regfree(&compiled);
   return is;
 }
@@ -140,8 +157,9 @@ std::string detour_at(Session& session, lldb::addr_t pc) {
   lldb::SBSection section = address.GetSection();
   const std::string_view name = section.GetName() == nullptr ? "" : section.GetName();
   const lldb::addr_t begin = section.GetLoadAddress(target);
-  if (name.starts_with(".plt")) return code_between(begin, begin + section.GetByteSize());
   lldb::SBSymbol symbol = address.GetSymbol();
+  if (name.starts_with(".plt") && symbol.GetType() == lldb::eSymbolTypeTrampoline)
+    return code_between(begin, begin + section.GetByteSize());
   const std::string_view function = symbol.GetName() == nullptr ? "" : symbol.GetName();
   if (!function.starts_with("_dl_runtime_resolve")) return {};
   return code_between(symbol.GetStartAddress().GetLoadAddress(target),
@@ -156,8 +174,10 @@ std::string prologue_at(Session& session, lldb::addr_t pc) {
   return size == 0 ? std::string() : code_between(pc, pc + size);
 }
 
-// Stands at the begin of a function that was called. True: that is where it is to stop.
+// Stands at the begin of a function that was called. True: that is where it is to stop; else behind
+// the call: which stack it returns to is known where it was called.
 Result<bool> enter_function(Session& session, Moved& moved) {
+  const std::int64_t call = standing(session) - 1;
   auto go = [&](const std::string& step) -> Result<void> {
     auto next = move(session, step);
     if (!next) return fail(std::move(next.error()));
@@ -175,7 +195,11 @@ Result<bool> enter_function(Session& session, Moved& moved) {
   const bool stops = line_at(session, pc).IsValid() && !is_avoided(session, function.GetName());
   const std::string prologue = stops ? prologue_at(session, pc) : std::string();
   if (stops && prologue.empty()) return true;
-  auto gone = go(stops ? "pass;" + prologue : "leave;1");
+  if (!stops)
+    if (auto gone = go(fmt::format("goto;{}", call)); !gone) return fail(std::move(gone.error()));
+  const lldb::addr_t from = pc_of(session);
+  auto gone = go("pass;" + (stops ? prologue : code_between(from, from + 1)) +
+                 code_of_function(session, from));
   if (!gone) return fail(std::move(gone.error()));
   return stops;
 }
@@ -206,8 +230,9 @@ Result<Stop> step_line(Session& session, const Base& base, bool into) {
     stop.in_midst = last.way == "end";
     if (stop.in_midst) break;
     part = part_at(session, base);
-    stop.entered = into && part && part->deep > 0 && part->begins ? 1 : 0;
-    if (stop.entered != 0 || is_done(base, part)) break;
+    if (is_done(base, part)) break;
+    stop.entered = into && part->deep > 0 && part->begins ? 1 : 0;
+    if (stop.entered != 0) break;
   }
   return stop;
 }
