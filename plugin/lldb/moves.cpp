@@ -14,6 +14,8 @@ namespace {
 // it looks for values in callers, and does not ask for those again.
 Result<void> go(Session& session, lldb::SBThread thread) {
   const lldb::tid_t selected = session.thread().GetThreadID();
+  // What a stop has left of a step would be gone on with.
+  if (thread.GetThreadID() == selected) (void)session.command("thread plan discard 1");
   lldb::SBError error;
   thread.StepInstruction(false, error);
   // LLDB may turn to another one that had stopped before.
