@@ -41,10 +41,6 @@ std::string line_text(const Function& function, const std::optional<SourceLine>&
   return fmt::format("{}:{}", base_name(line->file), line->line);
 }
 
-std::string name_text(const Function& function) {
-  return function.name.empty() ? "(no symbol)" : function.name;
-}
-
 // "clamp in " in an inlined function, to stand before the name of the one that it is in.
 std::string inlined_text(Symbolizer& symbols, Address address, Epoch when) {
   std::string text;
@@ -54,7 +50,7 @@ std::string inlined_text(Symbolizer& symbols, Address address, Epoch when) {
 }
 
 std::string address_text(Symbolizer& symbols, Address address, Epoch when) {
-  std::string place = place_text(symbols.function_in(address, when), address);
+  std::string place = place_text(symbols, address, when);
   std::string number = fmt::format("{:#x}", address.value);
   return place.empty() ? number : fmt::format("{} <{}>", number, place);
 }
@@ -135,18 +131,15 @@ class TextLister {
   void show_header(const HistoryItem& item) {
     const Address address = item.instruction.address;
     const Function& function = symbols_.function_in(address, item.epoch);
-    std::optional<SourceLine> line;
-    bool same = function_ != nullptr && function_->name == function.name &&
-                function_->module == function.module;
-    if (options_.lines || !same) line = symbols_.line_at(address, item.epoch);
-    std::string where = line_text(function, line);
-    if (same && (!options_.lines || where == where_)) return;
+    const bool same = function_ != nullptr && function_->name == function.name &&
+                      function_->module == function.module;
+    if (same && !options_.lines) return;
+    std::string line = line_text(function, symbols_.line_at(address, item.epoch));
+    if (same && line == line_) return;
     function_ = &function;
-    where_ = where;
-    // Without a header for each line it would stand for what follows as well.
-    const std::string inlined = options_.lines ? inlined_text(symbols_, address, item.epoch) : "";
-    const std::string name = inlined + name_text(function);
-    put(where.empty() ? "  " + name : fmt::format("  {}  {}", where, name));
+    line_ = std::move(line);
+    // Without a header for each line inlined functions would stand for what follows as well.
+    put("  " + where_text(symbols_, address, item.epoch, options_.lines));
   }
 
   std::string address_text(Address address, Epoch when) const {
@@ -189,7 +182,7 @@ class TextLister {
   bool more_ = true;
   std::uint64_t item_ = 0;              // that is being shown
   const Function* function_ = nullptr;  // of the last header
-  std::string where_;
+  std::string line_;
 };
 
 ItemLineSink without_items(const LineSink& sink) {
@@ -320,10 +313,13 @@ void list_items_json(const History& history, Symbolizer& symbols,
   }
 }
 
-std::string where_text(Symbolizer& symbols, Address address, Epoch when) {
+std::string where_text(Symbolizer& symbols, Address address, Epoch when, bool inlined) {
   const Function& function = symbols.function_in(address, when);
-  std::string where = line_text(function, symbols.line_at(address, when));
-  std::string name = inlined_text(symbols, address, when) + name_text(function);
+  const std::optional<SourceLine> line = symbols.line_at(address, when);
+  std::string where = line_text(function, line), name = function.name;
+  if (inlined) name = inlined_text(symbols, address, when) + name;
+  if (function.name.empty()) name += "(no symbol)";
+  if (function.name.empty() && !line) where = place_text(symbols, address, when);
   return where.empty() ? name : fmt::format("{}  {}", where, name);
 }
 

@@ -78,8 +78,9 @@ void list_items_json(const History& history, Symbolizer& symbols,
                      JsonNumbers numbers = JsonNumbers::kBoth);
 
 // "worker.cc:88  Worker::step": a place as a header has it. "libc.so.6  read" without a line;
-// "worker.cc:12  clamp in Worker::step" in an inlined function.
-std::string where_text(Symbolizer& symbols, Address address, Epoch when = kNewestEpoch);
+// "worker.cc:12  clamp in Worker::step" in an `inlined` function; "libc.so.6+0x1234  (no symbol)".
+std::string where_text(Symbolizer& symbols, Address address, Epoch when = kNewestEpoch,
+                       bool inlined = true);
 
 // "signal 11", "exception": what happened, without where.
 std::string event_text(const BranchRecord& event);

@@ -4,12 +4,13 @@
 
 namespace tailtrace {
 
-std::string place_text(Symbolizer& symbols, Address address) {
-  return place_text(symbols.function_at(address), address);
-}
-
-std::string place_text(const Function& function, Address address) {
-  if (function.name.empty()) return {};
+std::string place_text(Symbolizer& symbols, Address address, Epoch when) {
+  const Function& function = symbols.function_in(address, when);
+  if (function.name.empty()) {
+    const std::optional<std::uint64_t> in_file = symbols.address_in_file(address, when);
+    if (function.module.empty() || !in_file) return {};
+    return fmt::format("{}+{:#x}", base_name(function.module), *in_file);
+  }
   if (function.entry.is_null() || function.entry == address) return function.name;
   if (function.entry < address)
     return fmt::format("{}+{:#x}", function.name, address - function.entry);

@@ -122,9 +122,9 @@ class NoSymbols : public Symbolizer {
   Function everywhere_{{}, {~0ull}, {}, {}, {}, {}, {}, {}};
 };
 
-// "name+0x12", "name" at its entry, "" when it is not known.
-std::string place_text(const Function& function, Address address);
-std::string place_text(Symbolizer& symbols, Address address);
+// A place as a debugger is asked for it: "name+0x12", "name" at its entry; "module+0x1234" in code
+// of a file without names, by the file's own addresses; "" when nothing is known.
+std::string place_text(Symbolizer& symbols, Address address, Epoch when = kNewestEpoch);
 
 // The last component of a path.
 std::string_view base_name(std::string_view path);

@@ -89,7 +89,7 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
 std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
   if (decision.kind == InstructionClass::kConditional)
     return decision.taken ? "taken" : "not taken";
-  std::string place = place_text(symbols.function_in(decision.to, decision.epoch), decision.to);
+  std::string place = place_text(symbols, decision.to, decision.epoch);
   return fmt::format("to {}", place.empty() ? json_address(decision.to) : place);
 }
 

@@ -105,6 +105,26 @@ TEST(Listing, WorksWithoutAnyNames) {
             "    [-11]  jz    0x1005                         not taken\n");
 }
 
+class StrippedFile : public NoSymbols {
+ public:
+  const Function& function_at(Address) override { return nameless_; }
+  std::optional<std::uint64_t> address_in_file(Address address, Epoch) override {
+    return address.value - 0xc00;
+  }
+
+ private:
+  Function nameless_{{}, {~0ull}, {}, {}, {}, {}, {}, "/usr/lib/libffi.so.8"};
+};
+
+TEST(Listing, SaysWhereInItsFileCodeWithoutNamesIs) {
+  History history = small_history();
+  StrippedFile symbols;
+  EXPECT_EQ(instructions_text(history, symbols, {1, 2}, {}, 1 << 20),
+            "  libffi.so.8+0x400  (no symbol)\n"
+            "    [-12]  nop\n"
+            "    [-11]  jz    0x1005 <libffi.so.8+0x405>     not taken\n");
+}
+
 std::vector<nlohmann::json> json_items(Range range) {
   History history = small_history();
   TwoFunctions symbols;
