@@ -72,6 +72,9 @@ struct RingHeader {
   std::uint32_t reserved2;
   // The open block's first instruction, when the thread is made to wait before it; or 0.
   std::atomic<std::uint64_t> held_at;
+  // `open_block`, `head_bytes` and `run_insns` as they were when the thread last came to a system
+  // call: as long as they are, it has executed its open block whole.
+  std::atomic<std::uint64_t> called_block, called_head_bytes, called_run_insns;
 };
 static_assert(sizeof(RingHeader) <= kRingHeaderSize_bytes);
 static_assert(offsetof(RingHeader, capacity) == 24);
@@ -83,6 +86,7 @@ static_assert(offsetof(RingHeader, spare_block) == 224);
 static_assert(offsetof(RingHeader, address) == 256);
 static_assert(offsetof(RingHeader, epoch) == 264);
 static_assert(offsetof(RingHeader, held_at) == 272);
+static_assert(offsetof(RingHeader, called_block) == 280);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // Fills in a fresh header; everything else of it is zero.

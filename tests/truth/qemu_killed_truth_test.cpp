@@ -136,26 +136,37 @@ TEST_F(QemuEndless, IsReadAgainFromItsFolderAfterItWasKilled) {
   EXPECT_TRUE(is_rounds(unfold(*after, false).executed, round_));
 }
 
-TEST(QemuKilledTruth, AProgramThatKillsItselfIsRecordedToItsLastInstruction) {
-  std::vector<std::string> program = {built_program("rounds"), "50", "kill"};
-  auto truth = step_under_qemu(program, kTestEnvironment);
-  ASSERT_TRUE(truth) << truth.error().to_string();
-  QemuOptions options = test_options(program);
-  options.ring_records = 1 << 16;
-  auto recorded = record_to_end(options);
-  ASSERT_TRUE(recorded) << recorded.error().to_string();
-  EXPECT_EQ(recorded->status, SIGKILL);
-  EXPECT_EQ(truth->status, SIGKILL);
-  const ThreadSnapshot& snapshot = recorded->processes.at(0).threads.at(0).snapshot;
+// The program ends by the signal in its `thread`, of which the last `untold` of all instructions
+// that were begun were not executed.
+void expect_whole(const std::vector<std::string>& program, int signal, std::size_t thread,
+                  std::size_t untold) {
+  auto run = step_and_record(program);
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(WTERMSIG(run->recording.status), signal);
+  const ThreadSnapshot& snapshot = run->recording.processes.at(0).threads.at(thread).snapshot;
   EXPECT_TRUE(snapshot.complete);
   Unfolded history = unfold(snapshot, false);
   EXPECT_EQ(history.problem, "");
-  // Nothing is claimed of the block that was entered last: it ends with the system call.
-  Addresses steps = without_iterations(truth->threads.at(0), *snapshot.code);
-  ASSERT_LT(history.executed.size(), steps.size());
-  EXPECT_LE(steps.size() - history.executed.size(), 8u);
-  steps.resize(history.executed.size());
+  Addresses steps = without_iterations(run->steps.threads.at(thread), *snapshot.code);
+  ASSERT_GT(steps.size(), untold);
+  std::uint64_t last = steps.back();
+  steps.resize(steps.size() - untold);
   EXPECT_TRUE(is_equal(history.executed, steps));
+  if (untold != 0) {
+    EXPECT_EQ(snapshot.records.back().from.value, last);
+  }
+}
+
+TEST(QemuKilledTruth, AProgramThatKillsItselfIsRecordedToItsLastInstruction) {
+  expect_whole({built_program("rounds"), "50", "kill"}, SIGKILL, 0, 0);
+}
+
+TEST(QemuKilledTruth, SoIsOneThatAborts) {
+  expect_whole({built_program("rounds"), "50", "abort"}, SIGABRT, 0, 0);
+}
+
+TEST(QemuKilledTruth, OneThatFaultsIsRecordedUpToTheInstructionThatDoes) {
+  expect_whole({built_program("crashes_in_thread")}, SIGSEGV, 3, 1);
 }
 
 }  // namespace

@@ -102,6 +102,10 @@ Closing close_anywhere(const OpenRun& run, Address newest, const CodeImage& code
                        EdgeCause cause) {
   CodeReader reader(code);
   reader.set_epoch(epoch);
+  if (run.is_whole) {
+    if (auto call = reader.at({run.block.last}))
+      return {run.left_for(call->next()), end_at(call->next(), 0, run.time, cause)};
+  }
   auto at = skip_insns(reader, newest, run.insns);
   if (!at) return {end_at(newest, 0, run.time, cause)};
   return {end_at(*at, run.insns, run.time, cause)};

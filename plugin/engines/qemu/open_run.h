@@ -18,7 +18,8 @@ struct OpenRun {
   std::uint64_t insns = 0;  // executed since the newest record, before `block`
   RingBlock block = {};     // entered last
   std::uint64_t time = 0;
-  bool waits = false;  // before `block`, of which it has executed nothing
+  bool waits = false;     // before `block`, of which it has executed nothing
+  bool is_whole = false;  // it has executed all of `block`, whose end is a system call
 
   std::uint32_t block_insns() const { return static_cast<std::uint32_t>(block.tail); }
   // The record that leaving the block for `to` makes.
@@ -42,7 +43,8 @@ Closing close_at_stop(const OpenRun& run, const Engine::Stop& stop, const CodeIm
 Closing close_at_end(const OpenRun& run, EdgeCause cause);
 
 // The process was killed, perhaps between two stores of the recorder, or still runs: `newest` is
-// the target of the newest record. Claims no instruction that was not executed.
+// the target of the newest record. Claims no instruction that was not executed, and so of the open
+// block only one that ends in a system call which the thread has come to.
 Closing close_anywhere(const OpenRun& run, Address newest, const CodeImage& code, Epoch epoch,
                        EdgeCause cause);
 

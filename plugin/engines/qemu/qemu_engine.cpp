@@ -88,6 +88,9 @@ Result<OpenRun> QemuEngine::open_run(const Ring& ring) const {
   if (!block) return fail(std::move(block.error()));
   run.block = *block;
   run.waits = h.held_at.load(std::memory_order_acquire) != 0;
+  run.is_whole = h.called_block.load(std::memory_order_acquire) == h.open_block.load() &&
+                 h.called_head_bytes.load() == run.head.value * sizeof(BranchRecord) &&
+                 h.called_run_insns.load() == run.insns;
   return run;
 }
 
@@ -102,6 +105,10 @@ Result<QemuEngine::Look> QemuEngine::look_at(const Ring& ring, std::uint64_t lim
     if (!after) return fail(std::move(after.error()));
     look.run = *after;
     look.is_still = *before == *after && look.epoch == ring.header().epoch.load();
+  }
+  if (!look.is_still) {  // the run belongs to another moment than the records
+    look.run.insns = 0;
+    look.run.is_whole = false;
   }
   return look;
 }
@@ -168,7 +175,6 @@ Result<ThreadSnapshot> QemuEngine::snapshot(ThreadId thread, const Stop& stop,
   Result<ThreadSnapshot> result = unclosed(**ring, std::move(*look));
   if (!result) return result;
   Epoch epoch = newest_epoch(*result);
-  if (!is_still) run.insns = 0;  // belongs to another moment than the records
   Closing closing = is_still ? close_at_stop(run, stop, *result->code, epoch)
                              : close_anywhere(run, newest_target(result->records), *result->code,
                                               epoch, EdgeCause::kDebugger);
@@ -205,7 +211,6 @@ Result<ThreadSnapshot> QemuEngine::last_snapshot(ThreadId thread, std::uint64_t 
   Result<Look> look = look_at(**ring, limit);
   if (!look) return fail(std::move(look.error()));
   OpenRun run = look->run;
-  if (!look->is_still) run.insns = 0;
   Result<ThreadSnapshot> result = unclosed(**ring, std::move(*look));
   if (!result) return result;
   EdgeCause cause = end_cause(**ring);

@@ -60,6 +60,17 @@ void Flow::cut_to(std::uint64_t pc, int insns) {
   stand_at(pc);
 }
 
+// REP blocks end before the instruction does, which is interrupted there.
+void Flow::interrupt_at(std::uint64_t pc, bool is_fault) {
+  const BlockInfo& info = open_info();
+  int done = info.index_of(pc);
+  bool repeats = info.last == InstructionClass::kRepString && done == info.insns - 1;
+  if (done >= 0 && (is_fault || repeats) && pc != open().next)
+    cut_to(pc, done);
+  else
+    complete_to(pc);
+}
+
 void Flow::event(std::uint64_t from, std::uint64_t to, RecordKind kind, std::uint16_t extra) {
   BranchRecord record;
   record.from = {from};
@@ -77,6 +88,12 @@ void Flow::rename_open(RecordKind kind) {
   RingBlock block = open();
   block.tail = insns_of(block) | tail_of(kind, 0, 0);
   set_open(block, open_info());
+}
+
+void Flow::come_to_call() {
+  ring_.called_head_bytes.store(ring_.head_bytes.load(std::memory_order_relaxed));
+  ring_.called_run_insns.store(ring_.run_insns.load(std::memory_order_relaxed));
+  ring_.called_block.store(ring_.open_block.load(std::memory_order_relaxed));
 }
 
 void Flow::own_open() {

@@ -25,10 +25,15 @@ class Flow {
   void complete_to(std::uint64_t pc);
   // Of the open block only the first `insns` instructions were executed; the one at `pc` is next.
   void cut_to(std::uint64_t pc, int insns);
+  // A signal comes before the instruction at `pc`: a fault is that instruction's, others wait for
+  // the end of the open block.
+  void interrupt_at(std::uint64_t pc, bool is_fault);
   // Something happens at the place where the run stands, and `to` is next.
   void event(std::uint64_t from, std::uint64_t to, RecordKind kind, std::uint16_t extra);
   // The open block, executed whole, will be left as this kind of branch.
   void rename_open(RecordKind kind);
+  // The open block was executed whole: the thread comes to the system call at its end.
+  void come_to_call();
   // The open block goes on living when the table is cleared.
   void own_open();
   // What follows is not recorded; leaving it will be a gap record.

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "plugin/engines/qemu_plugin/callback_arrays.h"
+#include "plugin/engines/qemu_plugin/death.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/session.h"
 #include "plugin/engines/qemu_plugin/stub_gate.h"
@@ -136,6 +137,7 @@ bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
                   "its gdb stub cannot be kept to one thread at a time",
                   "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
   if (options.has_stub) keep_callback_arrays();
+  record_deaths();
   make_room_for_one(options.session);
   if (!make_folder(r)) {
     r.folder.clear();

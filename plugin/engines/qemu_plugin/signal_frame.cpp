@@ -27,15 +27,18 @@ T guest_value(std::uint64_t address) {
 
 // Where there is no siginfo, what processes send is taken for a fault as well.
 bool is_fault(std::uint64_t signal, std::uint64_t info) {
-  bool by_instruction = signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE ||
-                        signal == SIGILL || signal == SIGTRAP;
-  if (!by_instruction) return false;
+  if (!is_of_instructions(signal)) return false;
   // qemu fills it in for handlers that asked for it only; what processes send has codes up to 0.
   std::lock_guard lock(g_recorder.lock);
   return !g_recorder.with_info[signal] || guest_value<std::int32_t>(info + kCodeInInfo_bytes) > 0;
 }
 
 }  // namespace
+
+bool is_of_instructions(std::uint64_t signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
+         signal == SIGTRAP;
+}
 
 std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers) {
   std::uint64_t stack = registers[kRsp], context = registers[kRdx], info = registers[kRsi];

@@ -29,6 +29,9 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers);
 // all there is.
 void align_signal_frame(std::uint64_t* registers);
 
+// Whether instructions raise this signal; processes may send it, too.
+bool is_of_instructions(std::uint64_t signal);
+
 constexpr std::uint64_t kTrapInMask = 1ull << (SIGTRAP - 1);  // of the kernel's sigset_t
 
 // Remembers what rt_sigaction's second argument, a guest address, says of a signal.

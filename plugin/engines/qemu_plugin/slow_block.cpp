@@ -33,16 +33,7 @@ bool goes_on_repeating(const RingBlock& open, const BlockInfo& info, const RingB
 }
 
 void enter_handler(Flow& flow, const SignalFrame& frame, std::uint64_t pc) {
-  const RingBlock& open = flow.open();
-  const BlockInfo& info = flow.open_info();
-  int done = info.index_of(frame.pc);
-  // Asynchronous signals wait for the end of a block; but REP blocks end before the instruction
-  // does.
-  bool repeats = info.last == InstructionClass::kRepString && done == info.insns - 1;
-  if (done >= 0 && (frame.is_fault || repeats) && frame.pc != open.next)
-    flow.cut_to(frame.pc, done);
-  else
-    flow.complete_to(frame.pc);
+  flow.interrupt_at(frame.pc, frame.is_fault);
   flow.event(frame.pc, pc, RecordKind::kSignal, frame.signal);
 }
 

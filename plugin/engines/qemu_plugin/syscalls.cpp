@@ -21,6 +21,7 @@ void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArgument
   keep_maps(number, arguments);
   Flow flow(cpu);
   flow.take_time();
+  flow.come_to_call();
   if (g_recorder.vcpu(cpu).room == ThreadRoom::kLacks || is_stepped())
     foresee_trap_mask(cpu, number, arguments);
   switch (number) {
