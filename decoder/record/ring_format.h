@@ -75,6 +75,7 @@ struct RingHeader {
   // `open_block`, `head_bytes` and `run_insns` as they were when the thread last came to a system
   // call: as long as they are, it has executed its open block whole.
   std::atomic<std::uint64_t> called_block, called_head_bytes, called_run_insns;
+  std::atomic<std::uint32_t> ended_by;  // the signal that came here and ended the program; or 0
 };
 static_assert(sizeof(RingHeader) <= kRingHeaderSize_bytes);
 static_assert(offsetof(RingHeader, capacity) == 24);

@@ -14,6 +14,7 @@
 #include "plugin/engines/qemu/kept_maps.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_folder.h"
+#include "plugin/recorder/triggers.h"
 
 namespace tailtrace {
 
@@ -32,12 +33,13 @@ struct OpenFolder {
 
 namespace {
 
-std::string_view state_text(RingState state) {
-  switch (state) {
+std::string state_text(const QemuEngine::Thread& thread, bool is_alive) {
+  switch (thread.state) {
     case RingState::kEmpty:
       return "not started";
     case RingState::kRunning:
-      return "running";
+      if (is_alive) return "running";
+      return thread.ended_by == 0 ? "killed" : "killed by " + signal_text(thread.ended_by);
     case RingState::kThreadExited:
     case RingState::kProcessExited:
       return "exited";
@@ -64,15 +66,7 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& t
   if (!found) return fail(std::move(found.error()));
   bool alive = open->engine->folder().is_alive();
   for (const QemuEngine::Thread& thread : *found) {
-    bool killed = thread.state == RingState::kRunning && !alive;
-    threads.push_back({folder,
-                       killed ? "killed" : std::string(state_text(thread.state)),
-                       thread.thread,
-                       false,
-                       {},
-                       {},
-                       {},
-                       open});
+    threads.push_back({folder, state_text(thread, alive), thread.thread, false, {}, {}, {}, open});
   }
   return {};
 }

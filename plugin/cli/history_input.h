@@ -40,7 +40,8 @@ struct ThreadSource {
   bool has_more_programs = false;
 };
 
-// Threads in order of their appearance. Errors: no such path; nothing of ours; unreadable.
+// Threads in order of their appearance, but in each process first the one in which a signal ended
+// it. Errors: no such path; nothing of ours; unreadable.
 Result<std::vector<ThreadSource>> recorded_threads(const std::string& path);
 
 // Picks by "TID" or "PID.TID"; by an empty text the first. Of programs that one process executed

@@ -108,6 +108,18 @@ class Record(cases.CommandCase):
         self.assertEqual({item.get("function") for item in items}, {"main"})
         self.assertEqual(len(items), 100)
 
+    def test_crashed_thread_comes_first_and_ends_where_it_crashed(self):
+        session = os.path.join(self.folder, "kept")
+        program = os.path.join(os.path.dirname(TALKS), "crashes_in_thread")
+        outcome = self.record("", "--keep=" + session, program=(program,))
+        self.assertEqual(outcome.returncode, 128 + signal.SIGSEGV)
+        first, *others = json.loads(cases.tailtrace("info", "--json", session).stdout)["threads"]
+        self.assertEqual(first["state"], "killed by SIGSEGV")
+        self.assertEqual([thread["state"] for thread in others], ["killed", "exited", "exited"])
+        # `if (value < 0) return;` is behind it, and the store to nowhere next.
+        last = self.history(session)["items"][-1]
+        self.assertEqual((last["function"], last["line"]), ("store", 9))
+
     def build(self, function):
         """A program with such a function, always at one path."""
         program = os.path.join(self.folder, "program")

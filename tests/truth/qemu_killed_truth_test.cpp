@@ -136,14 +136,14 @@ TEST_F(QemuEndless, IsReadAgainFromItsFolderAfterItWasKilled) {
   EXPECT_TRUE(is_rounds(unfold(*after, false).executed, round_));
 }
 
-// The program ends by the signal in its `thread`, of which the last `untold` of all instructions
-// that were begun were not executed.
+// The program ends by the signal, in the thread that stepping it saw as `thread`. Of its
+// instructions the last `untold` were begun, but not executed.
 void expect_whole(const std::vector<std::string>& program, int signal, std::size_t thread,
                   std::size_t untold) {
   auto run = step_and_record(program);
   ASSERT_TRUE(run) << run.error().to_string();
   EXPECT_EQ(WTERMSIG(run->recording.status), signal);
-  const ThreadSnapshot& snapshot = run->recording.processes.at(0).threads.at(thread).snapshot;
+  const ThreadSnapshot& snapshot = run->recording.processes.at(0).threads.at(0).snapshot;
   EXPECT_TRUE(snapshot.complete);
   Unfolded history = unfold(snapshot, false);
   EXPECT_EQ(history.problem, "");

@@ -189,6 +189,7 @@ Result<std::vector<const Ring*>> ProcessFolder::rings() {
   if (auto ok = find_rings(); !ok) return fail(std::move(ok.error()));
   std::vector<const Ring*> all;
   for (const auto& [slot, ring] : rings_) all.push_back(&ring);
+  std::ranges::stable_partition(all, [](const Ring* r) { return r->header().ended_by != 0; });
   return all;
 }
 

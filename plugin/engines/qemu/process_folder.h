@@ -56,8 +56,9 @@ class ProcessFolder {
   // is alive; empty: there is none.
   std::string perf_map() const;
 
-  // The rings of all threads, ended ones included, in the order in which they were made. Looks
-  // for new ones. Errors: a ring that cannot be read.
+  // The rings of all threads, ended ones included: of the one in which a signal ended the program,
+  // then the others in the order in which they were made. Looks for new ones. Errors: a ring that
+  // cannot be read.
   Result<std::vector<const Ring*>> rings();
 
   // The newest ring of a thread; its pid does not matter. Errors: kGone when there is none.

@@ -226,7 +226,10 @@ Result<std::vector<QemuEngine::Thread>> QemuEngine::threads() {
   if (!rings) return fail(std::move(rings.error()));
   std::vector<Thread> threads;
   for (const Ring* ring : *rings)
-    if (ring->thread().tid != 0) threads.push_back({ring->thread(), ring->state()});
+    if (ring->thread().tid != 0)
+      threads.push_back(
+          {ring->thread(), ring->state(),
+           static_cast<int>(ring->header().ended_by.load(std::memory_order_relaxed))});
   return threads;
 }
 

@@ -27,6 +27,7 @@ class QemuEngine : public Engine {
   struct Thread {
     ThreadId thread;
     RingState state;
+    int ended_by;  // the signal that came to it and ended the program; 0: none
   };
 
   // Over a process's folder in a session. Errors: as ProcessFolder::open.
@@ -63,7 +64,7 @@ class QemuEngine : public Engine {
   // Errors: kGone when the thread has no ring.
   Result<ThreadSnapshot> last_snapshot(ThreadId thread, std::uint64_t limit);
 
-  // All threads that ever ran and whose rings are kept, oldest first.
+  // All threads that ever ran and whose rings are kept, in the order of ProcessFolder::rings().
   Result<std::vector<Thread>> threads();
 
   ProcessFolder& folder() { return folder_; }
