@@ -78,7 +78,7 @@ class Limits(Refusal):
 
     @unittest.skipIf(cases.IS_SANITIZED, "a sanitizer takes terabytes of addresses")
     def test_too_few_addresses_for_qemu_itself(self):
-        outcome = self.record(limits=[(resource.RLIMIT_AS, 256 * MIB)])
+        outcome = self.record(limits=[(resource.RLIMIT_AS, 192 * MIB)])
         self.assert_refused(outcome, "cannot record with qemu", "Cannot allocate memory",
                             "ulimit -v")
 

@@ -238,5 +238,5 @@ def test_why_it_crashed_is_of_what_was_not_executed(program_path):
     check, call = why[0].decisions[0], why[1].decisions[0]
     assert check.taken is not None and check.item.function.endswith("read_odd(int)")
     assert call.taken is None and call.item.function.endswith("by_nothing()")
-    newest = thread.why(-1)
-    assert newest.item == thread.at(-1) and newest[0].decisions[0] == call
+    before = thread.why(check.item.position)
+    assert before.item == check.item and before[0].decisions[0] == call
