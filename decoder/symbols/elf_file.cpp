@@ -34,22 +34,29 @@ std::string name_at(Elf* elf, std::size_t strings, std::size_t offset) {
   return name == nullptr ? std::string() : std::string(name, strnlen(name, kMaxName_bytes));
 }
 
-// Where a section of code ends; 0 when it holds none.
-std::uint64_t end_of_code(Elf* elf, std::size_t index) {
+enum class Names : std::uint8_t { kCode, kData };
+
+// Where a section of code, or of data, ends; 0 when it holds none.
+std::uint64_t end_of_section(Elf* elf, std::size_t index, Names what) {
   GElf_Shdr header;
   Elf_Scn* section = elf_getscn(elf, index);
-  if (section == nullptr || gelf_getshdr(section, &header) == nullptr ||
-      (header.sh_flags & SHF_EXECINSTR) == 0)
-    return 0;
+  if (section == nullptr || gelf_getshdr(section, &header) == nullptr) return 0;
+  const bool is_code = (header.sh_flags & SHF_EXECINSTR) != 0;
+  const bool is_data = !is_code && (header.sh_flags & SHF_ALLOC) != 0;
+  if (!(what == Names::kCode ? is_code : is_data)) return 0;
   return header.sh_addr + std::min(header.sh_size, ~std::uint64_t{0} - header.sh_addr);
 }
 
-bool names_code(const GElf_Sym& symbol) {
+bool may_name(const GElf_Sym& symbol, Names what) {
+  if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= SHN_LORESERVE) return false;
   switch (GELF_ST_TYPE(symbol.st_info)) {
     case STT_NOTYPE:
+      return true;
     case STT_FUNC:
     case STT_GNU_IFUNC:
-      return symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < SHN_LORESERVE;
+      return what == Names::kCode;
+    case STT_OBJECT:
+      return what == Names::kData;
     default:
       return false;
   }
@@ -70,19 +77,40 @@ std::uint64_t names_limit_bytes(Elf* elf, std::size_t strings) {
   return std::min<std::uint64_t>(header.sh_size, 1ull << 40) * kMostShared;
 }
 
-void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
+// Of the table for the dynamic linker; null: it has none.
+Elf_Data* versions_of(Elf* elf, const GElf_Shdr& table) {
+  for (Elf_Scn* s = elf_nextscn(elf, nullptr); s != nullptr; s = elf_nextscn(elf, s)) {
+    GElf_Shdr header;
+    if (table.sh_type == SHT_DYNSYM && gelf_getshdr(s, &header) != nullptr &&
+        header.sh_type == SHT_GNU_versym)
+      return elf_getdata(s, nullptr);
+  }
+  return nullptr;
+}
+
+bool is_old_version(Elf_Data* versions, std::size_t number) {
+  constexpr GElf_Versym kHidden = 0x8000;
+  GElf_Versym version;
+  return versions != nullptr &&
+         gelf_getversym(versions, static_cast<int>(number), &version) != nullptr &&
+         (version & kHidden) != 0;
+}
+
+void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, Names what,
                 std::vector<ElfSymbol>& symbols) {
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr || header.sh_entsize == 0) return;
   std::size_t count = std::min<std::size_t>(data->d_size / header.sh_entsize, 1u << 30);
+  Elf_Data* versions = versions_of(elf, header);
   std::uint64_t left_bytes = names_limit_bytes(elf, header.sh_link);
-  std::vector<std::optional<std::uint64_t>> ends;  // of code, by section; nothing: not known yet
+  std::vector<std::optional<std::uint64_t>> ends;  // by section; nothing: not known yet
   for (std::size_t i = 0; i < count && symbols.size() < ElfFile::kMaxSymbols; ++i) {
     GElf_Sym symbol;
-    if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || !names_code(symbol)) continue;
+    if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || !may_name(symbol, what))
+      continue;
     if (symbol.st_shndx >= ends.size()) ends.resize(symbol.st_shndx + 1u);
     std::optional<std::uint64_t>& end = ends[symbol.st_shndx];
-    if (!end) end = end_of_code(elf, symbol.st_shndx);
+    if (!end) end = end_of_section(elf, symbol.st_shndx, what);
     if (*end == 0) continue;
     std::string name = name_at(elf, header.sh_link, symbol.st_name);
     if (name.empty() || name.starts_with(".L") || name.front() == '$') continue;
@@ -90,8 +118,34 @@ void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
     left_bytes -= name.size();
     cut_default_version(name);
     symbols.push_back({symbol.st_value, symbol.st_size, std::move(name), *end,
-                       GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC});
+                       GELF_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC, is_old_version(versions, i)});
   }
+}
+
+std::vector<ElfSymbol> read_tables(Elf* elf, Names what) {
+  std::vector<ElfSymbol> symbols;
+  std::vector<Elf_Scn*> dynamic;
+  bool has_full = false;
+  for (Elf_Scn* s = elf_nextscn(elf, nullptr); s != nullptr; s = elf_nextscn(elf, s)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(s, &header) == nullptr) continue;
+    if (header.sh_type == SHT_DYNSYM) dynamic.push_back(s);
+    if (header.sh_type != SHT_SYMTAB) continue;
+    read_table(elf, s, header, what, symbols);
+    has_full = true;
+  }
+  // The full table holds what the dynamic one does.
+  for (Elf_Scn* s : dynamic) {
+    GElf_Shdr header;
+    if (!has_full && gelf_getshdr(s, &header) != nullptr) read_table(elf, s, header, what, symbols);
+  }
+  return symbols;
+}
+
+void sort_symbols(std::vector<ElfSymbol>& symbols) {
+  std::ranges::sort(symbols, [](const ElfSymbol& a, const ElfSymbol& b) {
+    return a.value != b.value ? a.value < b.value : a.name < b.name;
+  });
 }
 
 }  // namespace
@@ -145,29 +199,16 @@ void ElfFile::read_segments() {
 }
 
 std::vector<ElfSymbol> ElfFile::symbols() const {
-  std::vector<ElfSymbol> symbols;
-  std::vector<Elf_Scn*> dynamic;
-  bool has_full = false;
-  for (Elf_Scn* s = elf_nextscn(elf_.get(), nullptr); s != nullptr;
-       s = elf_nextscn(elf_.get(), s)) {
-    GElf_Shdr header;
-    if (gelf_getshdr(s, &header) == nullptr) continue;
-    if (header.sh_type == SHT_DYNSYM) dynamic.push_back(s);
-    if (header.sh_type != SHT_SYMTAB) continue;
-    read_table(elf_.get(), s, header, symbols);
-    has_full = true;
-  }
-  // The full table holds what the dynamic one does.
-  for (Elf_Scn* s : dynamic) {
-    GElf_Shdr header;
-    if (!has_full && gelf_getshdr(s, &header) != nullptr)
-      read_table(elf_.get(), s, header, symbols);
-  }
-  add_plt_symbols(elf_.get(), symbols);
-  if (!image_.empty()) symbols = dynamic_symbols(image_);
-  std::sort(symbols.begin(), symbols.end(), [](const ElfSymbol& a, const ElfSymbol& b) {
-    return a.value != b.value ? a.value < b.value : a.name < b.name;
-  });
+  std::vector<ElfSymbol> symbols =
+      image_.empty() ? read_tables(elf_.get(), Names::kCode) : dynamic_symbols(image_);
+  if (image_.empty()) add_plt_symbols(elf_.get(), symbols);
+  sort_symbols(symbols);
+  return symbols;
+}
+
+std::vector<ElfSymbol> ElfFile::variables() const {
+  std::vector<ElfSymbol> symbols = read_tables(elf_.get(), Names::kData);
+  sort_symbols(symbols);
   return symbols;
 }
 

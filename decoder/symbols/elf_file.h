@@ -1,4 +1,4 @@
-// ElfFile: the functions that an ELF file's symbol tables name, and where its segments go.
+// ElfFile: what an ELF file's symbol tables name, and where its segments go.
 //
 // Files are checked, not believed: what lies outside of the file, wraps around or exceeds a limit
 // is left out. Addresses here are the file's own; adding the bias of the place where it was loaded
@@ -26,6 +26,7 @@ struct ElfSymbol {
   std::string name;              // as the linker knows it; "NAME@plt" for stubs of the linker's
   std::uint64_t section_end = ~0ull;  // a symbol without a size reaches no further
   bool is_resolver = false;           // STT_GNU_IFUNC (indirect_functions.h)
+  bool is_old = false;                // a version of the name that nothing new is linked with
 };
 
 struct ElfSegment {
@@ -56,6 +57,8 @@ class ElfFile {
 
   // Functions and labels in executable sections, ordered by value, then by name.
   std::vector<ElfSymbol> symbols() const;
+  // Variables and labels in sections of data, in the same order.
+  std::vector<ElfSymbol> variables() const;
 
   // The value of a symbol that the dynamic symbol table defines, of data as well.
   std::optional<std::uint64_t> dynamic_symbol(std::string_view name) const;

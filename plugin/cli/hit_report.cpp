@@ -110,7 +110,12 @@ void HitReport::add(ThreadId thread, const std::map<std::size_t, perf::MarkerLog
 
 void HitReport::note_maps(std::int32_t pid) {
   auto maps = process_maps(pid);
-  if (maps && !maps->empty()) maps_[pid] = *std::move(maps);
+  if (maps && !maps->empty()) maps_[pid] = *std::move(maps) + seen_[pid];
+}
+
+void HitReport::maps_changed(std::int32_t pid) {
+  note_maps(pid);
+  seen_[pid] = maps_[pid];
 }
 
 std::uint64_t HitReport::count() const {

@@ -23,6 +23,15 @@ class HitReport {
   explicit HitReport(std::vector<perf::BreakpointSpec> watches)
       : watches_(std::move(watches)), counts_(watches_.size()) {}
 
+  // One more, behind the others.
+  void watch(perf::BreakpointSpec spec) {
+    watches_.push_back(std::move(spec));
+    counts_.push_back(0);
+  }
+
+  // What is mapped now has names, too, should it be gone when its threads end.
+  void maps_changed(std::int32_t pid);
+
   // Adds what a thread's watches logged, each at its index, when the thread ends. Names come from
   // what its process has mapped then.
   void add(ThreadId thread, const std::map<std::size_t, perf::MarkerLog>& logs);
@@ -48,7 +57,8 @@ class HitReport {
   std::vector<perf::BreakpointSpec> watches_;
   std::vector<std::uint64_t> counts_;
   std::vector<Hit> hits_;
-  std::map<std::int32_t, std::string> maps_;
+  std::map<std::int32_t, std::string> maps_;  // by process, as it was last, then what it had before
+  std::map<std::int32_t, std::string> seen_;
 };
 
 }  // namespace tailtrace

@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "decoder/base/bytes.h"
+#include "decoder/history/symbolizer.h"
 #include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/mapping.h"
-#include "plugin/cli/symbol_lookup.h"
 #include "plugin/recorder/entries.h"
+#include "plugin/recorder/symbol_lookup.h"
 
 namespace tailtrace {
 namespace {
@@ -65,26 +69,93 @@ std::string full_name(const NamedSymbol& symbol, const NamedSymbol& other) {
                                    : fmt::format("{}`{}", base_name(symbol.module), symbol.name);
 }
 
+Result<std::string> program_path(std::int32_t pid) {
+  std::error_code error;
+  std::string path = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  if (error) return fail(ErrorCode::kGone, "cannot look up names in the program", error.message());
+  if (path.ends_with(kDeletedWord)) path.resize(path.size() - kDeletedWord.size());
+  return path;
+}
+
+Result<std::vector<Mapping>> mappings_now(std::int32_t pid) {
+  auto maps = process_maps(pid);
+  if (!maps) return fail(std::move(maps.error()));
+  return mappings_of(pid, *maps);
+}
+
+enum class NamesOf : std::uint8_t { kProgram, kLibraries };
+
+void keep_if_any(std::vector<NamedSymbol>& symbols, bool (*is_better)(const NamedSymbol&)) {
+  if (std::ranges::any_of(symbols, is_better)) std::erase_if(symbols, std::not_fn(is_better));
+}
+
+// Parts that compilers put apart go by their whole name only. The dynamic linker has functions of
+// its own that go by names of indirect ones (memcpy), for as long as none is chosen. Of those with
+// just that name, the program's own file has one at most.
+Result<std::vector<NamedSymbol>> symbols_in(const SymbolQuery& query, std::int32_t pid,
+                                            NamesOf files) {
+  auto program = program_path(pid);
+  if (!program) return fail(std::move(program.error()));
+  auto mappings = mappings_now(pid);
+  if (!mappings) return fail(std::move(mappings.error()));
+  std::erase_if(*mappings, [&](const Mapping& mapping) {
+    return (mapping.path == *program) != (files == NamesOf::kProgram);
+  });
+  NamedSymbols symbols = symbols_named(query, *mappings);
+  std::erase_if(symbols.found, &NamedSymbol::is_apart);
+  keep_if_any(symbols.found, [](const NamedSymbol& symbol) { return !symbol.is_old; });
+  keep_if_any(symbols.found, [](const NamedSymbol& symbol) {
+    return symbol.kind == NamedSymbol::Kind::kResolver;
+  });
+  if (symbols.is_exact && files == NamesOf::kProgram && symbols.found.size() > 1)
+    symbols.found.resize(1);
+  return std::move(symbols.found);
+}
+
+// Its resolver tells which one it is. In a program without a dynamic linker that has not been made
+// ready for it where the program begins.
+Result<NamedSymbol> chosen_of(const std::string& text, NamedSymbol indirect,
+                              const WatchedProgram& program) {
+  auto unknown = [&](std::string why) {
+    return unusable(text, std::move(why), "the name of the one that is chosen, or *ADDRESS");
+  };
+  if (!program.result_of || !has_dynamic_linker(program.pid))
+    return unknown("it is chosen as the program starts");
+  if (auto ok = program.map_libraries(); !ok) return fail(std::move(ok.error()));
+  auto chosen = program.result_of(indirect.address);
+  if (!chosen) return fail(std::move(chosen.error()));
+  if (*chosen == 0) return unknown("none is chosen");
+  indirect.address = {*chosen};
+  indirect.size_bytes = 0;
+  return indirect;
+}
+
+SymbolQuery query_of(const std::string& name) {
+  const std::size_t tick = name.find('`');
+  if (tick == name.npos) return {"", name, true};
+  return {name.substr(0, tick), name.substr(tick + 1), true};
+}
+
 // What the program's own file has goes before what its libraries have.
 Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
                               const WatchedProgram& program) {
-  auto named = symbols_named(name, program.pid, NamesOf::kProgram);
-  if (named && named->found.empty() && !named->is_chosen) {
+  const SymbolQuery query = query_of(name);
+  auto found = symbols_in(query, program.pid, NamesOf::kProgram);
+  if (found && found->empty()) {
     if (auto ok = program.map_libraries(); !ok) return fail(std::move(ok.error()));
-    named = symbols_named(name, program.pid, NamesOf::kLibraries);
+    found = symbols_in(query, program.pid, NamesOf::kLibraries);
   }
-  if (!named) return fail(std::move(named.error()));
-  if (named->is_chosen)
-    return unusable(text, "it is chosen as the program starts",
-                    "the name of the one that is chosen, or *ADDRESS");
-  const std::vector<NamedSymbol>& found = named->found;
-  if (found.empty())
+  if (!found) return fail(std::move(found.error()));
+  if (found->empty())
     return unusable(text, "no symbol table of what is mapped has that name",
                     "VARIABLE, FUNCTION, MODULE`NAME or *ADDRESS");
-  if (found.size() == 1) return found.front();
+  const NamedSymbol& first = found->front();
+  if (found->size() == 1 && first.kind == NamedSymbol::Kind::kResolver)
+    return chosen_of(text, first, program);
+  if (found->size() == 1) return first;
   return unusable(
-      text, fmt::format("{} symbols may be meant", found.size()),
-      fmt::format("{} or {}", full_name(found[0], found[1]), full_name(found[1], found[0])));
+      text, fmt::format("{} symbols may be meant", found->size()),
+      fmt::format("{} or {}", full_name(first, (*found)[1]), full_name((*found)[1], first)));
 }
 
 Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words,
@@ -94,7 +165,7 @@ Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words
   if (!symbol) return fail(std::move(symbol.error()));
   if (words.offset > symbol->size_bytes)
     return unusable(text, fmt::format("{} has {} bytes only", words.name, symbol->size_bytes));
-  is_data = symbol->is_data;
+  is_data = symbol->kind == NamedSymbol::Kind::kVariable;
   size = symbol->size_bytes - words.offset;
   perf::BreakpointSpec spec;
   spec.address = {symbol->address.value + words.offset};
@@ -141,7 +212,22 @@ WatchedProgram watched(FollowedProgram& program) {
     if (std::exchange(are_mapped, true)) return {};
     return program.run_to(program_entry(program.pid()));
   };
-  return {program.pid(), map_libraries};
+  return {program.pid(), map_libraries,
+          [&program](Address function) { return program.result_of(function); }};
+}
+
+Result<std::string> awaited_module(const std::string& text, const WatchedProgram& program) {
+  auto words = words_of(text);
+  if (!words) return fail(std::move(words.error()));
+  const std::string module = query_of(words->name).module;
+  if (module.empty()) return module;
+  auto mappings = mappings_now(program.pid);
+  if (mappings && !is_mapped(module, *mappings)) {
+    if (auto ok = program.map_libraries(); !ok) return fail(std::move(ok.error()));
+    mappings = mappings_now(program.pid);
+  }
+  if (!mappings) return fail(std::move(mappings.error()));
+  return is_mapped(module, *mappings) ? std::string() : module;
 }
 
 Result<perf::BreakpointSpec> resolve_watch(const std::string& text, const WatchedProgram& program,
@@ -172,10 +258,10 @@ Result<std::string> resolve_filter(const std::string& text, const WatchedProgram
   if (!place) return fail(std::move(place.error()));
   if (place->size_bytes == 0)
     return unfit("nobody says how long it is", "with its size in bytes: " + text + ":64");
-  auto maps = process_maps(program.pid);
-  if (!maps) return fail(std::move(maps.error()));
+  auto mappings = mappings_now(program.pid);
+  if (!mappings) return fail(std::move(mappings.error()));
   const Address begin = place->spec.address;
-  for (const Mapping& mapping : mappings_of(program.pid, *maps)) {
+  for (const Mapping& mapping : *mappings) {
     if (begin < mapping.begin || begin >= mapping.end || !mapping.has_file()) continue;
     if (mapping.path.find_first_of(" ,\t\n") != std::string::npos)
       return unfit("the kernel takes no spaces and commas in the path of a file: " + mapping.path,

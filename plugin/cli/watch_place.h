@@ -19,6 +19,8 @@ struct WatchedProgram {
   std::int32_t pid = 0;
   // Lets it run until its libraries are mapped; called where a name is not that of its own file.
   std::function<Result<void>()> map_libraries;
+  // What a function returns; empty where none can be called.
+  std::function<Result<std::uint64_t>(Address)> result_of = {};
 };
 
 WatchedProgram watched(FollowedProgram& program);
@@ -26,10 +28,15 @@ WatchedProgram watched(FollowedProgram& program);
 // Understood are NAME, NAME+OFFSET and *ADDRESS, each alone or with :SIZE behind it. A function,
 // and an address alone, is watched for being executed; a variable, and whatever has a size, for
 // being written, or with `reads` for being read or written. A variable has the size that the symbol
-// table says. Names are those of symbols_named().
+// table says. Names are those of symbols_named(), MODULE`NAME is one of that file alone; of an
+// indirect function it is the one that is chosen.
 // Errors: kUsage: there is no such name, or no debug register can watch so much.
 Result<perf::BreakpointSpec> resolve_watch(const std::string& text, const WatchedProgram& program,
                                            bool reads);
+
+// The file that a MODULE`NAME is of while it is not mapped: the program may load it later. Empty:
+// there is none to wait for.
+Result<std::string> awaited_module(const std::string& text, const WatchedProgram& program);
 
 // The address filter with which Intel PT records nothing but a place, as the kernel takes it: a
 // function, or whatever has a size. Errors: as resolve_watch; kUsage when its size is not known, or

@@ -70,10 +70,12 @@ bool set_pc(pid_t tid, Address pc) {
   return ::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) == 0;
 }
 
-bool is_stray_trap(pid_t tid, int signal) {
+constexpr int kTrapPerf = 6;  // of a perf event (asm-generic/siginfo.h: TRAP_PERF)
+
+bool is_trap(pid_t tid, int signal, int code) {
   siginfo_t info{};
   return signal == SIGTRAP && ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 &&
-         info.si_code == TRAP_BRKPT;
+         info.si_code == code;
 }
 
 }  // namespace
@@ -138,10 +140,12 @@ Result<void> FollowedProgram::take_stop(pid_t tid, int status, const Watcher& wa
     watcher.begins({pid_, tid});
   }
   if (event == PTRACE_EVENT_EXIT) watcher.ends({pid_, tid}, pc_of(tid));
-  const bool stray = watcher.drops_stray_traps && event == 0 && is_stray_trap(tid, signal);
+  const bool is_stray = watcher.drops_stray_traps && event == 0 && is_trap(tid, signal, TRAP_BRKPT);
+  const bool is_stop = watcher.stopped && event == 0 && is_trap(tid, signal, kTrapPerf);
+  if (is_stop) watcher.stopped({pid_, tid});
   const bool is_job_control = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
   if (is_job_control) return resume(tid, 0, PTRACE_LISTEN);
-  return resume(tid, event == 0 && !stray ? signal : 0);
+  return resume(tid, event == 0 && !is_stray && !is_stop ? signal : 0);
 }
 
 Result<void> FollowedProgram::run_to(Address place) {
@@ -171,6 +175,26 @@ Result<void> FollowedProgram::run_to(Address place) {
     resumed = take_stop(tid, status, nobody);
   }
   return resumed;
+}
+
+// It returns to where it stands.
+Result<std::uint64_t> FollowedProgram::result_of(Address function) {
+  constexpr std::uint64_t kRedZone_bytes = 128, kStackAlignment_bytes = 16;
+  user_regs_struct before{}, registers{};
+  if (::ptrace(PTRACE_GETREGS, pid_, nullptr, &before) != 0)
+    return fail(system_error("cannot call a function of the program"));
+  registers = before;
+  registers.rsp = (before.rsp - kRedZone_bytes) / kStackAlignment_bytes * kStackAlignment_bytes;
+  registers.rsp -= sizeof before.rip;
+  registers.rip = function.value;
+  if (::ptrace(PTRACE_POKEDATA, pid_, registers.rsp, before.rip) != 0 ||
+      ::ptrace(PTRACE_SETREGS, pid_, nullptr, &registers) != 0)
+    return fail(system_error("cannot call a function of the program"));
+  if (auto ok = run_to({before.rip}); !ok) return fail(std::move(ok.error()));
+  if (::ptrace(PTRACE_GETREGS, pid_, nullptr, &registers) != 0 ||
+      ::ptrace(PTRACE_SETREGS, pid_, nullptr, &before) != 0)
+    return fail(system_error("cannot return from a function of the program"));
+  return registers.rax;
 }
 
 // The end of its first thread is told behind all others' ends. This process may have children

@@ -36,6 +36,10 @@ class FollowedProgram {
   // Errors: kGone when it ends before that.
   Result<void> run_to(Address place);
 
+  // What a function of the program returns that takes nothing and can be called where it stands, as
+  // it was before then. Errors: kGone when it ends in there.
+  Result<std::uint64_t> result_of(Address function);
+
   struct Watcher {
     std::function<void(ThreadId)> begins;         // a new thread, not the first one
     std::function<void(ThreadId, Address)> ends;  // stands there, with its memory
@@ -43,6 +47,8 @@ class FollowedProgram {
     // Hardware breakpoints are set: a SIGTRAP of a debug register that the kernel could not tell
     // the owner of (breakpoints.h) is left out.
     bool drops_stray_traps = false;
+    // A thread stands where a perf event stopped it (BreakpointSpec::stop); empty: none does.
+    std::function<void(ThreadId)> stopped = {};
   };
   // Lets it run to its end; signals are delivered, and it stops and goes on as without us.
   // Returns its wait status. Errors: a thread could not be let go on, and the program was ended.

@@ -3,16 +3,13 @@
 #include <elf.h>
 #include <fmt/format.h>
 
-#include <set>
-#include <span>
-#include <vector>
+#include <algorithm>
+#include <optional>
 
 #include "decoder/base/file.h"
 #include "decoder/history/location.h"
-#include "decoder/symbols/demangle.h"
-#include "decoder/symbols/indirect_functions.h"
-#include "decoder/symbols/mapping.h"
-#include "decoder/symbols/module_symbols.h"
+#include "decoder/symbols/elf_file.h"
+#include "plugin/recorder/symbol_lookup.h"
 
 namespace tailtrace {
 namespace {
@@ -22,111 +19,40 @@ constexpr char kForms[] = "FUNCTION, MODULE`FUNCTION, MODULE+OFFSET or *ADDRESS"
 
 using Entries = std::map<Address, std::string>;
 
-// What a file calls by a name, in its own addresses.
-class Called {
- public:
-  explicit Called(const std::string& name) : name_(name) {}
+bool is_code_of(const std::string& module, const Mapping& mapping) {
+  return mapping.executable && mapping.has_file() && ends_path(mapping.path, module);
+}
 
-  void look_into(const ElfFile& file, const ElfFile& code) {
-    const std::vector<ElfSymbol> all = file.symbols();
-    std::vector<ElfSymbol> exact, alike;
-    for (const ElfSymbol& symbol : all) {
-      if (symbol.name.ends_with("@plt")) continue;
-      Function function;
-      function.symbol_name = symbol.name;
-      function.name = demangle(symbol.name);
-      const bool is_exact = has_name(function, name_);
-      if (!is_exact && !is_called(function, name_)) continue;
-      (is_exact ? exact : alike).push_back(symbol);
-      is_indirect_ = is_indirect_ || symbol.is_resolver;
-    }
-    add(exact, all, code, exact_);
-    add(alike, all, code, alike_);
-  }
-
-  const std::map<std::uint64_t, std::string>& exact() const { return exact_; }
-  const std::map<std::uint64_t, std::string>& alike() const { return alike_; }
-  // Whether it is a resolver's as well.
-  bool is_indirect() const { return is_indirect_; }
-
- private:
-  static void add(const std::vector<ElfSymbol>& symbols, const std::vector<ElfSymbol>& all,
-                  const ElfFile& code, std::map<std::uint64_t, std::string>& found) {
-    for (const ElfSymbol& symbol : symbols)
-      if (!symbol.is_resolver) found.emplace(symbol.value, demangle(symbol.name));
-    for (const IndirectFunction& one : indirect_functions(code, symbols))
-      if (!found.contains(one.implementation))
-        found.emplace(one.implementation, name_at(one.implementation, all));
-  }
-
-  // Empty where it has none.
-  static std::string name_at(std::uint64_t address, const std::vector<ElfSymbol>& all) {
-    for (const ElfSymbol& symbol : all)
-      if (symbol.value == address && !symbol.is_resolver) return demangle(symbol.name);
-    return {};
-  }
-
-  const std::string& name_;
-  std::map<std::uint64_t, std::string> exact_, alike_;
-  bool is_indirect_ = false;
-};
-
-// Of a process.
-class EntryFinder {
- public:
-  EntryFinder(Location location, const std::vector<Mapping>& mappings)
-      : location_(std::move(location)), mappings_(mappings) {}
-
-  Entries find() {
-    std::set<std::string> seen;
-    for (const Mapping& mapping : mappings_)
-      if (mapping.executable && mapping.has_file() && is_meant(mapping) &&
-          seen.insert(mapping.file()).second)
-        look_into(mapping);
-    return exact_.empty() ? alike_ : exact_;
-  }
-  // Whether some file has a resolver of that name.
-  bool is_indirect() const { return is_indirect_; }
-
- private:
-  bool is_meant(const Mapping& mapping) const {
-    const std::string& module = location_.offset ? location_.name : location_.module;
-    return module.empty() || ends_path(mapping.path, module);
-  }
-
-  void look_into(const Mapping& mapping) {
+// The place of a file that is mapped; nothing when none of that name is.
+std::optional<Address> place_in_module(const Location& location,
+                                       const std::vector<Mapping>& mappings) {
+  for (const Mapping& mapping : mappings) {
+    if (!is_code_of(location.name, mapping)) continue;
     auto file = ElfFile::open(mapping.file());
-    auto module = ModuleSymbols::open(mapping.file());
-    if (!file || !module) return;
-    const auto bias = load_bias(file->segments(), mappings_, mapping);
-    if (!bias) return;
-    if (location_.offset) {
-      exact_.emplace(Address{*location_.offset + *bias}, location_text(location_));
-      return;
-    }
-    Called called(location_.name);
-    called.look_into(*file, *file);
-    if (const std::string debug = (*module)->debug_path();
-        !debug.empty() && debug != mapping.file())
-      if (auto separate = ElfFile::open(debug)) called.look_into(*separate, *file);
-    add(called.exact(), mapping, *bias, exact_);
-    add(called.alike(), mapping, *bias, alike_);
-    is_indirect_ = is_indirect_ || called.is_indirect();
+    const auto bias = file ? load_bias(file->segments(), mappings, mapping) : std::nullopt;
+    if (bias) return Address{*location.offset + *bias};
   }
+  return std::nullopt;
+}
 
-  static void add(const std::map<std::uint64_t, std::string>& called, const Mapping& mapping,
-                  std::uint64_t bias, Entries& found) {
-    for (const auto& [address, name] : called)
-      found.emplace(
-          Address{address + bias},
-          name.empty() ? fmt::format("{}+{:#x}", base_name(mapping.path), address) : name);
+Entries entries_in(const NamedSymbols& symbols) {
+  Entries entries;
+  for (const NamedSymbol& symbol : symbols.found) {
+    if (symbol.kind == NamedSymbol::Kind::kFunction)
+      entries.emplace(symbol.address, symbol.name);
+    else
+      entries.insert(symbol.implementations.begin(), symbol.implementations.end());
   }
+  return entries;
+}
 
-  const Location location_;
-  const std::vector<Mapping>& mappings_;
-  Entries exact_, alike_;
-  bool is_indirect_ = false;
-};
+std::uint64_t auxiliary_value(const Bytes& auxv, std::uint64_t type) {
+  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxv.size(); at += sizeof(Elf64_auxv_t)) {
+    auto entry = load<Elf64_auxv_t>(auxv, at);
+    if (entry.a_type == type) return entry.a_un.a_val;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -137,14 +63,14 @@ Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& 
   if (location->name.empty() || location->line != 0 || !location->file.empty())
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "it is no name of a function", kForms);
-  const bool has_offset = location->offset.has_value();
-  EntryFinder finder(std::move(*location), mappings);
-  Entries found = finder.find();
-  if (!found.empty()) return found;
-  if (has_offset)
+  if (location->offset) {
+    if (auto place = place_in_module(*location, mappings)) return Entries{{*place, name}};
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "no file of that name is mapped", kForms);
-  if (finder.is_indirect())
+  }
+  const NamedSymbols symbols = symbols_named({location->module, location->name}, mappings);
+  if (Entries found = entries_in(symbols); !found.empty()) return found;
+  if (!symbols.found.empty())
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "it is chosen as the program starts, and what chooses it names none",
                 "the name of the one that is chosen, MODULE+OFFSET or *ADDRESS");
@@ -152,17 +78,32 @@ Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& 
               "no symbol table of what is mapped has it");
 }
 
+bool awaits_module(const std::string& name, const std::vector<Mapping>& mappings) {
+  const auto location = parse_location(name);
+  return location && !location->module.empty() && !is_mapped(location->module, mappings);
+}
+
 Bytes auxiliary_vector_of(std::int32_t pid) {
   return read_file(fmt::format("/proc/{}/auxv", pid), kMaxAuxv_bytes).value_or(Bytes());
 }
 
 Address program_entry(std::int32_t pid) {
-  const Bytes auxv = auxiliary_vector_of(pid);
-  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxv.size(); at += sizeof(Elf64_auxv_t)) {
-    auto entry = load<Elf64_auxv_t>(auxv, at);
-    if (entry.a_type == AT_ENTRY) return {entry.a_un.a_val};
-  }
-  return {};
+  return {auxiliary_value(auxiliary_vector_of(pid), AT_ENTRY)};
+}
+
+bool has_dynamic_linker(std::int32_t pid) {
+  return auxiliary_value(auxiliary_vector_of(pid), AT_BASE) != 0;
+}
+
+// By the name that the C libraries have given it (glibc, musl).
+Address loader_hook(const std::vector<Mapping>& mappings) {
+  const NamedSymbols symbols = symbols_named({"", "_dl_debug_state"}, mappings);
+  return symbols.is_exact ? symbols.found.front().address : Address();
+}
+
+bool is_mapped(const std::string& module, const std::vector<Mapping>& mappings) {
+  return std::ranges::any_of(mappings,
+                             [&](const Mapping& mapping) { return is_code_of(module, mapping); });
 }
 
 }  // namespace tailtrace

@@ -22,10 +22,23 @@ namespace tailtrace {
 Result<std::map<Address, std::string>> entries_of(const std::string& name,
                                                   const std::vector<Mapping>& mappings);
 
+// Whether it is MODULE`FUNCTION of a file that is not mapped: the process may load it later.
+bool awaits_module(const std::string& name, const std::vector<Mapping>& mappings);
+
 // What the kernel told the program when it began; empty when the process is gone.
 Bytes auxiliary_vector_of(std::int32_t pid);
 
 // Where the program that a process executes begins; what it needs is mapped by then. 0: not known.
 Address program_entry(std::int32_t pid);
+
+// Whether a dynamic linker has loaded, and loads, what it needs.
+bool has_dynamic_linker(std::int32_t pid);
+
+// Where the dynamic linker calls whenever it has mapped files, or is about to; none of the code in
+// them has run then. 0: there is no linker that tells debuggers.
+Address loader_hook(const std::vector<Mapping>& mappings);
+
+// Whether a file that goes by that name is mapped to be executed.
+bool is_mapped(const std::string& module, const std::vector<Mapping>& mappings);
 
 }  // namespace tailtrace

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -11,6 +12,9 @@ import cases
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/counter.c")
 SCOPES = os.path.join(cases.BINARY_DIR, "tests/programs/scopes")
 COUNTER = os.path.join(cases.BINARY_DIR, "tests/programs/counter")
+SEVERAL_NAMES = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
+LOADS_LIBRARY = os.path.join(cases.BINARY_DIR, "tests/programs/loads_library")
+LOADS_IN_THREAD = os.path.join(cases.BINARY_DIR, "tests/programs/loads_in_thread")
 USES_LIBRARY = os.path.join(cases.BINARY_DIR, "tests/programs/uses_library")
 
 
@@ -114,8 +118,39 @@ class Watch(cases.CommandCase):
             return cases.tailtrace("watch", name, "--", USES_LIBRARY)
         self.assert_error(watch("_dl_signal_error"), 2, "cannot watch _dl_signal_error",
                           "2 symbols may be meant", "libc.so.6`_dl_signal_error")
-        self.assert_error(watch("memcpy"), 2, "cannot watch memcpy",
-                          "it is chosen as the program starts")
+
+    def test_of_an_indirect_function_it_is_the_chosen_one(self):
+        outcome = cases.tailtrace("watch", "memcpy", "sum_up_to", "listed", "--", SEVERAL_NAMES)
+        if outcome.returncode in (3, 4):
+            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.assertEqual(outcome.stderr.splitlines()[-3:],
+                         ["memcpy: executed 4 times", "sum_up_to: executed 3 times",
+                          "listed: executed 3 times"])
+        self.assertRegex(outcome.stderr, r"memcpy executed  at 0x\w+  __memcpy_\w+  ")
+        static = os.path.join(cases.BINARY_DIR, "tests/programs/recursion_static")
+        self.assert_error(cases.tailtrace("watch", "strlen", "--", static), 2,
+                          "cannot watch strlen", "it is chosen as the program starts")
+
+    def test_a_library_that_is_loaded_later(self):
+        outcome = cases.tailtrace("watch", "main", "libm.so.6`cbrt", "libm.so.6`no_such",
+                                  "other.so`cbrt", "--", LOADS_LIBRARY)
+        if outcome.returncode in (3, 4):
+            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.assertEqual(outcome.returncode, 0)
+        self.assertIn("error: cannot watch libm.so.6`no_such\n", outcome.stderr)
+        self.assertIn("error: nothing of other.so`cbrt was watched\n", outcome.stderr)
+        *hits, program, library = outcome.stderr.splitlines()[-5:]
+        self.assertEqual(program, "main: executed 1 times")
+        self.assertEqual(library, "libm.so.6`cbrt: executed 2 times")
+        self.assertEqual(len([hit for hit in hits if re.search("`cbrt executed .*cbrt", hit)]), 2)
+
+    def test_a_library_that_a_thread_loads_takes_the_last_register(self):
+        outcome = cases.tailtrace("watch", "main", "main+1", "main+4", "libm.so.6`cbrt",
+                                  "--", LOADS_IN_THREAD)
+        if outcome.returncode in (3, 4):
+            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.assertIn("libm.so.6`cbrt: executed ", outcome.stderr)
+        self.assertNotIn("libm.so.6`cbrt: executed 0", outcome.stderr)
 
     def test_a_program_that_ends_before_its_libraries_have_names(self):
         outcome = cases.tailtrace("watch", "count", "--", USES_LIBRARY,

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <memory>
 
+#include "decoder/symbols/deleted_files.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/hit_report.h"
@@ -14,6 +16,7 @@
 #include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/provider/followed_program.h"
+#include "plugin/recorder/entries.h"
 
 namespace tailtrace {
 namespace {
@@ -21,6 +24,7 @@ namespace {
 // A hit takes 56 bytes, with all registers about 200. Users may lock half a megabyte or so for each
 // processor.
 constexpr std::uint64_t kRing_bytes = 1u << 16;
+constexpr std::uint64_t kLoaderRing_bytes = 1u << 12;
 
 struct WatchCommandOptions {
   std::vector<std::string> places;
@@ -30,34 +34,130 @@ struct WatchCommandOptions {
   std::shared_ptr<OutputOptions> output;
 };
 
-// The markers of all threads; what one logged is taken when it ends, or the program does.
+// The places of a program, some of which are of libraries that it has not loaded yet.
 class Watching {
  public:
-  explicit Watching(std::vector<perf::BreakpointSpec> specs) : specs_(specs), report_(specs) {}
+  Watching(WatchedProgram program, bool reads, std::uint64_t registers)
+      : program_(std::move(program)), reads_(reads), registers_(registers), report_({}) {}
 
-  Result<void> begins(ThreadId thread) {
-    perf::MarkerSet set(perf::real_kernel(), thread.tid, kRing_bytes);
-    for (const perf::BreakpointSpec& spec : specs_)
-      if (auto ok = set.add(spec); !ok) return ok;
-    sets_.insert_or_assign(thread, std::move(set));
-    return {};
-  }
-  Result<void> ends(ThreadId thread) {
-    auto set = sets_.find(thread);
-    if (set == sets_.end()) return {};
-    auto logs = set->second.read_all(~0ull);
-    if (!logs) return fail(std::move(logs.error()));
-    report_.add(thread, *logs);
-    sets_.erase(set);
-    return {};
-  }
+  Result<void> resolve(const std::vector<std::string>& places);
+  // Whether it waits for libraries.
+  bool waits() const { return !awaited_.empty(); }
+
+  Result<void> begins(ThreadId thread);
+  Result<void> ends(ThreadId thread);
+  // A thread stands where the dynamic linker tells what it has loaded.
+  Result<void> loads();
+
   const HitReport& report() const { return report_; }
+  // What has not come.
+  std::vector<Error> missing() const;
 
  private:
+  struct Awaited {
+    std::string place, module;
+  };
+  struct Thread {
+    perf::MarkerSet places;
+    perf::MarkerSet loader;  // empty where nothing is waited for
+  };
+  Result<void> watch(perf::BreakpointSpec spec);
+
+  WatchedProgram program_;
+  bool reads_;
+  std::uint64_t registers_;
+  perf::BreakpointSpec loader_;
+  std::vector<Awaited> awaited_;
   std::vector<perf::BreakpointSpec> specs_;
-  std::map<ThreadId, perf::MarkerSet> sets_;
+  std::map<ThreadId, Thread> threads_;
   HitReport report_;
 };
+
+// The dynamic linker's hook takes the register of what is waited for.
+Result<void> Watching::resolve(const std::vector<std::string>& places) {
+  std::vector<std::string> known;
+  for (const std::string& place : places) {
+    auto module = awaited_module(place, program_);
+    if (!module) return fail(std::move(module.error()));
+    if (module->empty())
+      known.push_back(place);
+    else
+      awaited_.push_back({place, *module});
+  }
+  auto specs = resolve_watches(known, program_, reads_);
+  if (!specs) return fail(std::move(specs.error()));
+  for (perf::BreakpointSpec& spec : *specs)
+    if (auto ok = watch(std::move(spec)); !ok) return ok;
+  if (awaited_.empty()) return {};
+  auto maps = process_maps(program_.pid);
+  if (!maps) return fail(std::move(maps.error()));
+  loader_.name = "the dynamic linker";
+  loader_.address = loader_hook(mappings_of(program_.pid, *maps));
+  loader_.stop = true;
+  if (!loader_.address.is_null()) return {};
+  return fail(ErrorCode::kUsage, "cannot watch " + awaited_.front().place,
+              "no file of that name is mapped, and the program loads none");
+}
+
+Result<void> Watching::watch(perf::BreakpointSpec spec) {
+  spec.registers = registers_;
+  for (auto& [thread, its] : threads_)
+    if (auto ok = its.places.add(spec); !ok) return ok;
+  report_.watch(spec);
+  specs_.push_back(std::move(spec));
+  return {};
+}
+
+Result<void> Watching::begins(ThreadId thread) {
+  Thread its{{perf::real_kernel(), thread.tid, kRing_bytes},
+             {perf::real_kernel(), thread.tid, kLoaderRing_bytes}};
+  for (const perf::BreakpointSpec& spec : specs_)
+    if (auto ok = its.places.add(spec); !ok) return ok;
+  if (waits())
+    if (auto ok = its.loader.add(loader_); !ok) return ok;
+  threads_.insert_or_assign(thread, std::move(its));
+  return {};
+}
+
+Result<void> Watching::ends(ThreadId thread) {
+  auto its = threads_.find(thread);
+  if (its == threads_.end()) return {};
+  auto logs = its->second.places.read_all(~0ull);
+  if (!logs) return fail(std::move(logs.error()));
+  report_.add(thread, *logs);
+  threads_.erase(its);
+  return {};
+}
+
+Result<void> Watching::loads() {
+  const WatchedProgram now{program_.pid, [] { return Result<void>(); }};
+  std::vector<std::string> come;
+  for (const Awaited& one : awaited_) {
+    auto module = awaited_module(one.place, now);
+    if (!module) return fail(std::move(module.error()));
+    if (module->empty()) come.push_back(one.place);
+  }
+  std::erase_if(awaited_, [&](const Awaited& one) { return std::ranges::count(come, one.place); });
+  if (!waits())
+    for (auto& [thread, its] : threads_)
+      its.loader = {perf::real_kernel(), thread.tid, kLoaderRing_bytes};
+  if (!come.empty()) report_.maps_changed(program_.pid);
+  Result<void> done;
+  for (const std::string& place : come) {
+    auto spec = resolve_watch(place, now, reads_);
+    Result<void> watched = spec ? watch(std::move(*spec)) : Result<void>(fail(spec.error()));
+    if (!watched && done) done = std::move(watched);
+  }
+  return done;
+}
+
+std::vector<Error> Watching::missing() const {
+  std::vector<Error> errors;
+  for (const Awaited& one : awaited_)
+    errors.push_back({ErrorCode::kUsage, "nothing of " + one.place + " was watched",
+                      "the program loaded no file that goes by the name " + one.module, "", ""});
+  return errors;
+}
 
 Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err) {
   std::optional<Error> trouble;
@@ -68,8 +168,10 @@ Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err)
   watcher.begins = [&](ThreadId thread) { note(watching.begins(thread)); };
   watcher.ends = [&](ThreadId thread, Address) { note(watching.ends(thread)); };
   watcher.drops_stray_traps = true;
+  if (watching.waits()) watcher.stopped = [&](ThreadId) { note(watching.loads()); };
   auto status = program.follow(watcher);
   if (trouble) fmt::print(err, "{}\n", trouble->to_string());
+  for (const Error& error : watching.missing()) fmt::print(err, "{}\n", error.to_string());
   return status;
 }
 
@@ -93,11 +195,8 @@ Result<void> watch(const WatchCommandOptions& options, const Invocation& invocat
   words.front() = *path;
   auto program = FollowedProgram::start(*path, words);
   if (!program) return fail(std::move(program.error()));
-  auto specs = resolve_watches(options.places, watched(*program), options.reads);
-  if (!specs) return fail(std::move(specs.error()));
-  if (options.form.registers)
-    for (perf::BreakpointSpec& spec : *specs) spec.registers = all_registers();
-  Watching watching(std::move(*specs));
+  Watching watching(watched(*program), options.reads, options.form.registers ? all_registers() : 0);
+  if (auto ok = watching.resolve(options.places); !ok) return ok;
   for (pid_t tid : program->threads())
     if (auto ok = watching.begins({program->pid(), tid}); !ok) return ok;
   LeaveSignalsToProgram signals;
@@ -161,7 +260,10 @@ Command watch_command() {
           "the "
           "program's own file, those of the libraries that it starts with are looked through "
           "(MODULE`NAME: of one of them), and it is watched from its own first instruction, behind "
-          "the dynamic linker. The exit status is the program's. To have hits in a history, see "
+          "the dynamic linker. MODULE`NAME may also be of a library that the program loads later "
+          "(dlopen): it is watched from before its first instruction. Of a function that is chosen "
+          "as the program starts, as memcpy is, it is the chosen one. The exit status is the "
+          "program's. To have hits in a history, see "
           "`--watch` of `tailtrace run`.",
   };
 }
