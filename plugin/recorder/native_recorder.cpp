@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <set>
+#include <ranges>
 
 #include "decoder/symbols/deleted_files.h"
 #include "plugin/engines/protocol_signals.h"
@@ -101,6 +101,8 @@ class NativeRecorder final : public Subject {
   }
 
   Result<void> arm();
+  Result<void> watch_places();
+  void take_load();
   void program_replaced();
   Result<void> set_places();
 
@@ -126,9 +128,11 @@ class NativeRecorder final : public Subject {
 
   Event at_hand_;  // that is being taken
   std::map<pid_t, Thread> threads_;
-  Address entry_;                   // of the program, until it was there; what needs it comes then
-  std::set<Address> functions_;     // that end the recording
-  std::vector<DebugPlace> places_;  // of all threads
+  Address entry_;   // of the program, until it was there; what needs it comes then
+  Address loader_;  // the dynamic linker's hook while something is awaited
+  std::vector<std::string> awaited_;          // functions of files that are not mapped yet
+  std::map<Address, std::string> functions_;  // that end the recording, by their names
+  std::vector<DebugPlace> places_;            // of all threads
   OneCpu one_cpu_;
 };
 
@@ -144,6 +148,7 @@ Result<void> NativeRecorder::begin(pid_t tid) {
 // Names of functions are looked up when everything that the program needs is mapped.
 void NativeRecorder::program_replaced() {
   functions_.clear();
+  awaited_.clear();
   places_.clear();
   entry_ = plan_.triggers.needs_debug_registers() ? program_entry(process_.pid()) : Address();
   if (entry_.is_null()) return;
@@ -152,27 +157,59 @@ void NativeRecorder::program_replaced() {
 
 Result<void> NativeRecorder::arm() {
   entry_ = {};
-  places_.clear();
   const std::vector<Mapping> mappings = mappings_of(process_.pid(), all_maps());
-  std::vector<std::string> texts;
+  awaited_.clear();
   for (const std::string& name : plan_.triggers.functions) {
+    if (awaits_module(name, mappings)) {
+      awaited_.push_back(name);
+      continue;
+    }
     auto found = entries_of(name, mappings);
     if (!found) return fail(std::move(found.error()));
-    for (auto& [address, text] : *found) {
-      functions_.insert(address);
-      texts.push_back(std::move(text));
-    }
+    functions_.merge(*found);
   }
-  if (!keeper_->needs_steps())
-    for (Address function : functions_) places_.push_back({function, true});
+  loader_ = awaited_.empty() ? Address() : loader_hook(mappings);
+  if (!awaited_.empty() && loader_.is_null())
+    return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", awaited_.front()),
+                "no file of that name is mapped, and the program loads none");
+  return watch_places();
+}
+
+Result<void> NativeRecorder::watch_places() {
+  places_.clear();
+  if (!keeper_->needs_steps()) {
+    for (const auto& [function, name] : functions_) places_.push_back({function, true});
+    if (!awaited_.empty()) places_.push_back({loader_, true});
+  }
   for (const WatchedPlace& place : plan_.triggers.places)
     places_.push_back({place.address, false, place.size_bytes, place.reads});
-  if (places_.size() > kDebugRegisters)
-    return fail(ErrorCode::kUsage, "cannot wait for so many functions and places",
-                fmt::format("they are {}, and the processor has {} debug registers", places_.size(),
-                            kDebugRegisters),
-                texts.empty() ? "" : fmt::format("some of: {}", fmt::join(texts, ", ")));
-  return set_places();
+  const std::size_t count = places_.size();
+  places_.resize(std::min(count, kDebugRegisters));
+  if (auto ok = set_places(); !ok || count == places_.size()) return ok;
+  return fail(
+      ErrorCode::kUsage, "cannot wait for so many functions and places",
+      fmt::format("they are {}, and the processor has {} debug registers", count, kDebugRegisters),
+      functions_.empty()
+          ? ""
+          : fmt::format("some of: {}", fmt::join(functions_ | std::views::values, ", ")));
+}
+
+// Nothing of the library has run. What is wrong with a name ends no program that runs by now.
+void NativeRecorder::take_load() {
+  const std::vector<Mapping> mappings = mappings_of(process_.pid(), all_maps());
+  const std::size_t come = std::erase_if(awaited_, [&](const std::string& name) {
+    if (awaits_module(name, mappings)) return false;
+    auto found = entries_of(name, mappings);
+    if (found)
+      functions_.merge(*found);
+    else
+      plan_.say(found.error().to_string());
+    return true;
+  });
+  if (come == 0) return;
+  process_.stop();
+  for (pid_t tid : process_.threads()) note_step(tid);
+  if (auto ok = watch_places(); !ok) plan_.say(ok.error().to_string());
 }
 
 Result<void> NativeRecorder::set_places() {
@@ -298,6 +335,10 @@ Result<void> NativeRecorder::take_trap(const Event& event) {
   const Address pc = process_.pc(event.tid);
   if (!entry_.is_null() && pc == entry_) {
     if (auto armed = arm(); !armed) return armed;
+  } else if (!awaited_.empty() && pc == loader_) {
+    take_load();
+    resume_all();
+    return {};
   } else if (functions_.contains(pc)) {
     auto ended = end_recording(occasion(fmt::format("function at {:#x}", pc.value), 0, event.tid));
     if (!ended) return ended;

@@ -45,6 +45,13 @@ class OnCall(cases.CommandCase):
         self.assert_error(self.run_until("listed", "several_names"), 2, "cannot wait for `listed`",
                           "it is chosen as the program starts, and what chooses it names none")
 
+    def test_a_library_that_is_loaded_later(self):
+        self.assert_enters("loads_in_thread", "libm.so.6`cbrt", "(__)?cbrt")
+        shutil.rmtree(self.bundle)
+        outcome = self.run_until("libm.so.6`no_such", "loads_library")
+        self.assertEqual((outcome.returncode, outcome.stdout), (0, "6\n"))
+        self.assertIn("error: there is no function `libm.so.6`no_such`\n", outcome.stderr)
+
     def test_an_address_in_a_file(self):
         path = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
         names = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
