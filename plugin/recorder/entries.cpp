@@ -75,7 +75,8 @@ Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& 
                 "it is chosen as the program starts, and what chooses it names none",
                 "the name of the one that is chosen, MODULE+OFFSET or *ADDRESS");
   return fail(ErrorCode::kUsage, fmt::format("there is no function `{}`", name),
-              "no symbol table of what is mapped has it");
+              "no symbol table of what is mapped has it",
+              "MODULE`FUNCTION for one of a library that is loaded later");
 }
 
 bool awaits_module(const std::string& name, const std::vector<Mapping>& mappings) {

@@ -241,7 +241,7 @@ class Attach(RecorderCase):
 
     def attach(self, *options, limit=None):
         recorder = subprocess.Popen(
-            [cases.TAILTRACE, "attach", "--engine=step", "--keep=64KiB",
+            [cases.TAILTRACE, "attach", "--engine=step", "--ring=64KiB",
              f"--on-crash={self.bundle}", *options, str(self.program.pid)],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.env,
             preexec_fn=limit)
@@ -437,7 +437,8 @@ class Attach(RecorderCase):
     def test_what_cannot_be_recorded(self):
         pid = str(self.program.pid)
         for words, status, part in ((["--on-call=no_such_function"], 2, "no function"),
-                                    (["--keep=1000"], 2, "1000"),
+                                    (["--ring=1000"], 2, "1000"), (["--keep=1000"], 2, "1000"),
+                                    (["--ring=1MiB", "--keep=1MiB"], 2, "excludes"),
                                     (["--on-signal=NO"], 2, "no signal")):
             outcome = cases.tailtrace("attach", "--engine=step", f"--on-crash={self.bundle}",
                                       *words, pid)

@@ -16,7 +16,7 @@ namespace {
 struct AttachOptions {
   int pid = 0;
   std::string engine = "auto";
-  std::string keep = "2MiB";
+  std::string ring = "2MiB";
   RecorderOptions recorder;
 };
 
@@ -41,7 +41,7 @@ std::string program_of(int pid) {
 }
 
 Result<int> attach(const AttachOptions& options, const Invocation& invocation) {
-  auto ring_records = parse_ring_records(options.keep);
+  auto ring_records = parse_ring_records(options.ring);
   if (!ring_records) return fail(std::move(ring_records.error()));
   auto plan = flight_plan(options.recorder, program_of(options.pid), invocation.err);
   if (!plan) return fail(std::move(plan.error()));
@@ -75,7 +75,7 @@ Command attach_command() {
       .examples =
           {
               {"tailtrace attach --on-crash=DIR 4211", "DIR has its end, should it crash"},
-              {"tailtrace attach --keep=64MiB --on-call=give_up 4211", "until it comes there"},
+              {"tailtrace attach --ring=64MiB --on-call=give_up 4211", "until it comes there"},
               {"tailtrace attach --on-signal=SIGUSR1 --core 4211", "with a core file"},
               {"tailtrace attach --on-crash=DIR 4211 & kill -USR2 $!",
                "a snapshot, DIR.1; it goes on"},
@@ -85,9 +85,12 @@ Command attach_command() {
         app.add_option("PID", options->pid, "the process")->required();
         add_choice(app, "--engine", options->engine, "what records; auto: hardware, else steps",
                    {"auto", "pt", "bts", "lbr", "step"});
-        app.add_option("--keep", options->keep,
-                       "what is kept of each thread: a size, or records of 32 bytes (2MiB)")
-            ->type_name("SIZE");
+        CLI::Option* ring =
+            app.add_option("--ring", options->ring,
+                           "what is kept of each thread: records, or a size such as 64MiB (2MiB)")
+                ->type_name("N");
+        // As it was called before; a folder is what other verbs call so. It has no group in a help.
+        app.add_option("--keep", options->ring)->group("")->excludes(ring);
         add_recorder_options(app, options->recorder);
         return [options](const Invocation& invocation) { return attach(*options, invocation); };
       },
