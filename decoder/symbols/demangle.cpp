@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace tailtrace {
 namespace {
 
 constexpr std::size_t kMaxMangled_bytes = 1 << 14;
+constexpr std::string_view kFortran = "abcdefghijklmnopqrstuvwxyz0123456789_";
 constexpr double kMaxUnfolded_bytes = 1 << 28;
 
 // Back references (`S_`, `S1_`, `T0_`) may refer to what holds back references itself, so that a
@@ -59,6 +61,21 @@ std::size_t name_begin(std::string_view text) {
   return 0;
 }
 
+// "module::procedure" for "__module_MOD_procedure", as gfortran has it: Fortran's names have no
+// capitals. Nothing for any other name.
+std::optional<std::string> fortran_name(std::string_view name) {
+  constexpr std::string_view kBegin = "__", kOf = "_MOD_";
+  const std::size_t of = name.find(kOf);
+  if (!name.starts_with(kBegin) || of == name.npos || of <= kBegin.size()) return std::nullopt;
+  const std::string_view module = name.substr(kBegin.size(), of - kBegin.size());
+  const std::string_view procedure = name.substr(of + kOf.size());
+  auto is_fortran = [](std::string_view word) {
+    return !word.empty() && word.find_first_not_of(kFortran) == word.npos;
+  };
+  if (!is_fortran(module) || !is_fortran(procedure)) return std::nullopt;
+  return std::string(module) + "::" + std::string(procedure);
+}
+
 }  // namespace
 
 std::string demangle(const std::string& name) {
@@ -66,6 +83,7 @@ std::string demangle(const std::string& name) {
   if (name.ends_with(kStub))
     return demangle(name.substr(0, name.size() - kStub.size())) + std::string(kStub);
   if (auto rust = rust_v0_name(name)) return *std::move(rust);
+  if (auto fortran = fortran_name(name)) return *std::move(fortran);
   if (!name.starts_with("_Z") || name.size() > kMaxMangled_bytes || may_unfold_far(name))
     return name;
   int status = 0;

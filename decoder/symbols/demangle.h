@@ -1,4 +1,5 @@
-// Demangled names of functions: of C++ (Itanium C++ ABI) and Rust (rust_name.h).
+// Demangled names of functions: of C++ (Itanium C++ ABI), Rust (rust_name.h) and modules of
+// Fortran.
 //
 // Threading: pure functions.
 #pragma once

@@ -99,6 +99,16 @@ TEST(Demangle, LeavesOutWhatAFunctionReturns) {
   EXPECT_EQ(demangle("_ZN3FooC1Ev"), "Foo::Foo()");
 }
 
+// The names are gfortran's, the texts GDB's.
+TEST(Demangle, KnowsModulesOfFortran) {
+  EXPECT_EQ(demangle("__shapes_MOD_fact"), "shapes::fact");
+  EXPECT_EQ(demangle("__my_shapes2_MOD_area_of_all"), "my_shapes2::area_of_all");
+  EXPECT_EQ(demangle("__shapes_MOD_fact@plt"), "shapes::fact@plt");
+  for (const char* other : {"__MOD_fact", "__shapes_MOD_", "shapes_MOD_fact", "__Shapes_MOD_fact",
+                            "__shapes_MOD___vtab_shapes_Shape", "__shapes_mod_fact"})
+    EXPECT_EQ(demangle(other), other);
+}
+
 TEST(Demangle, GivesUpOnNamesThatWouldUnfoldIntoSomethingEnormous) {
   EXPECT_EQ(demangle("_ZN6Worker4stepEi"), "Worker::step(int)");
   EXPECT_EQ(demangle("main"), "main");
