@@ -46,6 +46,13 @@ def pattern_of(line):
     return ".*".join(re.escape(part) for part in line.split("..."))
 
 
+def filled(line, words):
+    """A line with what the words in braces mean; other braces are the line's own."""
+    for word, meant in words.items():
+        line = line.replace("{" + word + "}", str(meant))
+    return line
+
+
 def complaint(answer, expected):
     """What is wrong with an answer; None if nothing is."""
     lines = answer.split("\n")
@@ -160,7 +167,7 @@ def play_with_lldb(options, dialogue, folder):
     words = {"engine": options.engine, "program": program, "folder": folder,
              "plugin": lldb_stock.plugin(options.tailtrace),
              "pid": inferior.pid if inferior else ""}
-    commands = [command.format(**words) for command, _ in dialogue.steps]
+    commands = [filled(command, words) for command, _ in dialogue.steps]
     try:
         output = run_debugger(lldb_stock.command(), lldb_stock.script(connecting, commands),
                               env)
@@ -182,7 +189,7 @@ def play_with_gdb(options, dialogue, folder):
              "port": server.port if server else ""}
     fixed = ["set width 0", "set height 0", "set confirm off", "set debuginfod enabled off",
              "set sysroot /", "set remotetimeout 60"]
-    commands = [command.format(**words) for command, _ in dialogue.steps]
+    commands = [filled(command, words) for command, _ in dialogue.steps]
     gdb = [*hosts.gdb(), "-q", "-nx", "-batch"]
     for command in fixed + connecting:
         gdb += ["-ex", command]
@@ -234,10 +241,8 @@ def main():
         print(output)
     for number, (_, expected) in enumerate(dialogue.steps):
         answer = answers[number] if number < len(answers) else ""
-        words = {"{engine}": options.engine, "{folder}": folder}
-        for word, meant in words.items():
-            expected = [line.replace(word, meant) for line in expected]
-        wrong = complaint(answer, expected)
+        words = {"engine": options.engine, "folder": folder}
+        wrong = complaint(answer, [filled(line, words) for line in expected])
         if wrong:
             with tempfile.NamedTemporaryFile("w", prefix="tailtrace-dialogue-", suffix=".txt",
                                              delete=False) as kept:
