@@ -191,6 +191,7 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
     return begin_call(function, item, from_);
   }
   if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
+  if (leaves_older_handler(address)) return begin_older(function, address, item);
   if (stacks_.switched(from_, function)) begin_switch(function, item);
 }
 
@@ -342,6 +343,15 @@ bool CallBuilder::begins_again_with_more_stack(std::uint32_t function) {
   const std::uint32_t earlier = stacks_.at(from_).earlier;
   return earlier != 0 && earlier < from_ && is_called(earlier + 1, "runtime.morestack") &&
          !stacks_.switched(from_, function);
+}
+
+// A system call that goes on elsewhere, unless in the kernel, is the one that ends a handler. That
+// of one which began before the record is known of no interruption.
+bool CallBuilder::leaves_older_handler(Address address) {
+  constexpr std::uint64_t kKernel = 1ull << 63;
+  return last_.kind == InstructionClass::kSystemCall && last_.next() != address &&
+         last_.address != address && ((address.value ^ last_.address.value) & kKernel) == 0 &&
+         stacks_.at(from_).caller == 0;
 }
 
 // By a name that begins so.

@@ -64,6 +64,7 @@ class CallBuilder {
   bool left_stack();
   bool goes_on_with_more_stack(std::uint32_t function, Address address);
   bool begins_again_with_more_stack(std::uint32_t function);
+  bool leaves_older_handler(Address address);
   bool is_called(std::uint32_t segment, std::string_view name);
   bool is_open(std::uint32_t handler);
   std::uint32_t handler_that_returns();

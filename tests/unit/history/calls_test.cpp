@@ -410,6 +410,21 @@ TEST(Calls, OfASignalHandlerThatGoesOnElsewhereLeaveWhatItInterrupted) {
   EXPECT_EQ(story.calls().at(5).caller, 2u);
 }
 
+// Only where it goes back tells what it was.
+TEST(Calls, OfASignalHandlerThatBeganBeforeAreOfWhatItGoesBackTo) {
+  CallStory story({"handler", "restorer", "g", "outer", "main"});
+  story.call("g").ret().ret_to("restorer", 0).sigreturn_to("outer", 0x40).ret_to("restorer", 0);
+  EXPECT_EQ(story.sigreturn_to("main", 0x40).call("g").told(),
+            "handler:4:1-2 g:5:3-4 handler:4:5-6 restorer:3:7-8 outer:2:9-10 restorer:1:11-12 "
+            "main:0:13-14 g:1:15-15");
+  const CallHistory& calls = story.calls();
+  EXPECT_EQ(calls.at(1).caller, 4u);
+  EXPECT_EQ(calls.at(4).caller, 5u);
+  EXPECT_EQ(calls.at(5).caller, 6u);
+  EXPECT_EQ(calls.at(6).caller, 7u);
+  EXPECT_TRUE(calls.at(7).begun_before);
+}
+
 TEST(Calls, AreConnectedAcrossAGapWhereTheyMatch) {
   CallStory story({"main", "f", "g"});
   story.call("f").call("g").jump("g", 0x40).gap("g", 0x80);
