@@ -76,6 +76,15 @@ def anchored(history, root):
     return []
 
 
+def kept(history, root, position):
+    """The same of a folder, which has the stack of its end; to `main`, unless GDB shows more."""
+    older = history.older_callers(position)
+    names = [root.get("function"), *(name for name, _ in older)]
+    if "main" in names and not gdb.parameter("backtrace past-main"):
+        return older[:names.index("main")]
+    return older
+
+
 class Shown:
     """One line of a stack. `pc` is where it goes on, of callers behind the call; None: a signal
     came there. `block` is the function's, where GDB knows it; `site` the line of the call of what
@@ -129,7 +138,8 @@ def frames_at(history, position, limit):
             return shown[:limit]
         shown += callers
     if not chain[-1].get("caller"):
-        shown += [Shown(pc, name, True) for name, pc in anchored(history, chain[-1])]
+        older = anchored(history, chain[-1]) or kept(history, chain[-1], position)
+        shown += [Shown(pc, name, True) for name, pc in older]
     return shown[:limit]
 
 
@@ -176,7 +186,9 @@ def frame_line(level, frame):
 
 
 def show_present(limit):
-    """As GDB has it, which knows the values there."""
+    """As GDB has it, which knows the values there; nothing beside a saved folder alone."""
+    if gdb.selected_thread() is None:
+        return
     gdb.execute("frame 0")
     stack = gdb.execute(f"backtrace {limit}", to_string=True)
     gdb.write("".join(stack.splitlines(keepends=True)[1:]))

@@ -77,6 +77,16 @@ class History:
             return position
         return max(position, -self.size)
 
+    def lacks(self, position):
+        """The error of an instruction that is not in it."""
+        number = self.number(position)
+        why = f"there are 1 to {self.size}" if self.size else "nothing was executed meanwhile"
+        return user_error(f"there is no instruction {number if number > 0 else position}", why)
+
+    def older_callers(self, position):
+        """(name, pc) of who called before it began, if it was kept with it; innermost first."""
+        return []
+
     def number_of_calls(self):
         return self.calls_head()["calls"]
 
@@ -86,8 +96,7 @@ class History:
     def item(self, position):
         found = self.some("items", position, 1) if position < 0 else []
         if not found:
-            raise user_error(f"there is no instruction {self.number(position)}",
-                             f"there are 1 to {self.size}")
+            raise self.lacks(position)
         return found[0]
 
     def call(self, position):

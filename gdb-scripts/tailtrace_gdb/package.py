@@ -107,6 +107,10 @@ class PackageHistory(History):
         number = attempt(lambda _: calls.holding(position)) if position < 0 else None
         return None if number is None else self.call(number - calls.size - 1)
 
+    def older_callers(self, position):
+        found = attempt(lambda _: self.calls().older_callers(position))
+        return [(function, address + 1) for function, _, _, _, address in found]
+
     def some_of_tree(self, limit, parts, skipped):
         calls = self.calls_from(-parts)
         lines, is_cut = attempt(lambda _: calls.json_lines_of_tree(limit, skipped))

@@ -46,8 +46,7 @@ def check(history, position):
     """The position must be there; 0 is."""
     if position == 0 or history.holds(position):
         return
-    number = position if history.is_long else history.size + 1 + position
-    raise user_error(f"there is no instruction {number}", f"there are 1 to {history.size}")
+    raise history.lacks(position)
 
 
 def move(history, position):

@@ -51,7 +51,7 @@ def forward_only(history, number):
     """The position that a number means; what lies behind the present is nowhere."""
     position = history.position(number)
     if position > 0:
-        raise user_error(f"there is no instruction {number}", f"there are 1 to {history.size}")
+        raise history.lacks(position)
     return position
 
 
