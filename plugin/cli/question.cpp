@@ -125,10 +125,15 @@ Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err
 void AskedProcesses::add(const HistoryView& view) {
   const bool is_known = !symbols_.empty() && symbols_.back() == view.symbols;
   if (!is_known && symbols_.size() <= kMostLookedAt) symbols_.push_back(view.symbols);
+  executed_ = executed_ || view.history->resolve(-1);
 }
 
 std::optional<Error> AskedProcesses::missing(const Wanted& wanted) const {
   if (symbols_.size() > kMostLookedAt || !wanted.location) return std::nullopt;
+  if (!executed_)
+    return Error{ErrorCode::kNegative, location_text(*wanted.location) + " was not reached",
+                 "nothing was executed while it was recorded",
+                 "tailtrace last shows where it stands", ""};
   std::optional<Error> missing;
   for (const auto& symbols : symbols_)
     if (missing = missing_place(*wanted.location, wanted.entries, *symbols); !missing) break;

@@ -335,6 +335,11 @@ class Attach(RecorderCase):
                       cases.tailtrace("info", self.bundle).stdout)
         self.assertIn("fix:  tailtrace last shows where it stands",
                       cases.tailtrace("why", self.bundle).stderr)
+        for verb in "last", "hits", "why", "calls":
+            self.assertIn("error: main was not reached\n"
+                          "  why:  nothing was executed while it was recorded\n"
+                          "  fix:  tailtrace last shows where it stands\n",
+                          cases.tailtrace(verb, self.bundle, "main").stderr)
 
     def test_user_ends_it_after_a_snapshot(self):
         recorder = self.attach()

@@ -6,10 +6,10 @@
 #include "decoder/history/calls/call_listing.h"
 #include "decoder/history/calls/newest_calls.h"
 #include "decoder/history/calls/whole_calls.h"
-#include "decoder/symbols/missing_place.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
+#include "plugin/cli/question.h"
 
 namespace tailtrace {
 namespace {
@@ -95,7 +95,12 @@ Result<int> show_calls_of(const CallsCommandOptions& options, const std::string&
   const WholeCalls found = calls_of(*calls, *named, options.limit);
   const OutputOptions& output = *options.shared.output;
   std::optional<Error> missing;
-  if (found.count == 0) missing = missing_place(named->location(), true, *view->symbols);
+  AskedProcesses asked;
+  asked.add(*view);
+  Wanted begins;
+  begins.location = named->location();
+  begins.entries = true;
+  if (found.count == 0) missing = asked.missing(begins);
   if (output.json == JsonForm::kNone) {
     if (missing) return fail(std::move(*missing));
     print_calls_of(*view, *calls, found, options, invocation.out);

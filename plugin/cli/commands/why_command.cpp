@@ -5,7 +5,6 @@
 
 #include "decoder/history/queries/find.h"
 #include "decoder/history/queries/why_listing.h"
-#include "decoder/symbols/missing_place.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/question.h"
@@ -179,9 +178,10 @@ Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
   Result<HistoryView> view = open_view(options.shared, invocation.err);
   if (!view) return fail(std::move(view.error()));
   Result<std::uint64_t> item = item_asked_for(options, *view);
-  if (!item && options.wanted.location)
-    if (auto missing = missing_place(*options.wanted.location, true, *view->symbols))
-      return fail(std::move(*missing));
+  AskedProcesses asked;
+  asked.add(*view);
+  if (!item)
+    if (auto missing = asked.missing(options.wanted)) return fail(std::move(*missing));
   if (!item) return fail(std::move(item.error()));
   Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
   if (!reasons) return fail(std::move(reasons.error()));
