@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 namespace tailtrace {
 namespace {
@@ -61,7 +62,8 @@ class Differ {
 
   // A point on a shortest way from corner to corner, other than these; nothing when there is none
   // or it would take too long. From both corners the furthest ways of the same cost are extended
-  // until they meet. Diagonals are numbered by a - b, seen from each corner.
+  // until they meet. Diagonals are numbered by a - b, seen from each corner; those beside the box
+  // lead nowhere.
   std::optional<Point> middle_of(const SequenceChange& box) {
     const auto n = static_cast<std::int64_t>(box.a_end - box.a_first);
     const auto m = static_cast<std::int64_t>(box.b_end - box.b_first);
@@ -71,14 +73,14 @@ class Differ {
              b_[box.b_first + static_cast<std::size_t>(y)];
     };
     auto inside = [&](std::int64_t x, std::int64_t y) { return 0 <= y && x <= n && y <= m; };
-    forth_.clear();
-    back_.clear();
+    forth_.clear(n, m);
+    back_.clear(n, m);
     for (std::int64_t d = 0; d <= half; ++d) {
-      if (left_ < static_cast<std::uint64_t>(d) * 2) return std::nullopt;
-      left_ -= static_cast<std::uint64_t>(d) * 2;
-      forth_.grow(d);
-      back_.grow(d);
-      for (std::int64_t k = -d; k <= d; k += 2) {
+      const std::int64_t lowest = d <= m ? -d : (d - m) % 2 - m, highest = std::min(d, n);
+      const auto steps = static_cast<std::uint64_t>(highest - lowest);
+      if (left_ < steps) return std::nullopt;
+      left_ -= steps;
+      for (std::int64_t k = lowest; k <= highest; k += 2) {
         std::int64_t x = forth_.next(k, d), y = x - k;
         for (; x < n && y < m && x >= 0 && y >= 0 && same(x, y); ++x, ++y) take();
         forth_.at(k) = inside(x, y) ? x : kNowhere;
@@ -86,7 +88,7 @@ class Differ {
         if (delta % 2 != 0 && inside(x, y) && other > -d && other < d && x + back_.at(other) >= n)
           return checked(box, x, y);
       }
-      for (std::int64_t k = -d; k <= d; k += 2) {
+      for (std::int64_t k = lowest; k <= highest; k += 2) {
         std::int64_t x = back_.next(k, d), y = x - k;
         for (; x < n && y < m && x >= 0 && y >= 0 && same(n - 1 - x, m - 1 - y); ++x, ++y) take();
         back_.at(k) = inside(x, y) ? x : kNowhere;
@@ -111,20 +113,15 @@ class Differ {
     return point;
   }
 
-  // How far each diagonal was reached.
+  // How far each diagonal was reached; the numbers are those of Myers's paper.
   class Furthest {
    public:
-    void clear() { values_.assign(3, kNowhere); }
-    // Room for the diagonals -d-1 to d+1; the numbers are those of Myers's paper.
-    void grow(std::int64_t d) {
-      std::size_t size = static_cast<std::size_t>(2 * d + 3);
-      if (values_.size() >= size) return;
-      values_.insert(values_.begin(), 1, kNowhere);
-      values_.push_back(kNowhere);
+    // Those of a box of n by m, and one more on either side.
+    void clear(std::int64_t n, std::int64_t m) {
+      values_.assign(static_cast<std::size_t>(n + m + 3), kNowhere);
+      origin_ = m + 1;
     }
-    std::int64_t& at(std::int64_t k) {
-      return values_[static_cast<std::size_t>(k + static_cast<std::int64_t>(values_.size() / 2))];
-    }
+    std::int64_t& at(std::int64_t k) { return values_[static_cast<std::size_t>(k + origin_)]; }
     std::int64_t next(std::int64_t k, std::int64_t d) {
       if (d == 0) return 0;
       bool down = k == -d || (k != d && at(k - 1) < at(k + 1));
@@ -133,6 +130,7 @@ class Differ {
 
    private:
     std::vector<std::int64_t> values_;
+    std::int64_t origin_ = 0;
   };
 
   Sequence a_, b_;
@@ -141,10 +139,43 @@ class Differ {
   std::vector<SequenceChange> open_, changes_;
 };
 
+// What of a sequence the other one has as well, and where that stands.
+struct Shared {
+  Shared(Sequence all, Sequence other) {
+    const std::unordered_set<std::uint32_t> known(other.begin(), other.end());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (known.contains(all[i])) {
+        numbers.push_back(all[i]);
+        places.push_back(i);
+      }
+  }
+
+  std::vector<std::uint32_t> numbers;
+  std::vector<std::size_t> places;
+};
+
 }  // namespace
 
+// What only one of them has is in no way the same, and would only make the search longer.
 std::vector<SequenceChange> diff_sequences(Sequence a, Sequence b, std::uint64_t limit_steps) {
-  return Differ(a, b, limit_steps).find();
+  const Shared ours(a, b), theirs(b, a);
+  std::vector<SequenceChange> changes = Differ(ours.numbers, theirs.numbers, limit_steps).find();
+  changes.push_back({ours.numbers.size(), 0, theirs.numbers.size(), 0});
+  std::vector<SequenceChange> all;
+  SequenceChange open;  // behind the last pair of the same
+  auto put_up_to = [&](std::size_t at_a, std::size_t at_b) {
+    if (open.a_first != at_a || open.b_first != at_b)
+      all.push_back({open.a_first, at_a, open.b_first, at_b});
+    open = {at_a + 1, 0, at_b + 1, 0};
+  };
+  std::size_t i = 0, j = 0;
+  for (const SequenceChange& change : changes) {
+    for (; i < change.a_first; ++i, ++j) put_up_to(ours.places[i], theirs.places[j]);
+    i = change.a_end;
+    j = change.b_end;
+  }
+  put_up_to(a.size(), b.size());
+  return all;
 }
 
 }  // namespace tailtrace

@@ -74,12 +74,21 @@ TEST(SequenceDiff, OfTheSameIsNothingAndOfNothingIsAll) {
 TEST(SequenceDiff, EndsSoonWhereAlmostAllIsDifferent) {
   std::mt19937_64 random(2);
   Sequence a(200000), b(200000);
-  for (auto& letter : a) letter = static_cast<std::uint32_t>(random());
-  for (auto& letter : b) letter = static_cast<std::uint32_t>(random());
-  b[100] = a[5000];
+  for (auto& letter : a) letter = static_cast<std::uint32_t>(random() % 1000);
+  for (auto& letter : b) letter = static_cast<std::uint32_t>(random() % 1000);
   auto changes = diff_sequences(a, b, 1 << 20);
   checked_changes(a, b, changes);
   EXPECT_LE(changes.size(), 2u);
+}
+
+TEST(SequenceDiff, OfWhatHasLittleInCommonStillHasTheFewestChanges) {
+  Sequence a, b, kept{1, 2, 3, 4, 5};
+  for (std::uint32_t i = 0; i < 20000; ++i) {
+    a.push_back(i % 1000 == 0 ? kept[i / 1000 % 5] : 10 + 2 * i);
+    b.push_back(i % 1500 == 7 ? kept[i / 1500 % 5] : 11 + 2 * i);
+  }
+  auto changes = diff_sequences(a, b, 1 << 10);
+  EXPECT_EQ(checked_changes(a, b, changes), 40000 - 2 * 14);
 }
 
 }  // namespace
