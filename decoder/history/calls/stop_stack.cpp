@@ -70,10 +70,9 @@ std::optional<std::size_t> frames_recorded(LastMove move, Symbolizer& symbols,
 
 }  // namespace
 
-std::uint64_t anchor_of(const History& history, std::uint64_t item,
-                        std::span<const Address> stack) {
+std::uint64_t anchor_of(const History& history, std::uint64_t item) {
   const bool is_near = history.newest() - item < CallHistory::kMaxSegments / 2;
-  return is_near && !stack.empty() ? history.newest() : item;
+  return is_near ? history.newest() : item;
 }
 
 void add_older_callers(const History& history, Symbolizer& symbols, const CallHistory& calls,

@@ -14,9 +14,10 @@
 
 namespace tailtrace {
 
-// The item up to which calls_up_to() has the callers of an item that are known: the newest one, at
-// which the thread stood, where that is near enough and its stack is known; else the item itself.
-std::uint64_t anchor_of(const History& history, std::uint64_t item, std::span<const Address> stack);
+// The item up to which calls_up_to() has the callers of an item that are known: the newest one,
+// which is behind all returns to them, and at which the stack is known that the thread had when it
+// stood; the item itself where that is too far away.
+std::uint64_t anchor_of(const History& history, std::uint64_t item);
 
 // Adds to the path what is below it of the stack: where the thread stood, and where each call that
 // was open goes on, innermost first. Nothing where the calls that were recorded as open at the stop

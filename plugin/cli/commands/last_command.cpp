@@ -123,8 +123,7 @@ Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t
                         const LastCommandOptions& options, AnswerPrinter& printer) {
   if (hits.empty()) return {};
   const History& history = *view.history;
-  Result<CallHistory> calls =
-      calls_up_to(history, *view.symbols, anchor_of(history, hits.front(), view.stack));
+  Result<CallHistory> calls = calls_up_to(history, *view.symbols, anchor_of(history, hits.front()));
   if (!calls) return fail(std::move(calls.error()));
   PathPrinter paths(view, options, printer);
   for (std::size_t i = hits.size(); i-- != 0;)

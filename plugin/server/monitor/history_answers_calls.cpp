@@ -119,7 +119,7 @@ HistoryAnswers::Text HistoryAnswers::whole_calls(CommandWords words) {
 }
 
 Result<const CallHistory*> HistoryAnswers::calls_to_anchor(std::uint64_t item) {
-  if (anchor_of(*history_, item, *stack_) == history_->newest()) return all_calls();
+  if (anchor_of(*history_, item) == history_->newest()) return all_calls();
   auto calls = calls_up_to(*history_, *symbols_, item);
   if (!calls) return fail(std::move(calls.error()));
   older_calls_ = std::make_unique<const CallHistory>(std::move(*calls));

@@ -46,7 +46,7 @@ class StopStack : public testing::Test {
   // Names of the callers from before the history, of an item.
   std::vector<std::string> older(std::uint64_t item, std::vector<Address> stack,
                                  std::size_t limit = 100) {
-    auto calls = calls_up_to(*history_, symbols_, anchor_of(*history_, item, stack));
+    auto calls = calls_up_to(*history_, symbols_, anchor_of(*history_, item));
     EXPECT_TRUE(calls);
     path_ = call_path(*history_, symbols_, *calls, item, limit);
     add_older_callers(*history_, symbols_, *calls, stack, limit, path_);
@@ -66,6 +66,15 @@ TEST_F(StopStack, HasTheCallersOfTheFunctionThatItAllHappenedIn) {
   EXPECT_EQ(older(1, {{0x1021}, {0x1015}, {0x1005}, {0x1234}}),
             (Names{"middle", "outer", "other"}));
   EXPECT_EQ(path_.older[0].address, Address{0x1014});
+}
+
+TEST_F(StopStack, IsNotNeededOfCallersThatWereReturnedTo) {
+  BranchRecord home{{0x1026}, {0x1015}, 0, 1, RecordKind::kReturn, 0, 0};
+  record({0x1026}, {home}, {0x1016}, 1);
+  EXPECT_TRUE(older(1, {}).empty());
+  ASSERT_EQ(path_.frames.size(), 2u);
+  EXPECT_EQ(path_.frames[1].function->name, "middle");
+  EXPECT_TRUE(path_.frames[1].is_return);
 }
 
 TEST_F(StopStack, IsReachedByACallAndByAReturn) {
