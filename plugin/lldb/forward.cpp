@@ -166,6 +166,15 @@ std::string detour_at(Session& session, lldb::addr_t pc) {
                       symbol.GetEndAddress().GetLoadAddress(target));
 }
 
+// Whether `pc` is in a linkage table, at a function that is chosen as the program starts (memcpy):
+// LLDB runs to what chooses it, and so past it.
+bool is_chosen(Session& session, lldb::addr_t pc) {
+  lldb::SBTarget target = session.target();
+  lldb::SBSymbol symbol = target.ResolveLoadAddress(pc).GetSymbol();
+  return symbol.GetType() == lldb::eSymbolTypeTrampoline &&
+         target.FindSymbols(symbol.GetName(), lldb::eSymbolTypeResolver).GetSize() != 0;
+}
+
 // The code before its first line, where LLDB does not stop; empty: there is none.
 std::string prologue_at(Session& session, lldb::addr_t pc) {
   lldb::SBFunction function = session.target().ResolveLoadAddress(pc).GetFunction();
@@ -184,6 +193,7 @@ Result<bool> enter_function(Session& session, Moved& moved) {
     if (next->moved) moved = std::move(*next);
     return {};
   };
+  const bool passes = is_chosen(session, pc_of(session));
   for (int detours = 0; detours < kMaxDetours && moved.way != "end"; ++detours) {
     const std::string detour = detour_at(session, pc_of(session));
     if (detour.empty()) break;
@@ -192,7 +202,8 @@ Result<bool> enter_function(Session& session, Moved& moved) {
   if (moved.way == "end") return true;
   const lldb::addr_t pc = pc_of(session);
   lldb::SBFunction function = session.target().ResolveLoadAddress(pc).GetFunction();
-  const bool stops = line_at(session, pc).IsValid() && !is_avoided(session, function.GetName());
+  const bool stops =
+      !passes && line_at(session, pc).IsValid() && !is_avoided(session, function.GetName());
   const std::string prologue = stops ? prologue_at(session, pc) : std::string();
   if (stops && prologue.empty()) return true;
   if (!stops)
