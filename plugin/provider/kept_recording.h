@@ -28,6 +28,7 @@ class KeptRecording {
   // BundleWriter::finish, the first one.
   Result<void> finish();
   // As BundleWriter's.
+  std::vector<Error> remarks() const { return writer_.remarks(); }
   std::string told() const { return writer_.told(); }
 
  private:

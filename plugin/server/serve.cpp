@@ -46,6 +46,8 @@ Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
   auto served = serve_with(options, listener, below, recorder, signals);
   recorder.keep_all();
   if (auto finished = kept->finish(); !finished) return fail(std::move(finished.error()));
+  for (const Error& remark : kept->remarks())
+    if (options.say) options.say(remark.to_string());
   return served;
 }
 

@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import stat
+import subprocess
 import tempfile
 
 import cases
@@ -138,6 +139,36 @@ class TheEnd(Serving):
         server, debugger = self.recording("--multi", "127.0.0.1:0", TALKS)
         debugger.send("qRcmd," + b"exit".hex())
         self.assertEqual(server.wait(), 0)
+
+
+class KeptByTheServer(Serving):
+    """What is made into a bundle at the end."""
+
+    def run_to_main(self, debugger, program):
+        pid, thread = re.search(r"thread:(p([0-9a-f]+)\.[^;]+);", debugger.ask("?")).group(2, 1)
+        with open(f"/proc/{int(pid, 16)}/maps", encoding="utf-8") as maps:
+            begin = next(int(line.split("-")[0], 16) for line in maps if program in line)
+        names = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+        main = begin + int(re.search(r"(?m)^(\w+) T main$", names)[1], 16)
+        self.assertEqual(debugger.ask(f"Z0,{main:x},1"), "OK")
+        self.assertIn("thread:", debugger.ask("vCont;c"))
+        self.assertEqual(debugger.ask(f"z0,{main:x},1"), "OK")
+        self.assertEqual(debugger.ask("Hg" + thread), "OK")
+
+    def test_what_lldb_cannot_show_of_it_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, *libraries = (os.path.join(cases.BINARY_DIR, "tests/programs", name) for name
+                                   in ("replaces_library", "first_same.so", "second_same.so"))
+            server = self.serve(f"--keep={folder}/kept", "--once", "127.0.0.1:0", program,
+                                *libraries)
+            debugger = self.connect(server)
+            debugger.greet()
+            self.run_to_main(debugger, program)
+            self.assertEqual(debugger.ask("Qbtrace:bts"), "OK")
+            self.assertEqual(debugger.ask("vCont;c").split(";")[0], "W0")
+            debugger.close()
+            self.assertEqual(server.wait(), 0)
+            self.assertIn(f"error: LLDB cannot show all that ran in {libraries[0]}\n", server.said)
 
 
 class Network(Serving):
@@ -426,6 +457,7 @@ class ServerBelow(cases.CommandCase):
 
 
 cases.for_each_engine(globals(), TheEnd, Network, Debuggers)
+cases.for_each_engine(globals(), KeptByTheServer, engines=("step",))
 
 if __name__ == "__main__":
     cases.main()
