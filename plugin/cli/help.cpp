@@ -95,8 +95,7 @@ std::vector<OptionHelp> options_of(const Command& command) {
   app.set_help_flag(kHelpFlag, "show this help");
   auto keep_variables_alive = command.define(app);
   std::vector<OptionHelp> options;
-  for (const CLI::Option* option : app.get_options())
-    if (!option->get_group().empty()) options.push_back(describe(*option));
+  for (const CLI::Option* option : app.get_options()) options.push_back(describe(*option));
   // The help flag is every command's and not news: last.
   std::stable_partition(options.begin(), options.end(),
                         [](const OptionHelp& option) { return option.names.back() != "--help"; });

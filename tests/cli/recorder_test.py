@@ -443,7 +443,6 @@ class Attach(RecorderCase):
         pid = str(self.program.pid)
         for words, status, part in ((["--on-call=no_such_function"], 2, "no function"),
                                     (["--ring=1000"], 2, "1000"), (["--keep=1000"], 2, "1000"),
-                                    (["--ring=1MiB", "--keep=1MiB"], 2, "excludes"),
                                     (["--on-signal=NO"], 2, "no signal")):
             outcome = cases.tailtrace("attach", "--engine=step", f"--on-crash={self.bundle}",
                                       *words, pid)

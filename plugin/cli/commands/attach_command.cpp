@@ -85,12 +85,9 @@ Command attach_command() {
         app.add_option("PID", options->pid, "the process")->required();
         add_choice(app, "--engine", options->engine, "what records; auto: hardware, else steps",
                    {"auto", "pt", "bts", "lbr", "step"});
-        CLI::Option* ring =
-            app.add_option("--ring", options->ring,
-                           "what is kept of each thread: records, or a size such as 64MiB (2MiB)")
-                ->type_name("N");
-        // As it was called before; a folder is what other verbs call so. It has no group in a help.
-        app.add_option("--keep", options->ring)->group("")->excludes(ring);
+        app.add_option("--ring,--keep", options->ring,
+                       "what is kept of each thread: records, or a size such as 64MiB (2MiB)")
+            ->type_name("N");
         add_recorder_options(app, options->recorder);
         return [options](const Invocation& invocation) { return attach(*options, invocation); };
       },
