@@ -19,6 +19,11 @@ USES_LIBRARY = os.path.join(cases.BINARY_DIR, "tests/programs/uses_library")
 
 
 class Watch(cases.CommandCase):
+    def needs_registers(self, outcome):
+        """Where there are no debug registers, or no right to them, nothing can be tried."""
+        if outcome.returncode in (3, 4):
+            self.skipTest(outcome.stderr.replace("\n", " "))
+
     def watch(self, *words):
         return cases.tailtrace("watch", *words, "--", COUNTER)
 
@@ -26,8 +31,7 @@ class Watch(cases.CommandCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "hits.json")
             outcome = self.watch("--json", "--output=" + path, *words)
-            if outcome.returncode in (3, 4):
-                self.skipTest(outcome.stderr.replace("\n", " "))
+            self.needs_registers(outcome)
             self.assertEqual(outcome.returncode, 7, outcome.stderr)  # the program's own
             self.assertEqual(outcome.stderr, "")
             with open(path, encoding="utf-8") as file:
@@ -76,8 +80,7 @@ class Watch(cases.CommandCase):
 
     def test_lines_for_people(self):
         outcome = self.watch("counter")
-        if outcome.returncode in (3, 4):
-            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.needs_registers(outcome)
         lines = outcome.stderr.splitlines()
         self.assertEqual(len(lines), 9)
         self.assertRegex(lines[0], r"^ +0\.000 us  \d+  counter written  at 0x[0-9a-f]+  add\+0x")
@@ -95,8 +98,7 @@ class Watch(cases.CommandCase):
         for name, times in (("Worker::rework", 1), ("Part::rework", 1), ("rework", 2),
                             ("turn<double>", 2), ("hidden(int)", 1)):
             outcome = watch(name)
-            if outcome.returncode in (3, 4):
-                self.skipTest(outcome.stderr.replace("\n", " "))
+            self.needs_registers(outcome)
             self.assertIn(f"{name}: executed {times} times\n", outcome.stderr)
         self.assert_error(watch("turn"), 2, "cannot watch turn", "2 symbols may be meant",
                           "turn<int>(int)")
@@ -104,8 +106,7 @@ class Watch(cases.CommandCase):
     def test_names_of_libraries_in_threads_that_those_have_made(self):
         outcome = cases.tailtrace("watch", "count", "counted", "libcounting.so`let_count",
                                   "--", USES_LIBRARY)
-        if outcome.returncode in (3, 4):
-            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.needs_registers(outcome)
         self.assertEqual(outcome.returncode, 7, outcome.stderr)  # the program's own
         *hits, functions, variables, callers = outcome.stderr.splitlines()
         self.assertEqual(functions, "count: executed 4 times")
@@ -121,8 +122,7 @@ class Watch(cases.CommandCase):
 
     def test_of_an_indirect_function_it_is_the_chosen_one(self):
         outcome = cases.tailtrace("watch", "memcpy", "sum_up_to", "listed", "--", SEVERAL_NAMES)
-        if outcome.returncode in (3, 4):
-            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.needs_registers(outcome)
         self.assertEqual(outcome.stderr.splitlines()[-3:],
                          ["memcpy: executed 4 times", "sum_up_to: executed 3 times",
                           "listed: executed 3 times"])
@@ -134,8 +134,7 @@ class Watch(cases.CommandCase):
     def test_a_library_that_is_loaded_later(self):
         outcome = cases.tailtrace("watch", "main", "libm.so.6`cbrt", "libm.so.6`no_such",
                                   "other.so`cbrt", "--", LOADS_LIBRARY)
-        if outcome.returncode in (3, 4):
-            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.needs_registers(outcome)
         self.assertEqual(outcome.returncode, 0)
         self.assertIn("error: cannot watch libm.so.6`no_such\n", outcome.stderr)
         self.assertIn("error: nothing of other.so`cbrt was watched\n", outcome.stderr)
@@ -147,8 +146,7 @@ class Watch(cases.CommandCase):
     def test_a_library_that_a_thread_loads_takes_the_last_register(self):
         outcome = cases.tailtrace("watch", "main", "main+1", "main+4", "libm.so.6`cbrt",
                                   "--", LOADS_IN_THREAD)
-        if outcome.returncode in (3, 4):
-            self.skipTest(outcome.stderr.replace("\n", " "))
+        self.needs_registers(outcome)
         self.assertIn("libm.so.6`cbrt: executed ", outcome.stderr)
         self.assertNotIn("libm.so.6`cbrt: executed 0", outcome.stderr)
 
