@@ -262,7 +262,8 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   if (!status) return fail(std::move(status.error()));
   note(recorder->finish(*kept));
   auto finished = kept->finish();
-  for (const Error& remark : recorder->take_remarks()) fmt::print(err, "{}\n", remark.to_string());
+  for (const auto& remarks : {recorder->take_remarks(), kept->remarks()})
+    for (const Error& remark : remarks) fmt::print(err, "{}\n", remark.to_string());
   recorder->report(err);
   if (trouble && kept->is_empty()) return fail(std::move(*trouble));
   if (trouble) fmt::print(err, "{}\n", trouble->to_string());

@@ -55,6 +55,11 @@ class OtherQemu(Refusal):
         self.assert_unfit("requires API version 1, but this QEMU supports only a minimum version "
                           "of 4", FAKE_QEMU_INTERFACE="4", FAKE_QEMU_MINIMUM="4")
 
+    def test_qemu_that_ends_without_a_word(self):
+        outcome = self.record(TAILTRACE_QEMU="/bin/false")
+        self.assert_refused(outcome, "cannot record with", "it ended with status 1",
+                            "TAILTRACE_QEMU")
+
     def test_qemu_for_another_processor(self):
         self.assert_unfit("it runs programs for aarch64", FAKE_QEMU_TARGET="aarch64")
 

@@ -139,6 +139,7 @@ Error QemuProcess::early_end(const QemuOptions& options) {
   }
   if (!refusal) {
     error.why = what_qemu_says(options);
+    if (error.why.empty() && status_) error.why = describe_status(*status_);
     error.fix = advice_on(error.why);
     return error;
   }
