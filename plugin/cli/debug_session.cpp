@@ -7,6 +7,7 @@
 #include <array>
 
 #include "decoder/base/unix_socket.h"
+#include "plugin/cli/child_signals.h"
 #include "plugin/cli/server_process.h"
 #include "plugin/server/below/private_folder.h"
 
@@ -89,6 +90,7 @@ Result<int> run_debug_session(ServeOptions options, const DebuggerCommandLine& c
     LeaveSignalsToDebugger signals;
     auto debugger = start_debugger(std::move(*words), signals);
     if (!debugger) return fail(std::move(debugger.error()));
+    PassSignalsOn ends(*debugger);
     status = wait_for_debugger(*debugger, terminal);
     if (terminal >= 0) ::tcsetpgrp(terminal, ::getpgrp());
   }

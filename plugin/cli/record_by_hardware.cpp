@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "decoder/base/own_folder.h"
+#include "plugin/cli/child_signals.h"
 #include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/say_recorded.h"
@@ -258,7 +259,10 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   watcher.ends = [&](ThreadId thread, Address pc) { note(recorder->ends(thread, pc, *kept)); };
   watcher.drops_stray_traps = recording.any_breakpoints();
   if (recorder->has_to_be_fast()) watcher.meanwhile = [&] { note(recorder->meanwhile()); };
-  auto status = program->follow(watcher);
+  auto status = [&] {
+    PassSignalsOn ends(program->pid());
+    return program->follow(watcher);
+  }();
   if (!status) return fail(std::move(status.error()));
   note(recorder->finish(*kept));
   auto finished = kept->finish();

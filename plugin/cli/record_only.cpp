@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "plugin/cli/child_signals.h"
 #include "plugin/cli/say_recorded.h"
 #include "plugin/engines/qemu/qemu_command.h"
 #include "plugin/engines/qemu/qemu_process.h"
@@ -17,6 +18,13 @@ namespace fs = std::filesystem;
 namespace {
 // What helps those for whom qemu does not work, since steps need a debugger.
 constexpr char kUnderDebugger[] = "--engine=step under a debugger (works without it, slower)";
+
+Result<int> wait_for(QemuProcess& process) {
+  LeaveSignalsToProgram signals;
+  PassSignalsOn ends(process.pid());
+  return process.wait();
+}
+
 }  // namespace
 
 Result<std::string> free_recording_folder(const std::string& program) {
@@ -57,8 +65,7 @@ Result<int> record_to_end(const ServeOptions& options, std::FILE* err) {
     if (process.error().now == kWithoutQemu) process.error().now = kUnderDebugger;
     return fail(std::move(process.error()));
   }
-  LeaveSignalsToProgram signals;
-  auto status = process->wait();
+  auto status = wait_for(*process);
   if (!status) return fail(std::move(status.error()));
   say_recorded(process->session(), err);
   return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);

@@ -6,7 +6,6 @@
 #include <cstdio>
 
 #include "decoder/base/result.h"
-#include "plugin/server/below/quiet_signal.h"
 #include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
@@ -16,12 +15,6 @@ namespace tailtrace {
 // Returns the program's exit status, 128 + N if signal N ended it.
 // Errors: those of QemuProcess::launch; kUsage for an engine that needs a debugger.
 Result<int> record_to_end(const ServeOptions& options, std::FILE* err);
-
-// While one lives, what is typed at the terminal is for the program, as a shell does it.
-struct LeaveSignalsToProgram {
-  QuietSignal interrupt{SIGINT};
-  QuietSignal quit{SIGQUIT};
-};
 
 // A folder for recordings of a program that does not exist yet:
 // $XDG_STATE_HOME/tailtrace/PROGRAM.N. Errors: kUsage when neither that nor HOME is set.

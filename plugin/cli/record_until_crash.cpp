@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "plugin/cli/record_only.h"
+#include "plugin/cli/child_signals.h"
 #include "plugin/recorder/native_recorder.h"
 #include "plugin/recorder/qemu_recorder.h"
 

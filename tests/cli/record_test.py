@@ -90,6 +90,21 @@ class Record(cases.CommandCase):
                 calls = cases.tailtrace("calls", f"--thread={tid}#{number}", recording, other)
                 self.assertNotEqual(calls.returncode, 0, calls.stdout)
 
+    def test_one_that_is_asked_to_end_asks_the_program(self):
+        session = os.path.join(self.folder, "kept")
+        asked = 'trap "echo asked; exit 3" TERM HUP; echo ready; read line'
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([cases.TAILTRACE, "run", "--no-debugger", "--keep=" + session,
+                                   "--", "/bin/sh", "-c", asked], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as process:
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                process.send_signal(number)
+                out, err = process.communicate(timeout=cases.HANG_S)
+            self.assertEqual((process.returncode, out), (3, "asked\n"))
+            self.assertIn(f"recorded: tailtrace history {session}\n", err)
+            shutil.rmtree(session)
+
     def test_killed_program_leaves_its_last_instructions(self):
         session = os.path.join(self.folder, "kept")
         with subprocess.Popen([cases.TAILTRACE, "run", "--no-debugger", "--keep=" + session, "--",

@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -114,6 +115,15 @@ class AtATerminal(cases.EngineCase):
         session.expect(r"\$1 = 42")
         session.type("quit\n")
         self.assertEqual(session.exit_status(), 5)
+
+    def test_one_that_is_asked_to_end_takes_gdb_with_it(self):
+        session = self.start()
+        self.resume(session)
+        family = cases.children_of(session.pid)
+        os.kill(session.pid, signal.SIGTERM)
+        for pid in family:
+            cases.wait_until_gone(pid)
+        self.assertEqual(session.exit_status(), 0)  # GDB's own
 
     def test_control_c_stops_the_program_and_the_history_shows_where(self):
         session = self.start()

@@ -15,6 +15,7 @@ COUNTER = os.path.join(cases.BINARY_DIR, "tests/programs/counter")
 SEVERAL_NAMES = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
 LOADS_LIBRARY = os.path.join(cases.BINARY_DIR, "tests/programs/loads_library")
 LOADS_IN_THREAD = os.path.join(cases.BINARY_DIR, "tests/programs/loads_in_thread")
+TALKS = os.path.join(cases.BINARY_DIR, "tests/programs/talks")
 USES_LIBRARY = os.path.join(cases.BINARY_DIR, "tests/programs/uses_library")
 
 
@@ -59,6 +60,18 @@ class Watch(cases.CommandCase):
                 with open(pid, encoding="ascii") as file:
                     os.kill(int(file.read()), signal.SIGKILL)
         self.assertIn(outcome.returncode, (3, 4, 7), outcome.stderr)
+
+    def test_one_that_is_asked_to_end_asks_the_program_and_tells_what_it_saw(self):
+        with subprocess.Popen([cases.TAILTRACE, "watch", "main", "--", TALKS],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()  # or an end, where there are no debug registers
+            process.terminate()
+            said = process.communicate(timeout=cases.HANG_S)
+        outcome = subprocess.CompletedProcess(process.args, process.returncode, *said)
+        self.needs_registers(outcome)
+        self.assertEqual(outcome.returncode, 128 + signal.SIGTERM)
+        self.assertIn("main: executed 1 times", outcome.stderr)
 
     def test_calls_with_their_registers(self):
         told = self.hits("--registers", "add", "set")

@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "decoder/symbols/deleted_files.h"
+#include "plugin/cli/child_signals.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/hit_report.h"
-#include "plugin/cli/record_only.h"
 #include "plugin/cli/watch_place.h"
 #include "plugin/cli/write_output.h"
 #include "plugin/engines/perf/marker_set.h"
@@ -169,6 +169,7 @@ Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err)
   watcher.ends = [&](ThreadId thread, Address) { note(watching.ends(thread)); };
   watcher.drops_stray_traps = true;
   if (watching.waits()) watcher.stopped = [&](ThreadId) { note(watching.loads()); };
+  PassSignalsOn ends(program.pid());
   auto status = program.follow(watcher);
   if (trouble) fmt::print(err, "{}\n", trouble->to_string());
   for (const Error& error : watching.missing()) fmt::print(err, "{}\n", error.to_string());
