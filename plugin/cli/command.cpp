@@ -161,6 +161,9 @@ std::string nearest_verb(const std::vector<Command>& table, std::string_view typ
   std::size_t smallest = kNear_edits + 1;
   for (const auto& command : table) {
     std::size_t distance = edit_distance(typed, command.name);
+    const auto& others = command.elsewhere;
+    if (std::find(others.begin(), others.end(), typed) != others.end())
+      return std::string(command.name);
     // An abbreviation counts as near, however short.
     if (!typed.empty() && command.name.starts_with(typed)) distance = 0;
     if (distance < std::min(smallest, command.name.size())) {

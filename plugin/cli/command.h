@@ -45,6 +45,7 @@ struct Command {
   std::string_view summary;  // one line without a full stop
   std::string_view usage;    // what follows the name: "[OPTIONS] -- PROGRAM [ARG...]"
   std::vector<Example> examples;
+  std::vector<std::string_view> elsewhere = {};  // other tools' words for it, and ours in debuggers
 
   // Adds the options and positional words to the App and returns what to run once it has parsed:
   // the variables that the options write to live as long as the returned function.

@@ -152,6 +152,7 @@ Command calls_command() {
               {"tailtrace calls --newest=100000 SESSION", "of the newest instructions only"},
               {"tailtrace calls SESSION Worker::step", "each call of a function, and its caller"},
           },
+      .elsewhere = {"function-calls", "ftrace", "ltrace"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<CallsCommandOptions>();
         add_history_options(app, options->shared);

@@ -142,6 +142,7 @@ Command coverage_command() {
               {"tailtrace coverage --lines --file=parse.c SESSION", "a file, line by line"},
               {"tailtrace coverage --lcov SESSION > coverage.info", "for genhtml and editors"},
           },
+      .elsewhere = {"annotate", "gcov", "lcov"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<CoverageCommandOptions>();
         QuestionOptions& question = options->question;

@@ -197,6 +197,7 @@ Command diff_command() {
               {"tailtrace diff --module=server GOOD BAD", "in the program's own code only"},
               {"tailtrace diff --thread=12 --other-thread=15 DIR DIR", "two threads"},
           },
+      .elsewhere = {"compare"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<DiffCommandOptions>();
         add_path(app, options->here.path);

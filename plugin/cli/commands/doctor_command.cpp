@@ -19,6 +19,7 @@ Command doctor_command() {
               {"tailtrace doctor --json | jq -r .auto", "the engine that auto takes"},
               {"tailtrace doctor >/dev/null || echo no engine", "in a script"},
           },
+      .elsewhere = {"check"},
       .define = [](CLI::App& app) -> RunCommand {
         auto output = add_output_options(app);
         return [output](const Invocation& invocation) -> Result<int> {

@@ -102,6 +102,7 @@ Command export_command() {
                "as GDB's remote protocol has it"},
               {"tailtrace export --format=chrome --range=-100000,-1 SESSION", "of the newest part"},
           },
+      .elsewhere = {"convert", "flamegraph"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<ExportCommandOptions>();
         HistoryOptions& shared = options->question.shared;

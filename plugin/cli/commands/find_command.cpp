@@ -102,6 +102,7 @@ Command find_command() {
               {"tailtrace find --kind=gap --thread=4711 SESSION", "what one thread lacks"},
               {"tailtrace find --since=90000 --until=95000 SESSION", "in a stretch of time"},
           },
+      .elsewhere = {"search", "grep"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<FindCommandOptions>();
         add_path(app, options->question.shared.path);

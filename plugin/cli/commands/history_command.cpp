@@ -68,6 +68,7 @@ Command history_command() {
               {"tailtrace history --merged SESSION -500,-1", "the newest 500 of all threads"},
               {"tailtrace history --json=lines SESSION all | jq .", "all of them, for a program"},
           },
+      .elsewhere = {"instructions", "source", "list", "dump", "script", "log"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<HistoryCommandOptions>();
         add_history_options(app, options->shared);

@@ -91,6 +91,7 @@ Command hits_command() {
               {"tailtrace hits --limit=5 SESSION '*0x401136'", "an instruction, the newest 5"},
               {"tailtrace hits SESSION libc.so.6+0x27fd0", "an address of a file, as objdump's"},
           },
+      .elsewhere = {"breakpoints", "break"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<HitsCommandOptions>();
         add_path(app, options->question.shared.path);

@@ -164,6 +164,7 @@ Command info_command() {
               {"tailtrace info --json SESSION | jq '.threads[].tid'", "in a script"},
               {"tailtrace info --strict SESSION", "exit with status 6 when something is missing"},
           },
+      .elsewhere = {"show"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<HistoryOptions>();
         add_info_options(app, *options);

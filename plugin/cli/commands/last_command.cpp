@@ -207,6 +207,7 @@ Command last_command() {
               {"tailtrace last SESSION", "by which calls it came to its newest instruction"},
               {"tailtrace last --at=-500 SESSION", "... to an instruction of `tailtrace history`"},
           },
+      .elsewhere = {"stack", "backtrace", "bt", "where"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<LastCommandOptions>();
         add_path(app, options->question.shared.path);

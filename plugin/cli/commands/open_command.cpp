@@ -15,6 +15,7 @@ Command open_command() {
               {"tailtrace open perf.data", "what `perf record -e intel_pt//u` wrote"},
               {"tailtrace open FOLDER/trace.json", "what LLDB's `trace save` wrote"},
           },
+      .elsewhere = {"goto", "view", "tui", "browse"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<HistoryOptions>();
         add_info_options(app, *options);

@@ -217,6 +217,7 @@ Command run_command() {
                "all of it, by the processor"},
               {"tailtrace run --on-crash=DIR -- ./server", "always on; DIR has the end of a crash"},
           },
+      .elsewhere = {"record", "start", "exec", "gdb", "lldb"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<RunOptions>();
         app.allow_extras();

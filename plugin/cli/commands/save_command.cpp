@@ -119,6 +119,7 @@ Command save_command() {
               {"tailtrace save end.tt.1 end.tt.2 end.tt whole.tt",
                "snapshots, in the order they were taken, as one longer history"},
           },
+      .elsewhere = {"merge"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<SaveCommandOptions>();
         constexpr int kMostWords = 10'000;

@@ -36,6 +36,7 @@ Command serve_command() {
               {"tailtrace serve --attach :1234 4711", "a running process"},
               {"tailtrace serve --multi :1234", "target extended-remote :1234"},
           },
+      .elsewhere = {"gdbserver", "server"},
       .define = [](CLI::App& app) -> RunCommand {
         auto words = std::make_shared<ServeWords>();
         add_serve_options(app, *words);

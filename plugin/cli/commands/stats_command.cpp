@@ -108,6 +108,7 @@ Command stats_command() {
               {"tailtrace stats SESSION", "all of every thread"},
               {"tailtrace stats --range=-10000,-1 --limit=10 SESSION", "what was it busy with?"},
           },
+      .elsewhere = {"report", "top", "summary"},
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<QuestionOptions>();
         options->limit = 20;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <new>
+#include <set>
 #include <stdexcept>
 
 #include "plugin/cli/commands.h"
@@ -24,6 +25,7 @@ Command greet_command() {
       .summary = "Greet somebody",
       .usage = "[--times=N] NAME",
       .examples = {{"tailtrace greet Ada", "once"}},
+      .elsewhere = {"salute"},
       .define = [](CLI::App& app) -> RunCommand {
         auto times = std::make_shared<int>(1);
         auto name = std::make_shared<std::string>();
@@ -121,8 +123,17 @@ TEST(CommandTest, UnknownVerbSuggestsTheNearest) {
             "error: `la` is no verb of tailtrace\n  fix:  tailtrace launch\n");
   EXPECT_EQ(outcome_of({"zzzzzzzz"}, table()).err,
             "error: `zzzzzzzz` is no verb of tailtrace\n  fix:  tailtrace help\n");
+  EXPECT_EQ(outcome_of({"salute"}, table()).err,
+            "error: `salute` is no verb of tailtrace\n  fix:  tailtrace greet\n");
   EXPECT_EQ(outcome_of({"help", "lunch"}, table()).status, 2);
   EXPECT_EQ(outcome_of({}, table()).status, 2);
+}
+
+TEST(CommandTest, WordsFromElsewhereMeanOneVerbEach) {
+  std::set<std::string_view> words;
+  for (const Command& command : all_commands()) EXPECT_TRUE(words.insert(command.name).second);
+  for (const Command& command : all_commands())
+    for (std::string_view word : command.elsewhere) EXPECT_TRUE(words.insert(word).second) << word;
 }
 
 TEST(CommandTest, HelpOfAVerbShowsExamplesBeforeOptionsByEitherSpelling) {
