@@ -32,6 +32,7 @@ records, the best that works unless one is named. One that does not run yet is r
 first instruction. Behind `tailtrace serve` it is the server that records."""
 
     name = "start"
+    elsewhere = ("record",)
 
     def run(self, argument):
         word = argument.strip() or "auto"
@@ -89,6 +90,7 @@ class Info(Command):
 Usage: tailtrace info"""
 
     name = "info"
+    elsewhere = ("show",)
     completion = gdb.COMPLETE_NONE
     takes_words = False
 

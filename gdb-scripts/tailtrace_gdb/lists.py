@@ -25,6 +25,7 @@ A long history (of more than a million branches) has numbers back from -1, the n
 newest part is there at once."""
 
     name = "instruction-history"
+    elsewhere = ("instructions",)
     pager = Pager()
 
     def complete(self, text, word):
@@ -68,6 +69,7 @@ Usage: tailtrace function-call-history [/ilc] [N | N,M | N,+K | N,-K | -]
 Modifiers: /i numbers of instructions, /l source lines, /c indented by call depth."""
 
     name = "function-call-history"
+    elsewhere = ("functions",)
     pager = Pager()
 
     def run(self, argument):

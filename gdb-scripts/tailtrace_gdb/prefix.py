@@ -9,6 +9,9 @@ from .errors import user_error
 # Before a list whose newest part is shown, or behind one that is newest first.
 MORE = "(More came before...)\n"
 
+# What is asked of a folder, outside of GDB.
+COMMAND_LINE_ONLY = ("coverage", "diff", "find", "history", "open", "stats")
+
 
 class Command(gdb.Command):
     """A sub-command of `tailtrace` whose failures are errors of the user's."""
@@ -16,6 +19,7 @@ class Command(gdb.Command):
     name = ""
     completion = None  # of what GDB completes; None: `complete` decides, or nothing does
     takes_words = True
+    elsewhere = ()  # what it is called by LLDB's plugin and on the command line, if not that
 
     def __init__(self):
         arguments = () if self.completion is None else (self.completion,)
@@ -53,8 +57,18 @@ Numbers count instructions from 1, the oldest; negative ones back from -1, the n
     def invoke(self, argument, from_tty):
         if argument:
             raise user_error(f"there is no command `tailtrace {argument}`", "",
-                             "see `help tailtrace`")
+                             self.meant(argument.split()[0]))
         gdb.execute("help tailtrace")
+
+    @staticmethod
+    def meant(word):
+        """Where what was typed is to be had, as far as we know the word."""
+        for command in Command.__subclasses__():
+            if word in command.elsewhere:
+                return f"tailtrace {command.name}"
+        if word in COMMAND_LINE_ONLY:
+            return f"`tailtrace save DIR`, and behind it `shell tailtrace {word} DIR`"
+        return "see `help tailtrace`"
 
 
 class SetTailtrace(gdb.Command):

@@ -58,6 +58,7 @@ class Hits(Command):
 Usage: tailtrace hits LOCATION"""
 
     name = "hits"
+    elsewhere = ("breakpoints",)
     completion = gdb.COMPLETE_LOCATION
 
     def run(self, argument):

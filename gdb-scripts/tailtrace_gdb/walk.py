@@ -61,6 +61,7 @@ class Back(Command):
 Usage: tailtrace back [COUNT]"""
 
     name = "back"
+    elsewhere = ("back-inst", "reverse-stepi")
     completion = gdb.COMPLETE_NONE
     direction = -1
 
@@ -169,6 +170,7 @@ In the middle of a line it goes to its beginning, else to the beginning of the l
 it in this function, or to the line that called it."""
 
     name = "next-back"
+    elsewhere = ("back-over", "reverse-next")
     completion = gdb.COMPLETE_NONE
 
     def run(self, argument):
@@ -189,6 +191,7 @@ class FinishBack(Command):
 Usage: tailtrace finish-back"""
 
     name = "finish-back"
+    elsewhere = ("back-out", "reverse-finish")
     completion = gdb.COMPLETE_NONE
     takes_words = False
 
@@ -206,6 +209,7 @@ class Where(Command):
 Usage: tailtrace where"""
 
     name = "where"
+    elsewhere = ("stack", "backtrace", "bt")
     completion = gdb.COMPLETE_NONE
     takes_words = False
 

@@ -291,7 +291,11 @@ def test_before_recording_says_what_to_do():
     ("stop it", "cannot use `it`"), ("instruction-history 1,", "cannot use the range"),
     ("hits", "cannot search for nothing"),
     ("hits no_such_function", 'Function "no_such_function" not defined.'),
-    ("last clean_up", "clean_up was not arrived at"), ("magic", "there is no command")])
+    ("last clean_up", "clean_up was not arrived at"),
+    ("magic", "there is no command `tailtrace magic`\n  fix:  see `help tailtrace`"),
+    ("stack -5", "there is no command `tailtrace stack -5`\n  fix:  tailtrace where"),
+    ("stats", "there is no command `tailtrace stats`\n"
+              "  fix:  `tailtrace save DIR`, and behind it `shell tailtrace stats DIR`")])
 def test_refuses_in_a_sentence(recorded, command, answer):
     (said,) = recorded(f"tailtrace {command}")
     assert said.startswith(answer), said
