@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "plugin/engines/perf/known_trouble.h"
+#include "plugin/engines/qemu/known_qemu.h"
 
 namespace tailtrace {
 namespace {
@@ -59,15 +60,15 @@ Verdict judge_lbr(const Machine& machine, const Trials& trials) {
 }
 
 Verdict judge_qemu(const Trials& trials) {
-  const std::string install = "sudo apt-get install qemu-user";
   if (trials.qemu.path.empty())
-    return refused("qemu", "no qemu-x86_64", "there is none in PATH", install);
+    return refused("qemu", "no qemu-x86_64", "there is none in PATH",
+                   "sudo apt-get install qemu-user");
   if (!trials.qemu_has_plugins)
     return refused("qemu", "this qemu-x86_64 cannot load our recorder",
-                   fmt::format("{} was built without plugins", trials.qemu.path), install);
+                   fmt::format("{} was built without plugins", trials.qemu.path), kTakeKnownQemu);
   if (!trials.qemu_records.empty())
     return refused("qemu", "our recorder does not run in this qemu-x86_64", trials.qemu_records,
-                   install);
+                   kTakeKnownQemu);
   return works("qemu",
                fmt::format("records programs that it starts (qemu-x86_64 {}; one was tried)",
                            trials.qemu.version));

@@ -14,6 +14,7 @@
 
 #include "decoder/base/unix_socket.h"
 #include "decoder/record/ring.h"
+#include "plugin/engines/qemu/known_qemu.h"
 #include "plugin/engines/qemu/qemu_command.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 
@@ -37,8 +38,7 @@ std::string space_advice(const QemuOptions& options) {
 
 // What helps where qemu itself cannot start, by what it says.
 std::string advice_on(const std::string& why) {
-  if (why.find(std::strerror(ENOMEM)) == std::string::npos)
-    return "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU";
+  if (why.find(std::strerror(ENOMEM)) == std::string::npos) return kTakeKnownQemu;
   rlimit addresses{};
   const bool is_limited =
       ::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "plugin/engines/qemu/known_qemu.h"
 #include "plugin/engines/qemu_plugin/callback_arrays.h"
 #include "plugin/engines/qemu_plugin/death.h"
 #include "plugin/engines/qemu_plugin/flow.h"
@@ -130,12 +131,10 @@ bool begin_process(const RecorderOptions& options, const qemu_info_t& info) {
   r.options = options;
   r.plugin_path = own_path();
   if (std::string why = objection_to(info); !why.empty())
-    return refuse(options, "cannot record with this qemu", why,
-                  "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
+    return refuse(options, "cannot record with this qemu", why, kTakeKnownQemu);
   if (options.has_stub && !put_up_stub_gate())
     return refuse(options, "cannot debug with this qemu",
-                  "its gdb stub cannot be kept to one thread at a time",
-                  "install the qemu-user of Debian 12 (7.2), or name it with TAILTRACE_QEMU");
+                  "its gdb stub cannot be kept to one thread at a time", kTakeKnownQemu);
   if (options.has_stub) keep_callback_arrays();
   record_deaths();
   make_room_for_one(options.session);

@@ -117,6 +117,7 @@ TEST(Verdict, QemuThatCannotLoadTheRecorderDoesNotWork) {
   patient.trials.pt = patient.trials.bts = refused(ErrorCode::kSystem, "busy");
   patient.trials.qemu_has_plugins = false;
   EXPECT_THAT(patient.verdict("qemu").why, HasSubstr("built without plugins"));
+  EXPECT_THAT(patient.verdict("qemu").fix, HasSubstr("Debian 12 (7.2)"));
   patient.trials.qemu_has_plugins = true;
   patient.trials.qemu_records = "it speaks another plugin version";
   EXPECT_EQ(patient.verdict("qemu").why, "it speaks another plugin version");
