@@ -11,10 +11,10 @@
 
 #include "decoder/base/own_folder.h"
 #include "plugin/cli/child_signals.h"
+#include "plugin/cli/hardware_places.h"
 #include "plugin/cli/hit_report.h"
 #include "plugin/cli/record_only.h"
 #include "plugin/cli/say_recorded.h"
-#include "plugin/cli/watch_place.h"
 #include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/process_recording.h"
 #include "plugin/engines/perf/pt_settings.h"
@@ -39,6 +39,8 @@ class Recorder {
   virtual Result<void> begins(ThreadId thread) = 0;
   virtual Result<void> ends(ThreadId thread, Address pc, KeptRecording& kept) = 0;
   virtual Result<void> meanwhile() { return {}; }
+  // As perf::PerfEngine::reconfigure; only where places may come later.
+  virtual Result<void> reconfigure(const perf::PerfConfig&) { return {}; }
   virtual bool has_to_be_fast() const { return false; }
   virtual Result<void> finish(KeptRecording&) { return {}; }
   virtual std::vector<Error> take_remarks() { return {}; }
@@ -59,6 +61,12 @@ class ByThread final : public Recorder {
     kept.add(*taken);
     report_.add(thread, provider_.engine()->last_logs());
     return provider_.stop(thread);
+  }
+  Result<void> reconfigure(const perf::PerfConfig& config) override {
+    while (report_.watches() < config.markers.size())
+      report_.watch(config.markers[report_.watches()]);
+    for (ThreadId thread : provider_.threads()) report_.maps_changed(thread.pid);
+    return provider_.engine()->reconfigure(config);
   }
   std::vector<Error> take_remarks() override { return provider_.take_remarks(); }
   void report(std::FILE* err) const override {
@@ -134,6 +142,13 @@ class WithoutLoss final : public Recorder {
     return threads_.begin()->second.wait(
         std::max(1, kLongestWait_ms / static_cast<int>(threads_.size())));
   }
+  Result<void> reconfigure(const perf::PerfConfig& config) override {
+    config_ = config;
+    Result<void> done;
+    for (auto& [thread, lossless] : threads_)
+      if (auto ok = lossless.reconfigure(config); !ok && done) done = std::move(ok);
+    return done;
+  }
   Result<void> ends(ThreadId thread, Address pc, KeptRecording& kept) override {
     auto lossless = threads_.find(thread);
     if (lossless == threads_.end()) return {};
@@ -164,34 +179,13 @@ Hardware hardware_of(EngineChoice engine) {
   return engine == EngineChoice::kLbr ? Hardware::kLbr : Hardware::kPt;
 }
 
-// The program stands at its first instruction, and where it begins to use its libraries then, if
-// names of theirs are asked for.
-Result<perf::PerfConfig> config_of(const ServeOptions& options, const HardwareRecording& recording,
-                                   FollowedProgram& followed) {
-  const WatchedProgram program = watched(followed);
+Result<perf::PerfConfig> config_of(const ServeOptions& options,
+                                   const HardwareRecording& recording) {
   perf::PerfConfig config;
   config.records.ring_records = options.ring_records;
   config.kernel = recording.kernel;
   if (auto ok = perf::apply_pt_settings(recording.pt_settings, config); !ok)
     return fail(std::move(ok.error()));
-  for (const std::string& text : recording.filters) {
-    auto filter = resolve_filter(text, program);
-    if (!filter) return fail(std::move(filter.error()));
-    config.filters.push_back(std::move(*filter));
-  }
-  auto watches = resolve_watches(recording.watches, program, recording.reads);
-  if (!watches) return fail(std::move(watches.error()));
-  config.markers = std::move(*watches);
-  for (auto [text, address] : {std::pair{&recording.resume_at, &config.resume_at},
-                               {&recording.pause_at, &config.pause_at}}) {
-    if (text->empty()) continue;
-    auto place = resolve_watch(*text, program, false);
-    if (!place) return fail(std::move(place.error()));
-    if (place->on != perf::BreakOn::kExecute)
-      return fail(ErrorCode::kUsage, "cannot go on or pause at " + *text, "it is a variable",
-                  "a function or *ADDRESS");
-    *address = place->address;
-  }
   return config;
 }
 
@@ -244,19 +238,33 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   if (!kept) return fail(std::move(kept.error()));
   auto program = FollowedProgram::start(options.program.front(), options.program);
   if (!program) return fail(std::move(program.error()));
-  auto config = config_of(options, recording, *program);
+  auto config = config_of(options, recording);
   if (!config) return fail(std::move(config.error()));
+  HardwarePlaces places(recording, program->pid());
+  if (auto ok = places.put_into(*config, watched(*program)); !ok)
+    return fail(std::move(ok.error()));
   std::unique_ptr<Recorder> recorder = recorder_of(options, recording, *config, keep);
+  auto begins = [&](ThreadId thread) -> Result<void> {
+    if (auto ok = places.awaited().begins(thread); !ok) return ok;
+    return recorder->begins(thread);
+  };
   for (pid_t tid : program->threads())
-    if (auto ok = recorder->begins({program->pid(), tid}); !ok) return fail(std::move(ok.error()));
+    if (auto ok = begins({program->pid(), tid}); !ok) return fail(std::move(ok.error()));
   LeaveSignalsToProgram signals;
   std::optional<Error> trouble;
   auto note = [&](Result<void> done) {
     if (!done && !trouble) trouble = std::move(done.error());
   };
   FollowedProgram::Watcher watcher;
-  watcher.begins = [&](ThreadId thread) { note(recorder->begins(thread)); };
-  watcher.ends = [&](ThreadId thread, Address pc) { note(recorder->ends(thread, pc, *kept)); };
+  watcher.begins = [&](ThreadId thread) { note(begins(thread)); };
+  watcher.ends = [&](ThreadId thread, Address pc) {
+    places.awaited().ends(thread);
+    note(recorder->ends(thread, pc, *kept));
+  };
+  watcher.stopped = [&](ThreadId) {
+    note(places.loads(*config));
+    note(recorder->reconfigure(*config));
+  };
   watcher.drops_stray_traps = recording.any_breakpoints();
   if (recorder->has_to_be_fast()) watcher.meanwhile = [&] { note(recorder->meanwhile()); };
   auto status = [&] {
@@ -266,7 +274,8 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
   if (!status) return fail(std::move(status.error()));
   note(recorder->finish(*kept));
   auto finished = kept->finish();
-  for (const auto& remarks : {recorder->take_remarks(), kept->remarks()})
+  for (const auto& remarks :
+       {recorder->take_remarks(), kept->remarks(), places.awaited().missing()})
     for (const Error& remark : remarks) fmt::print(err, "{}\n", remark.to_string());
   recorder->report(err);
   if (trouble && kept->is_empty()) return fail(std::move(*trouble));

@@ -273,19 +273,10 @@ Result<std::string> resolve_filter(const std::string& text, const WatchedProgram
   return unfit("it belongs to no file that is mapped", "a function of a file");
 }
 
-Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,
-                                                          const WatchedProgram& program,
-                                                          bool reads) {
-  if (texts.size() > perf::kDebugRegisters)
-    return fail(ErrorCode::kUsage, fmt::format("cannot watch {} places", texts.size()),
-                "a processor has four debug registers", "four at most");
-  std::vector<perf::BreakpointSpec> specs;
-  for (const std::string& text : texts) {
-    auto spec = resolve_watch(text, program, reads);
-    if (!spec) return fail(std::move(spec.error()));
-    specs.push_back(std::move(*spec));
-  }
-  return specs;
+Result<void> check_watches(const std::vector<std::string>& places) {
+  if (places.size() <= perf::kDebugRegisters) return {};
+  return fail(ErrorCode::kUsage, fmt::format("cannot watch {} places", places.size()),
+              "a processor has four debug registers", "four at most");
 }
 
 }  // namespace tailtrace

@@ -43,9 +43,7 @@ Result<std::string> awaited_module(const std::string& text, const WatchedProgram
 // it belongs to no file.
 Result<std::string> resolve_filter(const std::string& text, const WatchedProgram& program);
 
-// All of them, and no more than a thread has registers.
-Result<std::vector<perf::BreakpointSpec>> resolve_watches(const std::vector<std::string>& texts,
-                                                          const WatchedProgram& program,
-                                                          bool reads);
+// Whether there are no more of them than a thread has registers. Errors: kUsage.
+Result<void> check_watches(const std::vector<std::string>& places);
 
 }  // namespace tailtrace

@@ -150,7 +150,7 @@ class Watch(cases.CommandCase):
         self.needs_registers(outcome)
         self.assertEqual(outcome.returncode, 0)
         self.assertIn("error: cannot watch libm.so.6`no_such\n", outcome.stderr)
-        self.assertIn("error: nothing of other.so`cbrt was watched\n", outcome.stderr)
+        self.assertIn("error: there was no other.so`cbrt\n", outcome.stderr)
         *hits, program, library = outcome.stderr.splitlines()[-5:]
         self.assertEqual(program, "main: executed 1 times")
         self.assertEqual(library, "libm.so.6`cbrt: executed 2 times")

@@ -264,7 +264,9 @@ Command run_command() {
           "debugger. "
           "A PLACE is one of `tailtrace watch`; `tailtrace find --kind=marker` shows what "
           "was executed at its hits. Where it is a library's, the recording begins behind the "
-          "dynamic linker. With --resume-at and --pause-at the trace runs only between them, "
+          "dynamic linker; while it is one's that the program loads later (MODULE`NAME), a debug "
+          "register waits for that. With --resume-at and --pause-at the trace runs only between "
+          "them, "
           "however often; Linux 6.13 can do that. SETTINGS are those of Intel PT as sysfs "
           "names them, separated by commas: tsc, cyc, cyc_thresh, mtc, mtc_period, psb_period, "
           "ptw, event, noretcomp; what has no value is switched on.",

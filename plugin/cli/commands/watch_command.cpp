@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "decoder/symbols/deleted_files.h"
+#include "plugin/cli/awaited_places.h"
 #include "plugin/cli/child_signals.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
@@ -16,7 +16,6 @@
 #include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/provider/followed_program.h"
-#include "plugin/recorder/entries.h"
 
 namespace tailtrace {
 namespace {
@@ -24,7 +23,6 @@ namespace {
 // A hit takes 56 bytes, with all registers about 200. Users may lock half a megabyte or so for each
 // processor.
 constexpr std::uint64_t kRing_bytes = 1u << 16;
-constexpr std::uint64_t kLoaderRing_bytes = 1u << 12;
 
 struct WatchCommandOptions {
   std::vector<std::string> places;
@@ -38,11 +36,15 @@ struct WatchCommandOptions {
 class Watching {
  public:
   Watching(WatchedProgram program, bool reads, std::uint64_t registers)
-      : program_(std::move(program)), reads_(reads), registers_(registers), report_({}) {}
+      : program_(std::move(program)),
+        reads_(reads),
+        registers_(registers),
+        awaited_(program_.pid),
+        report_({}) {}
 
   Result<void> resolve(const std::vector<std::string>& places);
   // Whether it waits for libraries.
-  bool waits() const { return !awaited_.empty(); }
+  bool waits() const { return awaited_.any(); }
 
   Result<void> begins(ThreadId thread);
   Result<void> ends(ThreadId thread);
@@ -51,78 +53,56 @@ class Watching {
 
   const HitReport& report() const { return report_; }
   // What has not come.
-  std::vector<Error> missing() const;
+  std::vector<Error> missing() const { return awaited_.missing(); }
 
  private:
-  struct Awaited {
-    std::string place, module;
-  };
-  struct Thread {
-    perf::MarkerSet places;
-    perf::MarkerSet loader;  // empty where nothing is waited for
-  };
   Result<void> watch(perf::BreakpointSpec spec);
 
   WatchedProgram program_;
   bool reads_;
   std::uint64_t registers_;
-  perf::BreakpointSpec loader_;
-  std::vector<Awaited> awaited_;
+  AwaitedPlaces awaited_;
   std::vector<perf::BreakpointSpec> specs_;
-  std::map<ThreadId, Thread> threads_;
+  std::map<ThreadId, perf::MarkerSet> threads_;
   HitReport report_;
 };
 
-// The dynamic linker's hook takes the register of what is waited for.
 Result<void> Watching::resolve(const std::vector<std::string>& places) {
-  std::vector<std::string> known;
+  if (auto ok = check_watches(places); !ok) return ok;
   for (const std::string& place : places) {
-    auto module = awaited_module(place, program_);
-    if (!module) return fail(std::move(module.error()));
-    if (module->empty())
-      known.push_back(place);
-    else
-      awaited_.push_back({place, *module});
+    auto awaits = awaited_.awaits(place, program_);
+    if (!awaits) return fail(std::move(awaits.error()));
+    if (*awaits) continue;
+    auto spec = resolve_watch(place, program_, reads_);
+    if (!spec) return fail(std::move(spec.error()));
+    if (auto ok = watch(std::move(*spec)); !ok) return ok;
   }
-  auto specs = resolve_watches(known, program_, reads_);
-  if (!specs) return fail(std::move(specs.error()));
-  for (perf::BreakpointSpec& spec : *specs)
-    if (auto ok = watch(std::move(spec)); !ok) return ok;
-  if (awaited_.empty()) return {};
-  auto maps = process_maps(program_.pid);
-  if (!maps) return fail(std::move(maps.error()));
-  loader_.name = "the dynamic linker";
-  loader_.address = loader_hook(mappings_of(program_.pid, *maps));
-  loader_.stop = true;
-  if (!loader_.address.is_null()) return {};
-  return fail(ErrorCode::kUsage, "cannot watch " + awaited_.front().place,
-              "no file of that name is mapped, and the program loads none");
+  return {};
 }
 
 Result<void> Watching::watch(perf::BreakpointSpec spec) {
   spec.registers = registers_;
   for (auto& [thread, its] : threads_)
-    if (auto ok = its.places.add(spec); !ok) return ok;
+    if (auto ok = its.add(spec); !ok) return ok;
   report_.watch(spec);
   specs_.push_back(std::move(spec));
   return {};
 }
 
 Result<void> Watching::begins(ThreadId thread) {
-  Thread its{{perf::real_kernel(), thread.tid, kRing_bytes},
-             {perf::real_kernel(), thread.tid, kLoaderRing_bytes}};
+  perf::MarkerSet its(perf::real_kernel(), thread.tid, kRing_bytes);
   for (const perf::BreakpointSpec& spec : specs_)
-    if (auto ok = its.places.add(spec); !ok) return ok;
-  if (waits())
-    if (auto ok = its.loader.add(loader_); !ok) return ok;
+    if (auto ok = its.add(spec); !ok) return ok;
+  if (auto ok = awaited_.begins(thread); !ok) return ok;
   threads_.insert_or_assign(thread, std::move(its));
   return {};
 }
 
 Result<void> Watching::ends(ThreadId thread) {
+  awaited_.ends(thread);
   auto its = threads_.find(thread);
   if (its == threads_.end()) return {};
-  auto logs = its->second.places.read_all(~0ull);
+  auto logs = its->second.read_all(~0ull);
   if (!logs) return fail(std::move(logs.error()));
   report_.add(thread, *logs);
   threads_.erase(its);
@@ -130,33 +110,16 @@ Result<void> Watching::ends(ThreadId thread) {
 }
 
 Result<void> Watching::loads() {
-  const WatchedProgram now{program_.pid, [] { return Result<void>(); }};
-  std::vector<std::string> come;
-  for (const Awaited& one : awaited_) {
-    auto module = awaited_module(one.place, now);
-    if (!module) return fail(std::move(module.error()));
-    if (module->empty()) come.push_back(one.place);
-  }
-  std::erase_if(awaited_, [&](const Awaited& one) { return std::ranges::count(come, one.place); });
-  if (!waits())
-    for (auto& [thread, its] : threads_)
-      its.loader = {perf::real_kernel(), thread.tid, kLoaderRing_bytes};
-  if (!come.empty()) report_.maps_changed(program_.pid);
+  auto come = awaited_.come();
+  if (!come) return fail(std::move(come.error()));
+  if (!come->empty()) report_.maps_changed(program_.pid);
   Result<void> done;
-  for (const std::string& place : come) {
-    auto spec = resolve_watch(place, now, reads_);
+  for (const std::string& place : *come) {
+    auto spec = resolve_watch(place, awaited_.loaded(), reads_);
     Result<void> watched = spec ? watch(std::move(*spec)) : Result<void>(fail(spec.error()));
     if (!watched && done) done = std::move(watched);
   }
   return done;
-}
-
-std::vector<Error> Watching::missing() const {
-  std::vector<Error> errors;
-  for (const Awaited& one : awaited_)
-    errors.push_back({ErrorCode::kUsage, "nothing of " + one.place + " was watched",
-                      "the program loaded no file that goes by the name " + one.module, "", ""});
-  return errors;
 }
 
 Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err) {

@@ -62,17 +62,22 @@ Result<Lossless> Lossless::start(Kernel& kernel, Hardware hardware, const PerfCo
     return fail(std::move(ok.error()));
   if (auto got = event->map_aux(size, Event::WhenFull::kStop); !got)
     return fail(std::move(got.error()));
-  if (std::string filters = joined_filters(config); !filters.empty())
-    if (auto ok = event->set_filter(filters); !ok) return fail(std::move(ok.error()));
   Lossless lossless(std::move(*event), hardware, thread, path, std::move(file));
   lossless.code_ = std::make_unique<ProcessCode>(thread.pid);
-  (void)lossless.code_->update().has_value();
   lossless.start_ = pc_of(kernel.root(), thread);
   if (hardware == Hardware::kPt)
     lossless.decoder_ = pt_decoder_config(read_machine(kernel.root()).cpu,
                                           *read_pmu(kernel.root(), "intel_pt"), config);
-  if (auto ok = lossless.event_.enable(); !ok) return fail(std::move(ok.error()));
+  if (auto ok = lossless.reconfigure(config); !ok) return fail(std::move(ok.error()));
   return lossless;
+}
+
+// The code is looked at: the library may be gone at the end.
+Result<void> Lossless::reconfigure(const PerfConfig& config) {
+  (void)code_->update().has_value();
+  auto anything = set_filters(event_, config);
+  if (!anything) return fail(std::move(anything.error()));
+  return *anything ? event_.enable() : Result<void>();
 }
 
 Result<void> Lossless::wait(int timeout_ms) {

@@ -28,6 +28,9 @@ class Lossless {
   static Result<Lossless> start(Kernel& kernel, Hardware hardware, const PerfConfig& config,
                                 ThreadId thread, const std::string& path);
 
+  // Takes over filters that have come since (PerfEngine::reconfigure).
+  Result<void> reconfigure(const PerfConfig& config);
+
   // Waits until a quarter of the buffer is full, the thread ended, or the time is over (-1: never).
   Result<void> wait(int timeout_ms);
   // Moves into the file what is there. Returns how many bytes.

@@ -27,11 +27,11 @@ std::uint64_t marker_ring_bytes(const PerfConfig& config) {
   return mappable_size(config.marker_hits * kMostHit_bytes);
 }
 
-Result<MarkerSet> open_markers(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
-  MarkerSet markers(kernel, thread.tid, marker_ring_bytes(config));
-  for (const BreakpointSpec& spec : config.markers)
-    if (auto ok = markers.add(spec); !ok) return fail(std::move(ok.error()));
-  return markers;
+// Those that it does not have yet.
+Result<void> add_markers(const std::vector<BreakpointSpec>& specs, MarkerSet& markers) {
+  while (markers.size() < specs.size())
+    if (auto ok = markers.add(specs[markers.size()]); !ok) return ok;
+  return {};
 }
 
 Result<void> take_maps(Sideband& sideband, std::vector<MapChange>& into) {
@@ -136,13 +136,13 @@ Result<void> PerfEngine::start(ThreadId thread) {
     return fail(std::move(recorder.error()));
   }
   if ((*recorder)->shortened()) remarks_.push_back(*(*recorder)->shortened());
-  auto markers = open_markers(kernel_, config_, thread);
-  if (!markers) {
+  MarkerSet markers(kernel_, thread.tid, marker_ring_bytes(config_));
+  if (auto ok = add_markers(config_.markers, markers); !ok) {
     if (process.threads == 0) processes_.erase(thread.pid);
-    return fail(std::move(markers.error()));
+    return ok;
   }
-  for (Error& remark : markers->take_remarks()) remarks_.push_back(std::move(remark));
-  if (markers->size() != 0) markers_.emplace(thread, std::move(*markers));
+  for (Error& remark : markers.take_remarks()) remarks_.push_back(std::move(remark));
+  markers_.insert_or_assign(thread, std::move(markers));
   if (recorders_.empty())
     for (Error& known : known_trouble_with(purpose_of(hardware_), read_machine(kernel_.root())))
       remarks_.push_back(std::move(known));
@@ -150,6 +150,18 @@ Result<void> PerfEngine::start(ThreadId thread) {
   recorders_.emplace(thread, std::move(*recorder));
   watch_code(thread);
   return {};
+}
+
+// One that is ending has nothing more to record.
+Result<void> PerfEngine::reconfigure(PerfConfig config) {
+  config_ = std::move(config);
+  Result<void> done;
+  for (auto& [thread, recorder] : recorders_) {
+    auto ok = recorder->reconfigure(config_);
+    if (ok) ok = add_markers(config_.markers, markers_.at(thread));
+    if (!ok && ok.error().code != ErrorCode::kGone && done) done = std::move(ok);
+  }
+  return done;
 }
 
 // Without it the code is known as it is when a trace is read. What it is now is read now: it may be
@@ -223,7 +235,7 @@ Result<void> PerfEngine::merge_hits(ThreadId thread, ThreadSnapshot& snapshot) {
   hits_.clear();
   logs_.clear();
   auto markers = markers_.find(thread);
-  if (markers == markers_.end()) return {};
+  if (markers == markers_.end() || markers->second.size() == 0) return {};
   markers->second.retry();
   auto logs = markers->second.read_all(config_.marker_hits);
   if (!logs) return fail(std::move(logs.error()));

@@ -28,8 +28,10 @@ class PerfEngine final : public Engine {
   PerfEngine(Kernel& kernel, Hardware hardware, PerfConfig config);
   ~PerfEngine() override;
 
-  // For threads started from now on.
-  void configure(PerfConfig config) { config_ = std::move(config); }
+  // Threads that are started from now on are recorded so. Those that are recorded take over what is
+  // new: more markers behind the others, filters and triggers that were to come later. Errors: all
+  // that explain() tells; the other threads have it all the same.
+  Result<void> reconfigure(PerfConfig config);
 
   std::string_view name() const override;
   bool counts_branches() const override { return false; }

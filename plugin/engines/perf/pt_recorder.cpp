@@ -2,6 +2,7 @@
 // tell how much of it is new, so as much is decoded as holds the records that are kept, however
 // large it is, and laid over what is known already.
 #include <algorithm>
+#include <map>
 
 #include "decoder/perf/aux_area.h"
 #include "decoder/pt/packets/packet_reader.h"
@@ -27,10 +28,10 @@ bool begins_with_psb(const Bytes& trace) {
 
 class PtRecorder final : public ThreadRecorder {
  public:
-  PtRecorder(Event event, std::vector<Marker> triggers, const PerfConfig& config,
+  PtRecorder(Kernel& kernel, Event event, const PerfConfig& config,
              const pt::DecoderConfig& decoder)
-      : event_(std::move(event)),
-        triggers_(std::move(triggers)),
+      : kernel_(kernel),
+        event_(std::move(event)),
         keep_(config.records.ring_records),
         timed_(config.tsc),
         config_(decoder) {}
@@ -53,6 +54,17 @@ class PtRecorder final : public ThreadRecorder {
     return {};
   }
 
+  // It is switched on as soon as there is anything to record.
+  Result<void> reconfigure(const PerfConfig& config) override {
+    auto anything = set_filters(event_, config);
+    if (!anything) return fail(std::move(anything.error()));
+    for (auto [address, action] : {std::pair{config.resume_at, AuxAction::kResume},
+                                   std::pair{config.pause_at, AuxAction::kPause}})
+      if (address && !address->is_null())
+        if (auto ok = set_trigger(*address, action); !ok) return ok;
+    return *anything && !config.trial ? event_.enable(true) : Result<void>();
+  }
+
   Position end() const override { return {first_ + sink_.records().size()}; }
 
   void fill(const Engine::Stop& stop, ThreadSnapshot& snapshot) override {
@@ -68,6 +80,20 @@ class PtRecorder final : public ThreadRecorder {
   const std::optional<Error>& shortened() const override { return event_.shortened(); }
 
  private:
+  // A breakpoint that lets the trace go on, or pauses it.
+  Result<void> set_trigger(Address address, AuxAction action) {
+    if (triggers_.contains(action)) return {};
+    BreakpointSpec spec;
+    spec.address = address;
+    spec.name = action == AuxAction::kResume ? "the trigger that lets the trace go on"
+                                             : "the trigger that pauses the trace";
+    spec.action = action;
+    auto trigger = Marker::open(kernel_, event_.target().tid, spec, page_size(), &event_);
+    if (!trigger) return fail(std::move(trigger.error()));
+    triggers_.emplace(action, std::move(*trigger));
+    return {};
+  }
+
   void decode(const CodeInUse& code) {
     std::vector<BranchRecord> before = sink_.records();
     const std::uint64_t end_before = first_ + before.size();
@@ -109,8 +135,9 @@ class PtRecorder final : public ThreadRecorder {
     return *decoder_;
   }
 
+  Kernel& kernel_;
   Event event_;
-  std::vector<Marker> triggers_;  // of the event's group
+  std::map<AuxAction, Marker> triggers_;  // of the event's group
   std::size_t keep_;
   bool timed_;  // else all is read with the newest code
   pt::DecoderConfig config_;
@@ -123,25 +150,6 @@ class PtRecorder final : public ThreadRecorder {
   std::uint64_t first_ = 0;  // position of its first record
 };
 
-// Breakpoints that let the trace go on, or pause it.
-Result<std::vector<Marker>> open_triggers(Kernel& kernel, const PerfConfig& config, ThreadId thread,
-                                          const Event& leader) {
-  std::vector<Marker> triggers;
-  for (auto [address, action] : {std::pair{config.resume_at, AuxAction::kResume},
-                                 std::pair{config.pause_at, AuxAction::kPause}}) {
-    if (!address) continue;
-    BreakpointSpec spec;
-    spec.address = *address;
-    spec.name = action == AuxAction::kResume ? "the trigger that lets the trace go on"
-                                             : "the trigger that pauses the trace";
-    spec.action = action;
-    auto trigger = Marker::open(kernel, thread.tid, spec, page_size(), &leader);
-    if (!trigger) return fail(std::move(trigger.error()));
-    triggers.push_back(std::move(*trigger));
-  }
-  return triggers;
-}
-
 }  // namespace
 
 Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
@@ -153,15 +161,12 @@ Recorders record_pt(Kernel& kernel, const PerfConfig& config, ThreadId thread) {
   if (!attr) return fail(std::move(attr.error()));
   auto event = open_aux_event(kernel, Purpose::kPt, *attr, {thread.tid, -1}, size);
   if (!event) return fail(std::move(event.error()));
-  if (std::string filters = joined_filters(config); !filters.empty())
-    if (auto ok = event->set_filter(filters); !ok) return fail(std::move(ok.error()));
-  auto triggers = open_triggers(kernel, config, thread, *event);
-  if (!triggers) return fail(std::move(triggers.error()));
-  if (attr->disabled && !config.trial)
-    if (auto ok = event->enable(true); !ok) return fail(std::move(ok.error()));
   Machine machine = read_machine(kernel.root());
-  return std::make_unique<PtRecorder>(std::move(*event), std::move(*triggers), config,
-                                      pt_decoder_config(machine.cpu, *pmu, config));
+  auto recorder = std::make_unique<PtRecorder>(kernel, std::move(*event), config,
+                                               pt_decoder_config(machine.cpu, *pmu, config));
+  if (attr->disabled)
+    if (auto ok = recorder->reconfigure(config); !ok) return fail(std::move(ok.error()));
+  return recorder;
 }
 
 }  // namespace tailtrace::perf

@@ -155,10 +155,13 @@ Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& con
   return attr;
 }
 
-std::string joined_filters(const PerfConfig& config) {
+Result<bool> set_filters(Event& event, const PerfConfig& config) {
   std::string all;
-  for (const std::string& filter : config.filters) all += (all.empty() ? "" : ",") + filter;
-  return all;
+  for (const std::string& filter : config.filters)
+    if (!filter.empty()) all += (all.empty() ? "" : ",") + filter;
+  if (all.empty()) return config.filters.empty();
+  if (auto ok = event.set_filter(all); !ok) return fail(std::move(ok.error()));
+  return true;
 }
 
 pt::DecoderConfig pt_decoder_config(const Processor& cpu, const PmuDescription& pmu,

@@ -1,6 +1,6 @@
 // What an Intel PT event is opened with: the user's wishes, as far as the processor has them.
 //
-// Threading: pure functions.
+// Threading: functions.
 #pragma once
 
 #include "decoder/pt/decoder.h"
@@ -23,8 +23,9 @@ Result<void> apply_pt_settings(std::string_view settings, PerfConfig& config);
 Result<perf_event_attr> pt_attr(const PmuDescription& pmu, const PerfConfig& config,
                                 std::uint64_t buffer_bytes);
 
-// The address filters, as the kernel takes them all at once; empty when there is none.
-std::string joined_filters(const PerfConfig& config);
+// Gives an event the address filters that are there. Returns whether anything is to be recorded
+// yet: not where all filters come later. Errors: all that explain() tells.
+Result<bool> set_filters(Event& event, const PerfConfig& config);
 
 // What a decoder must know of the processor and of the event.
 pt::DecoderConfig pt_decoder_config(const Processor& cpu, const PmuDescription& pmu,

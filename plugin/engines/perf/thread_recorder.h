@@ -35,10 +35,12 @@ struct PerfConfig {
   bool ptwrite = false;
   bool event_trace = false;
   bool return_compression = true;
-  std::vector<std::string> filters;  // "filter 0x1000/0x200@/path/to/file"
+  // "filter 0x1000/0x200@/path/to/file"; empty: one that comes later (PerfEngine::reconfigure).
+  // While none is there, nothing is recorded.
+  std::vector<std::string> filters;
 
   // The trace goes on when the thread comes to the first, and pauses when it comes to the second:
-  // hardware breakpoints, no stop (Linux 6.13 and later, and some before).
+  // hardware breakpoints, no stop (Linux 6.13 and later, and some before). Null: it comes later.
   std::optional<Address> resume_at;
   std::optional<Address> pause_at;
 
@@ -69,6 +71,9 @@ class ThreadRecorder {
   // Takes over what is new since the last time. `code` is that of now; what was executed since the
   // last time is read with it.
   virtual Result<void> refresh(const CodeInUse& code) = 0;
+
+  // What is new in it, as PerfEngine::reconfigure has it.
+  virtual Result<void> reconfigure(const PerfConfig&) { return {}; }
 
   // One past the newest record. REQUIRES: refreshed.
   virtual Position end() const = 0;

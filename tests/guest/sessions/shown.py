@@ -1,10 +1,10 @@
 """Holds what `tailtrace history` shows of a recording against what the kernel saw executed.
 
-shown.py TAILTRACE FOLDER PROGRAM: FOLDER/*/kept are recordings, each beside the log of what was
+shown.py TAILTRACE FOLDER FILE...: FOLDER/*/kept are recordings, each beside the log of what was
 executed. All threads of it, and no others, were traced, and have the program's name; the newest
 items of each are the newest that it executed, without a gap (samples: up to the last one, with
-gaps). What was to be recorded of it only, and what was watched, is in the folder's name; PROGRAM
-has the places named there.
+gaps). What was to be recorded of it only, and what was watched, is in the folder's name; the FILEs
+have the places named there.
 Files listed.TID beside a recording are what gdb listed of a thread's first and last instructions.
 """
 
@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 
-TAILTRACE, RECORDED, PROGRAM = sys.argv[1:]
+TAILTRACE, RECORDED, *FILES = sys.argv[1:]
 
 
 def executed_by_thread(log):
@@ -60,6 +60,11 @@ def lines_of(*words):
     return [line for line in lines if "address" in line and "gap" not in line]
 
 
+def named_by(way, option):
+    """The function that is the option's place, of whatever file."""
+    return re.search(option + r"=(?:\S+`)?(\w+)", way)[1]
+
+
 def is_at(address, function):
     """Programs lie somewhere else each time, at a multiple of a page."""
     return address % 4096 == SYMBOLS[function] % 4096
@@ -71,11 +76,13 @@ def asked_for(way, folder, thread, executed):
         return executed
     oldest = lines_of("history", f"--thread={thread['tid']}", folder, "1,1")[0]
     begin = int(oldest["address"], 16)
-    if "--filter" in way:  # of a function that is one instruction
-        assert is_at(begin, "work_end"), (way, hex(begin))
-        return [address for address in executed if address == begin]
-    assert is_at(begin, "work_begin"), (way, hex(begin))
-    end = begin + SYMBOLS["work_end"] - SYMBOLS["work_begin"]
+    if "--filter" in way:
+        only = named_by(way, "--filter")
+        assert is_at(begin, only), (way, hex(begin))
+        return [address for address in executed if begin <= address < begin + SIZES[only]]
+    first, last = named_by(way, "--resume-at"), named_by(way, "--pause-at")
+    assert is_at(begin, first), (way, hex(begin))
+    end = begin + SYMBOLS[last] - SYMBOLS[first]
     between = executed[executed.index(begin):executed.index(end)]
     assert thread["instructions"] == len(between), (way, thread["instructions"], len(between))
     return between
@@ -92,12 +99,14 @@ def compare(way, folder, truth):
     threads = json.loads(tailtrace("info", "--json", folder))["threads"]
     assert threads and len(threads) == len(truth), (way, len(threads), len(truth))
     for thread in threads:
-        assert thread["name"] == way.split()[0], thread
+        assert thread["name"] == way.split()[0][:LONGEST_NAME], thread
         listed = tailtrace("history", "--json=lines", f"--thread={thread['tid']}", folder,
                            "-300,-1")
         items = [json.loads(line) for line in listed.splitlines()]
         shown = stretches(item for item in items if "address" in item or "gap" in item)
         executed = asked_for(way, folder, thread, truth[thread["tid"]])
+        if "--filter" in way:  # off while it is elsewhere
+            shown = [sum(shown, [])]
         if "--watch" in way:
             check_watched(way, folder, thread["tid"], executed)
         if "lbr" in way:
@@ -113,6 +122,7 @@ def compare(way, folder, truth):
     print(f"{way}: {len(threads)} threads, equal")
 
 
+LONGEST_NAME = 15  # that the kernel keeps of a thread
 LISTED = 20  # of either end
 
 
@@ -124,9 +134,10 @@ def compare_listed(path, executed):
     assert addresses[LISTED:] in (executed[-LISTED:], executed[-LISTED - 1:-1]), path.name
 
 
-named = subprocess.run(["nm", PROGRAM], check=True, capture_output=True, text=True).stdout
-SYMBOLS = {line.split()[-1]: int(line.split()[0], 16)
-           for line in named.splitlines() if line[0] != " "}
+named = subprocess.run(["nm", "-S", *FILES], check=True, capture_output=True, text=True).stdout
+sized = re.findall(r"^(\w+) (\w+) \w (\w+)$", named, re.M)
+SYMBOLS = {name: int(address, 16) for address, _, name in sized}
+SIZES = {name: int(size, 16) for _, size, name in sized}
 ways = sorted(pathlib.Path(RECORDED).iterdir())
 assert ways, "nothing was recorded"
 for one in ways:
