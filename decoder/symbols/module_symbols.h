@@ -29,6 +29,9 @@ class ModuleSymbols {
   // The same of one that was opened.
   static std::unique_ptr<ModuleSymbols> of(ElfFile file, const DebugFetch& fetch = {});
 
+  const ElfFile& file() const { return file_; }
+  // The separate one; null: there is none.
+  const ElfFile* debug_file() const { return debug_file_ ? &*debug_file_ : nullptr; }
   // As ElfFile's.
   const std::vector<ElfSegment>& segments() const { return file_.segments(); }
 

@@ -36,17 +36,15 @@ class Lookup {
 
  private:
   void look_into(const Mapping& mapping) {
-    auto file = ElfFile::open(mapping.file());
     auto module = ModuleSymbols::open(mapping.file());
-    if (!file || !module) return;
-    const auto bias = load_bias(file->segments(), mappings_, mapping);
+    if (!module) return;
+    const ElfFile& file = (*module)->file();
+    const auto bias = load_bias(file.segments(), mappings_, mapping);
     if (!bias) return;
     mapping_ = &mapping;
     bias_ = *bias;
-    look_into(*file, *file);
-    const std::string debug = (*module)->debug_path();
-    if (debug.empty() || debug == mapping.file()) return;
-    if (auto separate = ElfFile::open(debug)) look_into(*separate, *file);
+    look_into(file, file);
+    if (const ElfFile* separate = (*module)->debug_file()) look_into(*separate, file);
   }
 
   // A separate file has the symbols of another one's code.
