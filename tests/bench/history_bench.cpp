@@ -29,6 +29,7 @@
 #include "decoder/pt/segments/segments.h"
 #include "tests/support/recorded_trace.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/usage.h"
 
 namespace tailtrace {
 namespace {
@@ -287,6 +288,7 @@ int bench_debuggers() {
 }
 
 int run(int argc, char** argv) {
+  if (shows_usage(argc, argv, "history_bench [--mib=N] [PROGRAM ARG...]")) return 0;
   std::size_t mib = 1024;
   std::vector<std::string> program(argv + 1, argv + argc);
   if (!program.empty() && program.front().starts_with("--mib=")) {

@@ -35,6 +35,7 @@
 #include "tests/support/pt_inputs.h"
 #include "tests/support/recorded_trace.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/usage.h"
 
 namespace tailtrace::pt {
 namespace {
@@ -430,7 +431,12 @@ int bench_program(const std::vector<std::string>& program, const Options& option
   return 0;
 }
 
+constexpr char kUsage[] =
+    "pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] [--adversarial] "
+    "[--decoding-only] [--records=N] [INPUT...] [-- PROGRAM ARG...]";
+
 int run(int argc, char** argv) {
+  if (shows_usage(argc, argv, kUsage)) return 0;
   Options options;
   fmt::print("machine: {}\n", machine());
   int done = 0;
@@ -448,10 +454,7 @@ int run(int argc, char** argv) {
     ++done;
   }
   if (options.adversarial) return bench_adversarial(options);
-  if (done == 0)
-    fmt::print(
-        "usage: pt_bench [--rounds=N] [--prefix-bytes=N] [--peers=no] [--threads=N] "
-        "[--adversarial] [--decoding-only] [--records=N] [INPUT...] [-- PROGRAM ARG...]\n");
+  if (done == 0) fmt::print("usage: {}\n", kUsage);
   return done == 0 ? 2 : 0;
 }
 

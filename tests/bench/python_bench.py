@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+if "--help" in sys.argv:
+    sys.exit(print(sys.modules["__main__"].__doc__))
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1] if sys.argv[1:] else ROOT / "build/release").resolve()
 sys.path[:0] = [str(BUILD / "python"), str(ROOT / "tests/python")]

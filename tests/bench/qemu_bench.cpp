@@ -26,6 +26,7 @@
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/qemu_process.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/usage.h"
 
 namespace tailtrace {
 namespace {
@@ -174,6 +175,7 @@ void write_text(const std::string& path, std::size_t size_bytes) {
 
 int main(int argc, char** argv) {
   using namespace tailtrace;
+  if (shows_usage(argc, argv, "qemu_bench [ROUNDS]")) return 0;
   int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
   TempFolder folder;
   write_text(folder.file("text"), 3'000'000);

@@ -20,6 +20,7 @@
 #include "decoder/perf/data_ring.h"
 #include "plugin/engines/perf/perf_engine.h"
 #include "tests/support/fake_kernel.h"
+#include "tests/support/usage.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -114,6 +115,7 @@ void idle_stops() {
 }  // namespace tailtrace::perf
 
 int main(int argc, char** argv) {
+  if (tailtrace::shows_usage(argc, argv, "snapshot_bench [MAX_MIB]")) return 0;
   const std::size_t max_mib = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1024;
   for (std::size_t mib = 1; mib <= max_mib; mib *= 4) tailtrace::perf::measure(mib << 20);
   tailtrace::perf::idle_stops();

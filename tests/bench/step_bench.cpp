@@ -12,6 +12,7 @@
 
 #include "plugin/engines/step/one_cpu.h"
 #include "tests/support/child.h"
+#include "tests/support/usage.h"
 
 namespace tailtrace {
 namespace {
@@ -53,5 +54,6 @@ void measure(int steps) {
 }  // namespace tailtrace
 
 int main(int argc, char** argv) {
+  if (tailtrace::shows_usage(argc, argv, "step_bench [STEPS]")) return 0;
   tailtrace::measure(argc > 1 ? std::max(1, std::atoi(argv[1])) : 20000);
 }
