@@ -118,7 +118,7 @@ bool means(const Location& location, const Function& function) {
   const bool is_of_chosen = function.is_resolver &&
                             (function.debug_name.empty() || function.symbol_name == location.name);
   return !is_of_chosen && is_called(function, location.name) &&
-         (location.module.empty() || ends_path(function.module, location.module)) &&
+         (location.module.empty() || is_module(function.module, location.module)) &&
          (location.file.empty() || ends_path(function.source_file, location.file));
 }
 
@@ -126,6 +126,15 @@ bool ends_path(std::string_view path, std::string_view end) {
   if (end.empty() || !path.ends_with(end)) return false;
   return path.size() == end.size() || end.front() == '/' ||
          path[path.size() - end.size() - 1] == '/';
+}
+
+bool is_module(std::string_view path, std::string_view name) {
+  while (!ends_path(path, name)) {
+    const std::size_t dot = path.find_last_not_of("0123456789");
+    if (dot == path.npos || dot + 1 == path.size() || path[dot] != '.') return false;
+    path = path.substr(0, dot);
+  }
+  return true;
 }
 
 }  // namespace tailtrace

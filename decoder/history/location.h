@@ -51,4 +51,8 @@ bool means(const Location& location, const Function& function);
 // Whether a path is `end` or ends with that, by whole components.
 bool ends_path(std::string_view path, std::string_view end);
 
+// Whether a file goes by the name of a module: it ends its path, and may lack the file's version,
+// as links do: "libz.so.1" is of libz.so.1.2.13.
+bool is_module(std::string_view path, std::string_view name);
+
 }  // namespace tailtrace

@@ -70,7 +70,7 @@ bool LocationMatcher::is_line(const Place& place) const {
 
 bool LocationMatcher::is_at_offset(const Place& place) {
   const Function& function = place.function;
-  if (ends_path(function.module, location_.name))
+  if (is_module(function.module, location_.name))
     return symbols_.address_in_file(place.address, place.when) == location_.offset;
   return !function.entry.is_null() && place.address == function.entry + *location_.offset &&
          is_function(function, place.when);

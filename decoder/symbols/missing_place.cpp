@@ -100,7 +100,7 @@ std::vector<std::string> modules_that(ProcessSymbols& symbols, const Lacks& lack
 
 bool is_loaded(std::string_view module, const ProcessSymbols& symbols) {
   return std::ranges::any_of(symbols.mappings(), [module](const Mapping& mapping) {
-    return ends_path(mapping.path, module);
+    return is_module(mapping.path, module);
   });
 }
 
@@ -113,7 +113,7 @@ std::optional<Error> missing_function(const Location& location, ProcessSymbols& 
   SimilarNames similar(location.name);
   bool is_chosen = false;
   const bool all = symbols.each_function([&](const Function& function) {
-    if (location.module.empty() || ends_path(function.module, location.module)) {
+    if (location.module.empty() || is_module(function.module, location.module)) {
       similar.see(function);
       is_chosen = is_chosen || (function.is_resolver && function.symbol_name == location.name);
     }

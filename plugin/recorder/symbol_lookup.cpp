@@ -28,7 +28,7 @@ class Lookup {
     std::set<std::string> seen;
     for (const Mapping& mapping : mappings_)
       if (mapping.executable && mapping.has_file() &&
-          (query_.module.empty() || ends_path(mapping.path, query_.module)) &&
+          (query_.module.empty() || is_module(mapping.path, query_.module)) &&
           seen.insert(mapping.file()).second)
         look_into(mapping);
     return exact_.empty() ? NamedSymbols{alike_, false} : NamedSymbols{exact_, true};

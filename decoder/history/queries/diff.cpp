@@ -39,7 +39,7 @@ class Side {
     for (std::uint64_t n = 1; n <= calls_.size(); ++n) {
       CallSegment segment = calls_.at(n);
       if (!side.module.empty() &&
-          (segment.function == nullptr || !ends_path(segment.function->module, side.module)))
+          (segment.function == nullptr || !is_module(segment.function->module, side.module)))
         continue;
       numbers_.push_back(n);
       tokens_.push_back(names.of(segment));

@@ -74,5 +74,14 @@ TEST(Location, PathsMayLackTheirBeginning) {
   EXPECT_FALSE(ends_path("a.c", ""));
 }
 
+TEST(Location, ModulesMayLackTheirVersion) {
+  for (const char* name : {"libz.so.1.2.13", "libz.so.1.2", "libz.so.1", "libz.so", "lib/libz.so"})
+    EXPECT_TRUE(is_module("/lib/libz.so.1.2.13", name)) << name;
+  for (const char* name : {"libz", "libz.so.1.2.1", "libz.so.", "z.so", "13", ""})
+    EXPECT_FALSE(is_module("/lib/libz.so.1.2.13", name)) << name;
+  EXPECT_FALSE(is_module("/bin/python3.11", "python"));
+  EXPECT_FALSE(is_module("1.2", ""));
+}
+
 }  // namespace
 }  // namespace tailtrace
