@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/cli/watch_place.h"
 #include "plugin/engines/perf/marker_set.h"
+#include "plugin/recorder/watch_place.h"
 
 namespace tailtrace {
 

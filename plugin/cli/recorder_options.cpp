@@ -18,7 +18,8 @@ void add_recorder_options(CLI::App& app, RecorderOptions& options) {
       ->type_name("SIGNAL");
   app.add_option("--on-call", options.functions, "so does entering this function, or MODULE+OFFSET")
       ->type_name("FUNCTION");
-  app.add_option("--on-write", options.writes, "so does a write to 0xADDRESS[:BYTES]")
+  app.add_option("--on-write", options.writes,
+                 "so does a write to a variable, or 0xADDRESS[:BYTES]")
       ->type_name("PLACE");
   app.add_option("--on-access", options.accesses, "so does reading or writing there")
       ->type_name("PLACE");
@@ -45,6 +46,10 @@ Result<FlightPlan> flight_plan(const RecorderOptions& options, const std::string
   plan.triggers.functions = options.functions;
   for (bool reads : {false, true})
     for (const std::string& text : reads ? options.accesses : options.writes) {
+      if (!text.starts_with("0x")) {
+        plan.triggers.names.push_back({text, reads});
+        continue;
+      }
       auto place = parse_watched(text, reads);
       if (!place) return fail(std::move(place.error()));
       plan.triggers.places.push_back(*place);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "decoder/base/file.h"
 #include "decoder/history/location.h"
@@ -20,19 +19,7 @@ constexpr char kForms[] = "FUNCTION, MODULE`FUNCTION, MODULE+OFFSET or *ADDRESS"
 using Entries = std::map<Address, std::string>;
 
 bool is_code_of(const std::string& module, const Mapping& mapping) {
-  return mapping.executable && mapping.has_file() && ends_path(mapping.path, module);
-}
-
-// The place of a file that is mapped; nothing when none of that name is.
-std::optional<Address> place_in_module(const Location& location,
-                                       const std::vector<Mapping>& mappings) {
-  for (const Mapping& mapping : mappings) {
-    if (!is_code_of(location.name, mapping)) continue;
-    auto file = ElfFile::open(mapping.file());
-    const auto bias = file ? load_bias(file->segments(), mappings, mapping) : std::nullopt;
-    if (bias) return Address{*location.offset + *bias};
-  }
-  return std::nullopt;
+  return mapping.executable && mapping.has_file() && is_module(mapping.path, module);
 }
 
 Entries entries_in(const NamedSymbols& symbols) {
@@ -64,7 +51,8 @@ Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& 
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "it is no name of a function", kForms);
   if (location->offset) {
-    if (auto place = place_in_module(*location, mappings)) return Entries{{*place, name}};
+    if (auto place = place_in_module(location->name, *location->offset, mappings))
+      return Entries{{*place, name}};
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "no file of that name is mapped", kForms);
   }
@@ -77,6 +65,17 @@ Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& 
   return fail(ErrorCode::kUsage, fmt::format("there is no function `{}`", name),
               "no symbol table of what is mapped has it",
               "MODULE`FUNCTION for one of a library that is loaded later");
+}
+
+std::optional<Address> place_in_module(const std::string& module, std::uint64_t offset,
+                                       const std::vector<Mapping>& mappings) {
+  for (const Mapping& mapping : mappings) {
+    if (!is_code_of(module, mapping)) continue;
+    auto file = ElfFile::open(mapping.file());
+    const auto bias = file ? load_bias(file->segments(), mappings, mapping) : std::nullopt;
+    if (bias) return Address{offset + *bias};
+  }
+  return std::nullopt;
 }
 
 bool awaits_module(const std::string& name, const std::vector<Mapping>& mappings) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ namespace tailtrace {
 // that may be called by its name. Errors: kUsage when it is no such name, or nothing has it.
 Result<std::map<Address, std::string>> entries_of(const std::string& name,
                                                   const std::vector<Mapping>& mappings);
+
+// What the process has at an address of a file, MODULE+OFFSET; nothing when no file of that name is
+// mapped.
+std::optional<Address> place_in_module(const std::string& module, std::uint64_t offset,
+                                       const std::vector<Mapping>& mappings);
 
 // Whether it is MODULE`FUNCTION of a file that is not mapped: the process may load it later.
 bool awaits_module(const std::string& name, const std::vector<Mapping>& mappings);

@@ -24,13 +24,22 @@ struct WatchedPlace {
   friend bool operator==(const WatchedPlace&, const WatchedPlace&) = default;
 };
 
+// The same of a place that is looked up in the program, as resolve_watch() understands it.
+struct WatchedName {
+  std::string name;
+  bool reads = false;
+};
+
 // What ends the recording, beside a crash.
 struct Triggers {
   std::vector<int> signals;            // coming to the program; the system's numbers
   std::vector<std::string> functions;  // being entered: as a debugger names them
   std::vector<WatchedPlace> places;
+  std::vector<WatchedName> names;
 
-  bool needs_debug_registers() const { return !functions.empty() || !places.empty(); }
+  bool needs_debug_registers() const {
+    return !functions.empty() || !places.empty() || !names.empty();
+  }
 };
 
 struct FlightPlan {

@@ -18,6 +18,7 @@
 #include "plugin/recorder/signal_fate.h"
 #include "plugin/recorder/traced_process.h"
 #include "plugin/recorder/triggers.h"
+#include "plugin/recorder/watch_place.h"
 
 namespace tailtrace {
 namespace {
@@ -101,6 +102,7 @@ class NativeRecorder final : public Subject {
   }
 
   Result<void> arm();
+  Result<void> find_variables();
   Result<void> watch_places();
   void take_load();
   void program_replaced();
@@ -132,6 +134,7 @@ class NativeRecorder final : public Subject {
   Address loader_;  // the dynamic linker's hook while something is awaited
   std::vector<std::string> awaited_;          // functions of files that are not mapped yet
   std::map<Address, std::string> functions_;  // that end the recording, by their names
+  std::vector<WatchedPlace> variables_;       // accesses that do so
   std::vector<DebugPlace> places_;            // of all threads
   OneCpu one_cpu_;
 };
@@ -149,6 +152,7 @@ Result<void> NativeRecorder::begin(pid_t tid) {
 void NativeRecorder::program_replaced() {
   functions_.clear();
   awaited_.clear();
+  variables_.clear();
   places_.clear();
   entry_ = plan_.triggers.needs_debug_registers() ? program_entry(process_.pid()) : Address();
   if (entry_.is_null()) return;
@@ -172,7 +176,22 @@ Result<void> NativeRecorder::arm() {
   if (!awaited_.empty() && loader_.is_null())
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", awaited_.front()),
                 "no file of that name is mapped, and the program loads none");
+  if (auto ok = find_variables(); !ok) return ok;
   return watch_places();
+}
+
+Result<void> NativeRecorder::find_variables() {
+  variables_ = plan_.triggers.places;
+  const WatchedProgram program{process_.pid(), [] { return Result<void>(); }};
+  for (const auto& [name, reads] : plan_.triggers.names) {
+    auto found = resolve_watch(name, program, reads);
+    if (!found) return fail(std::move(found.error()));
+    if (found->on == perf::BreakOn::kExecute)
+      return fail(ErrorCode::kUsage, "cannot wait for an access to " + name, "it is code",
+                  fmt::format("--on-call={}, or with its size in bytes: {}:8", name, name));
+    variables_.push_back({found->address, found->size_bytes, reads});
+  }
+  return {};
 }
 
 Result<void> NativeRecorder::watch_places() {
@@ -181,7 +200,7 @@ Result<void> NativeRecorder::watch_places() {
     for (const auto& [function, name] : functions_) places_.push_back({function, true});
     if (!awaited_.empty()) places_.push_back({loader_, true});
   }
-  for (const WatchedPlace& place : plan_.triggers.places)
+  for (const WatchedPlace& place : variables_)
     places_.push_back({place.address, false, place.size_bytes, place.reads});
   const std::size_t count = places_.size();
   places_.resize(std::min(count, kDebugRegisters));

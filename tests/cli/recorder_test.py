@@ -306,7 +306,19 @@ class Attach(RecorderCase):
         self.assert_goes_on()
 
     def test_write_to_a_place_ends_it(self):
-        recorder = self.attach(f"--on-write={self.watched}:8")
+        self.assert_write_ends_it(self.watched + ":8")
+
+    def test_write_to_a_variable_ends_it(self):
+        self.assert_write_ends_it("watched")
+
+    def test_what_is_no_variable_is_told(self):
+        for name, why in (("wanted_function", "it is code"), ("no_such", "no symbol table")):
+            outcome = cases.tailtrace("attach", "--engine=step", f"--on-crash={self.bundle}",
+                                      f"--on-write={name}", str(self.program.pid))
+            self.assert_error(outcome, 2, name, why)
+
+    def assert_write_ends_it(self, place):
+        recorder = self.attach(f"--on-write={place}")
         self.say("write")
         self.assertEqual(self.program.stdout.readline(), "did write\n")
         self.ended(recorder)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -144,6 +145,19 @@ class Watch(cases.CommandCase):
         self.assert_error(cases.tailtrace("watch", "strlen", "--", static), 2,
                           "cannot watch strlen", "it is chosen as the program starts")
 
+    def test_an_address_in_a_file_and_in_a_library(self):
+        def place_of(file, name):
+            path = os.path.join(cases.BINARY_DIR, "tests/programs", file)
+            names = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+            return f"{file}+0x{re.search(rf'(?m)^(.+) . {name}$', names).group(1)}"
+        places = (place_of("uses_library", "main"), place_of("libcounting.so", "count"),
+                  place_of("libcounting.so", "counted") + ":4")
+        outcome = cases.tailtrace("watch", *places, "--", USES_LIBRARY)
+        self.needs_registers(outcome)
+        self.assertEqual(outcome.stderr.splitlines()[-3:],
+                         [f"{places[0]}: executed 1 times", f"{places[1]}: executed 4 times",
+                          f"{places[2]}: written 4 times"])
+
     def test_a_library_that_is_loaded_later(self):
         outcome = cases.tailtrace("watch", "main", "libm.so.6`cbrt", "libm.so.6`no_such",
                                   "other.so`cbrt", "--", LOADS_LIBRARY)
@@ -155,6 +169,18 @@ class Watch(cases.CommandCase):
         self.assertEqual(program, "main: executed 1 times")
         self.assertEqual(library, "libm.so.6`cbrt: executed 2 times")
         self.assertEqual(len([hit for hit in hits if re.search("`cbrt executed .*cbrt", hit)]), 2)
+
+    def test_a_library_goes_by_its_links_names_too(self):
+        programs = os.path.join(cases.BINARY_DIR, "tests/programs")
+        with tempfile.TemporaryDirectory() as folder:
+            link = os.path.join(folder, "first.so.1")
+            shutil.copy(os.path.join(programs, "first_same.so"), link + ".2.3")
+            os.symlink("first.so.1.2.3", link)
+            for name in ("first.so.1", "first.so"):
+                outcome = cases.tailtrace("watch", f"{name}`plug", "--",
+                                          os.path.join(programs, "replaces_library"), link)
+                self.needs_registers(outcome)
+                self.assertIn(f"{name}`plug: executed 1 times\n", outcome.stderr)
 
     def test_a_library_that_a_thread_loads_takes_the_last_register(self):
         outcome = cases.tailtrace("watch", "main", "main+1", "main+4", "libm.so.6`cbrt",

@@ -11,11 +11,11 @@
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/hit_report.h"
-#include "plugin/cli/watch_place.h"
 #include "plugin/cli/write_output.h"
 #include "plugin/engines/perf/marker_set.h"
 #include "plugin/engines/qemu/program_check.h"
 #include "plugin/provider/followed_program.h"
+#include "plugin/recorder/watch_place.h"
 
 namespace tailtrace {
 namespace {
@@ -199,10 +199,10 @@ Command watch_command() {
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<WatchCommandOptions>();
-        app.add_option(
-               "PLACE", options->places,
-               "VARIABLE, FUNCTION, MODULE`NAME, *ADDRESS; NAME+OFFSET:SIZE for a part; four "
-               "at most")
+        app.add_option("PLACE", options->places,
+                       "VARIABLE, FUNCTION, MODULE`NAME, MODULE+OFFSET, *ADDRESS; NAME+OFFSET:SIZE "
+                       "for a part; "
+                       "four at most")
             ->required();
         app.add_flag("--reads", options->reads, "reads of variables, not writes only");
         app.add_flag("--registers", options->form.registers, "with all general registers");

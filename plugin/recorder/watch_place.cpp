@@ -1,4 +1,4 @@
-#include "plugin/cli/watch_place.h"
+#include "plugin/recorder/watch_place.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ namespace {
 struct Words {
   std::string name;  // or
   std::optional<std::uint64_t> address;
-  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> offset;
   std::optional<std::uint64_t> size_bytes;
 };
 
@@ -55,7 +55,7 @@ Result<Words> words_of(const std::string& text) {
   }
   if (std::size_t plus = rest.rfind('+'); plus != std::string_view::npos)
     if (auto offset = number_in(rest.substr(plus + 1))) {
-      words.offset = *offset;
+      words.offset = offset;
       rest = rest.substr(0, plus);
     }
   words.name = rest;
@@ -148,7 +148,7 @@ Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
   if (!found) return fail(std::move(found.error()));
   if (found->empty())
     return unusable(text, "no symbol table of what is mapped has that name",
-                    "VARIABLE, FUNCTION, MODULE`NAME or *ADDRESS");
+                    "VARIABLE, FUNCTION, MODULE`NAME, MODULE+OFFSET or *ADDRESS");
   const NamedSymbol& first = found->front();
   if (found->size() == 1 && first.kind == NamedSymbol::Kind::kResolver)
     return chosen_of(text, first, program);
@@ -161,14 +161,21 @@ Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
 Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words,
                                      const WatchedProgram& program, bool& is_data,
                                      std::uint64_t& size) {
+  perf::BreakpointSpec spec;
   auto symbol = symbol_of(text, words.name, program);
+  if (!symbol && words.offset) {
+    const auto mappings = mappings_now(program.pid);
+    const auto place =
+        mappings ? place_in_module(words.name, *words.offset, *mappings) : std::optional<Address>();
+    if (place) return spec.address = *place, spec;
+  }
   if (!symbol) return fail(std::move(symbol.error()));
-  if (words.offset > symbol->size_bytes)
+  const std::uint64_t offset = words.offset.value_or(0);
+  if (offset > symbol->size_bytes)
     return unusable(text, fmt::format("{} has {} bytes only", words.name, symbol->size_bytes));
   is_data = symbol->kind == NamedSymbol::Kind::kVariable;
-  size = symbol->size_bytes - words.offset;
-  perf::BreakpointSpec spec;
-  spec.address = {symbol->address.value + words.offset};
+  size = symbol->size_bytes - offset;
+  spec.address = {symbol->address.value + offset};
   return spec;
 }
 
