@@ -140,6 +140,7 @@ Result<void> FollowedProgram::take_stop(pid_t tid, int status, const Watcher& wa
     watcher.begins({pid_, tid});
   }
   if (event == PTRACE_EVENT_EXIT) watcher.ends({pid_, tid}, pc_of(tid));
+  if (event == PTRACE_EVENT_EXEC && watcher.executed) watcher.executed({pid_, tid});
   const bool is_stray = watcher.drops_stray_traps && event == 0 && is_trap(tid, signal, TRAP_BRKPT);
   const bool is_stop = watcher.stopped && event == 0 && is_trap(tid, signal, kTrapPerf);
   if (is_stop) watcher.stopped({pid_, tid});

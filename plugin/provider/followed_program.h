@@ -43,6 +43,9 @@ class FollowedProgram {
   struct Watcher {
     std::function<void(ThreadId)> begins;         // a new thread, not the first one
     std::function<void(ThreadId, Address)> ends;  // stands there, with its memory
+    // It executes another program, and stands at the first instruction of that, with no other
+    // thread, as where it was started; empty: nobody cares.
+    std::function<void(ThreadId)> executed = {};
     std::function<void()> meanwhile;  // called again and again while it runs; empty: nothing to do
     // Hardware breakpoints are set: a SIGTRAP of a debug register that the kernel could not tell
     // the owner of (breakpoints.h) is left out.

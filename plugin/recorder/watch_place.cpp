@@ -147,7 +147,9 @@ Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
   }
   if (!found) return fail(std::move(found.error()));
   if (found->empty())
-    return unusable(text, "no symbol table of what is mapped has that name",
+    return unusable(text,
+                    fmt::format("no symbol table of {}, nor of its libraries, has that name",
+                                program_path(program.pid).value_or("the program")),
                     "VARIABLE, FUNCTION, MODULE`NAME, MODULE+OFFSET or *ADDRESS");
   const NamedSymbol& first = found->front();
   if (found->size() == 1 && first.kind == NamedSymbol::Kind::kResolver)

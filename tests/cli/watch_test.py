@@ -195,7 +195,7 @@ class Watch(cases.CommandCase):
         self.assert_error(outcome, 8, "the program ended before its own code began")
 
     def test_what_cannot_be_watched_is_named(self):
-        for words, why in ((["nobody"], "no symbol table of what is mapped has that name"),
+        for words, why in ((["nobody"], f"no symbol table of {os.path.realpath(COUNTER)}"),
                            (["letters"], "it is 32 bytes at"), (["letters:0"], "it is 0 bytes"),
                            (["counter+4:8"], "1, 2, 4 or 8 at a multiple of that"),
                            (["counter+9"], "counter has 8 bytes only"),
@@ -207,6 +207,14 @@ class Watch(cases.CommandCase):
         for place, part in (("letters", "letters:8"), ("letters+4:16", "letters+4:4"),
                             ("letters+7:2", "letters+7:1")):
             self.assert_error(self.watch(place), 2, "cannot watch", fix="a part of it: " + part)
+
+    def test_a_program_that_executes_another_one(self):
+        again = os.path.join(cases.BINARY_DIR, "tests/programs/executes_itself")
+        outcome = cases.tailtrace("watch", "work", "main", "--", again, "path")
+        self.needs_registers(outcome)
+        self.assertEqual(outcome.stderr.splitlines()[-2:],
+                         ["work: executed 1 times", "main: executed 2 times"])
+        self.assertEqual(len(re.findall(r"main executed  at \w+  main  ", outcome.stderr)), 2)
 
     def test_an_older_file_stays_where_nothing_is_watched(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -32,22 +32,21 @@ struct WatchCommandOptions {
   std::shared_ptr<OutputOptions> output;
 };
 
-// The places of a program, some of which are of libraries that it has not loaded yet.
+// The places of a program, some of which are of libraries that it has not loaded yet. Where it
+// executes another one, they are those of that.
 class Watching {
  public:
-  Watching(WatchedProgram program, bool reads, std::uint64_t registers)
-      : program_(std::move(program)),
-        reads_(reads),
-        registers_(registers),
-        awaited_(program_.pid),
+  Watching(const WatchCommandOptions& options, std::int32_t pid)
+      : options_(options),
+        registers_(options.form.registers ? all_registers() : 0),
+        awaited_(pid),
         report_({}) {}
 
-  Result<void> resolve(const std::vector<std::string>& places);
-  // Whether it waits for libraries.
-  bool waits() const { return awaited_.any(); }
-
+  Result<void> resolve(const WatchedProgram& program);
   Result<void> begins(ThreadId thread);
   Result<void> ends(ThreadId thread);
+  // The program executes another one, where its places are looked for then.
+  Result<void> executed(ThreadId thread, const WatchedProgram& program);
   // A thread stands where the dynamic linker tells what it has loaded.
   Result<void> loads();
 
@@ -56,35 +55,42 @@ class Watching {
   std::vector<Error> missing() const { return awaited_.missing(); }
 
  private:
+  Result<void> resolve(const std::string& place, const WatchedProgram& program);
   Result<void> watch(perf::BreakpointSpec spec);
 
-  WatchedProgram program_;
-  bool reads_;
+  const WatchCommandOptions& options_;
   std::uint64_t registers_;
   AwaitedPlaces awaited_;
-  std::vector<perf::BreakpointSpec> specs_;
+  std::vector<perf::BreakpointSpec> specs_;     // of the program that it executes now
+  std::map<std::string, std::size_t> numbers_;  // in the report, of all
   std::map<ThreadId, perf::MarkerSet> threads_;
   HitReport report_;
 };
 
-Result<void> Watching::resolve(const std::vector<std::string>& places) {
-  if (auto ok = check_watches(places); !ok) return ok;
-  for (const std::string& place : places) {
-    auto awaits = awaited_.awaits(place, program_);
-    if (!awaits) return fail(std::move(awaits.error()));
-    if (*awaits) continue;
-    auto spec = resolve_watch(place, program_, reads_);
-    if (!spec) return fail(std::move(spec.error()));
-    if (auto ok = watch(std::move(*spec)); !ok) return ok;
-  }
+Result<void> Watching::resolve(const WatchedProgram& program) {
+  for (const std::string& place : options_.places)
+    if (auto ok = resolve(place, program); !ok) return ok;
+  report_.maps_changed(program.pid);
   return {};
 }
 
+Result<void> Watching::resolve(const std::string& place, const WatchedProgram& program) {
+  auto awaits = awaited_.awaits(place, program);
+  if (!awaits) return fail(std::move(awaits.error()));
+  if (*awaits) return {};
+  auto spec = resolve_watch(place, program, options_.reads);
+  if (!spec) return fail(std::move(spec.error()));
+  return watch(std::move(*spec));
+}
+
+// One that is named twice is one.
 Result<void> Watching::watch(perf::BreakpointSpec spec) {
+  auto is_it = [&](const perf::BreakpointSpec& one) { return one.name == spec.name; };
+  if (std::ranges::any_of(specs_, is_it)) return {};
   spec.registers = registers_;
   for (auto& [thread, its] : threads_)
     if (auto ok = its.add(spec); !ok) return ok;
-  report_.watch(spec);
+  if (numbers_.try_emplace(spec.name, report_.watches()).second) report_.watch(spec);
   specs_.push_back(std::move(spec));
   return {};
 }
@@ -104,18 +110,35 @@ Result<void> Watching::ends(ThreadId thread) {
   if (its == threads_.end()) return {};
   auto logs = its->second.read_all(~0ull);
   if (!logs) return fail(std::move(logs.error()));
-  report_.add(thread, *logs);
+  std::map<std::size_t, perf::MarkerLog> numbered;
+  for (auto& [number, log] : *logs)
+    numbered.emplace(numbers_.at(specs_[number].name), std::move(log));
+  report_.add(thread, numbered);
   threads_.erase(its);
   return {};
+}
+
+// A thread that is not the first one has the number of the first one from then on.
+Result<void> Watching::executed(ThreadId thread, const WatchedProgram& program) {
+  Result<void> done;
+  auto note = [&](Result<void> ok) {
+    if (!ok && done) done = std::move(ok);
+  };
+  while (!threads_.empty()) note(ends(threads_.begin()->first));
+  specs_.clear();
+  awaited_ = AwaitedPlaces(program.pid);
+  for (const std::string& place : options_.places) note(resolve(place, program));
+  note(begins(thread));
+  return done;
 }
 
 Result<void> Watching::loads() {
   auto come = awaited_.come();
   if (!come) return fail(std::move(come.error()));
-  if (!come->empty()) report_.maps_changed(program_.pid);
+  if (!come->empty()) report_.maps_changed(awaited_.loaded().pid);
   Result<void> done;
   for (const std::string& place : *come) {
-    auto spec = resolve_watch(place, awaited_.loaded(), reads_);
+    auto spec = resolve_watch(place, awaited_.loaded(), options_.reads);
     Result<void> watched = spec ? watch(std::move(*spec)) : Result<void>(fail(spec.error()));
     if (!watched && done) done = std::move(watched);
   }
@@ -131,7 +154,8 @@ Result<int> follow(FollowedProgram& program, Watching& watching, std::FILE* err)
   watcher.begins = [&](ThreadId thread) { note(watching.begins(thread)); };
   watcher.ends = [&](ThreadId thread, Address) { note(watching.ends(thread)); };
   watcher.drops_stray_traps = true;
-  if (watching.waits()) watcher.stopped = [&](ThreadId) { note(watching.loads()); };
+  watcher.executed = [&](ThreadId thread) { note(watching.executed(thread, watched(program))); };
+  watcher.stopped = [&](ThreadId) { note(watching.loads()); };
   PassSignalsOn ends(program.pid());
   auto status = program.follow(watcher);
   if (trouble) fmt::print(err, "{}\n", trouble->to_string());
@@ -154,13 +178,14 @@ Result<void> watch(const WatchCommandOptions& options, const Invocation& invocat
     return fail(ErrorCode::kUsage, "cannot run a program", "there is none behind `--`",
                 "tailtrace watch PLACE -- PROGRAM [ARG...]");
   if (auto runnable = find_program(words); !runnable) return fail(std::move(runnable.error()));
+  if (auto ok = check_watches(options.places); !ok) return ok;
   auto path = find_in_path(words.front());
   if (!path) return fail(std::move(path.error()));
   words.front() = *path;
   auto program = FollowedProgram::start(*path, words);
   if (!program) return fail(std::move(program.error()));
-  Watching watching(watched(*program), options.reads, options.form.registers ? all_registers() : 0);
-  if (auto ok = watching.resolve(options.places); !ok) return ok;
+  Watching watching(options, program->pid());
+  if (auto ok = watching.resolve(watched(*program)); !ok) return ok;
   for (pid_t tid : program->threads())
     if (auto ok = watching.begins({program->pid(), tid}); !ok) return ok;
   LeaveSignalsToProgram signals;
@@ -218,7 +243,8 @@ Command watch_command() {
           "events are permitted; no tracing hardware is needed, and the program does not stop. "
           "Hits are counted exactly; the newest of each thread and place are kept, a thousand or "
           "so, "
-          "three hundred with registers. Processes that the program makes are not watched. "
+          "three hundred with registers. Processes that the program makes are not watched; a "
+          "program that it executes in its place is, as wrappers do (PROGRAM`NAME). "
           "An access is told with the address behind its instruction, and with the line of that. "
           "A name may lack scopes and parameters, as in `tailtrace hits`. Where it is not one of "
           "the "
