@@ -100,7 +100,10 @@ class Programs(InFolder):
 
     def test_script_without_its_interpreter(self):
         path = self.file("script", b"#!/nonexistent/interpreter -x\n")
-        self.check(path, "/nonexistent/interpreter", "No such file")
+        self.check(path, path, "its #! line names /nonexistent/interpreter: No such file",
+                   "correct that line")
+        path = self.file("windows", b"#!/bin/sh\r\necho\r\n")
+        self.check(path, path, "its #! line names /bin/sh", "the line ends as on Windows")
 
     def test_no_program_at_all(self):
         self.assert_error(cases.tailtrace("run"), 2, "cannot run a program", "none behind `--`",

@@ -51,13 +51,12 @@ Result<std::string> write_script(const std::string& path, const std::string& tex
 bool names_main(const std::string& program) {
   auto module = ModuleSymbols::open(program);
   if (!module) return true;
-  auto has_main = [](const std::string& path) {
-    auto file = ElfFile::open(path);
-    return file && std::ranges::any_of(file->symbols(), [](const ElfSymbol& symbol) {
-             return symbol.name == "main";
-           });
+  auto has_main = [](const ElfFile& file) {
+    return std::ranges::any_of(file.symbols(),
+                               [](const ElfSymbol& symbol) { return symbol.name == "main"; });
   };
-  return has_main(program) || has_main((*module)->debug_path());
+  const ElfFile* debug = (*module)->debug_file();
+  return has_main((*module)->file()) || (debug != nullptr && has_main(*debug));
 }
 
 // Has the program named by its path, so that all find the same one, and returns the file with its
@@ -160,7 +159,8 @@ Result<int> run_until_crash(ServeOptions serve, const RunOptions& options, std::
   const HardwareRecording& other = options.hardware;
   if (options.lldb || options.gdb || other.any())
     return fail(ErrorCode::kUsage, "cannot record so until a crash",
-                "--on-crash is a way of its own, without a debugger and by thread");
+                "--on-crash is a way of its own, without a debugger and by thread",
+                "--on-call, --on-write and --on-access for places; or without --on-crash");
   if (!serve.keep_folder.empty())
     return fail(ErrorCode::kUsage, "cannot keep the recording in two places", "",
                 "--on-crash=BUNDLE alone");

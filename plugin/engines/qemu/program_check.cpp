@@ -29,6 +29,14 @@ Result<void> check_access(const std::string& path) {
   return {};
 }
 
+Error wrong_first_line(const std::string& script, const std::string& interpreter,
+                       const std::string& why) {
+  return cannot_run(script, fmt::format("its #! line names {}: {}", interpreter, why),
+                    interpreter.ends_with('\r')
+                        ? fmt::format("the line ends as on Windows: sed -i 's/\\r$//' {}", script)
+                        : "correct that line, or name the program that reads it first");
+}
+
 Error refusal(const std::string& path, const ProgramFile& file) {
   using Kind = ProgramFile::Kind;
   switch (file.kind) {
@@ -74,11 +82,15 @@ Result<Runnable> find_program(const std::vector<std::string>& arguments) {
   Result<std::string> path = find_in_path(arguments[0]);
   if (!path) return fail(std::move(path.error()));
   Runnable found{*path, arguments};
+  std::string script;  // that names it
   for (int depth = 0; depth <= kMaxInterpreters; ++depth) {
-    if (auto ok = check_access(found.path); !ok) return fail(std::move(ok.error()));
+    if (auto ok = check_access(found.path); !ok)
+      return fail(script.empty() ? std::move(ok.error())
+                                 : wrong_first_line(script, found.path, ok.error().why));
     ProgramFile file = inspect_program(found.path);
     if (file.kind == ProgramFile::Kind::kElf64) return found;
     if (file.kind != ProgramFile::Kind::kScript) return fail(refusal(found.path, file));
+    script = found.path;
     std::vector<std::string> words = std::move(file.interpreter);
     words.push_back(found.path);
     words.insert(words.end(), found.arguments.begin() + 1, found.arguments.end());
