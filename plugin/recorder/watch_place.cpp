@@ -26,6 +26,8 @@ struct Words {
   std::optional<std::uint64_t> size_bytes;
 };
 
+constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 47;  // what is above is the kernel's
+
 std::optional<std::uint64_t> number_in(std::string_view text) {
   if (text.starts_with("0x")) return parse_hex(text.substr(2));
   std::uint64_t value = 0;
@@ -51,6 +53,7 @@ Result<Words> words_of(const std::string& text) {
   if (rest.starts_with('*')) {
     words.address = number_in(rest.substr(1));
     if (!words.address) return unusable(text, "there is no address behind the *", "*0x401136");
+    if (*words.address >= kUserEnd) return unusable(text, "no program has such an address");
     return words;
   }
   if (std::size_t plus = rest.rfind('+'); plus != std::string_view::npos)
@@ -146,6 +149,10 @@ Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
     found = symbols_in(query, program.pid, NamesOf::kLibraries);
   }
   if (!found) return fail(std::move(found.error()));
+  auto mappings = mappings_now(program.pid);
+  if (found->empty() && mappings && !query.module.empty() && !is_mapped(query.module, *mappings))
+    return unusable(text, "it has mapped no file that goes by the name " + query.module,
+                    "the name of a file in /proc/PID/maps");
   if (found->empty())
     return unusable(text,
                     fmt::format("no symbol table of {}, nor of its libraries, has that name",

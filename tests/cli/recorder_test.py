@@ -208,6 +208,10 @@ class Run(RecorderCase):
         self.assertIn("error: cannot save a bundle", said)
         self.assertEqual(process.returncode, 2, said)
 
+    def test_what_is_no_process_is_told(self):
+        self.assert_error(cases.tailtrace("attach", "sleep"), 2, "cannot understand",
+                          "PID: `sleep` is no number from 1 to")
+
     def test_words_that_do_not_fit_together(self):
         for words, part in ((["--on-signal=USR1"], "under a debugger"),
                             (["--on-crash=" + self.bundle, "--lldb"], "without a debugger"),
@@ -312,7 +316,8 @@ class Attach(RecorderCase):
         self.assert_write_ends_it("watched")
 
     def test_what_is_no_variable_is_told(self):
-        for name, why in (("wanted_function", "it is code"), ("no_such", "no symbol table")):
+        for name, why in (("wanted_function", "it is code"), ("no_such", "no symbol table"),
+                          ("libfoo.so`x", "no file that goes by the name libfoo.so")):
             outcome = cases.tailtrace("attach", "--engine=step", f"--on-crash={self.bundle}",
                                       f"--on-write={name}", str(self.program.pid))
             self.assert_error(outcome, 2, name, why)

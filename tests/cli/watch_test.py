@@ -200,6 +200,7 @@ class Watch(cases.CommandCase):
                            (["counter+4:8"], "1, 2, 4 or 8 at a multiple of that"),
                            (["counter+9"], "counter has 8 bytes only"),
                            (["*counter"], "no address behind the *"),
+                           (["*0xffffffff81000000"], "no program has such an address"),
                            (["add"] * 5, "four debug registers")):
             with self.subTest(words):
                 self.assert_error(self.watch(*words), 2, "cannot watch", why)

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <limits>
+
 #include "plugin/cli/choice_option.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/count_option.h"
 #include "plugin/cli/record_until_crash.h"
 #include "plugin/cli/recorder_options.h"
 #include "plugin/cli/units.h"
@@ -82,7 +85,10 @@ Command attach_command() {
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<AttachOptions>();
-        app.add_option("PID", options->pid, "the process")->required();
+        constexpr std::uint64_t kMostPid = std::numeric_limits<std::int32_t>::max();
+        app.add_option("PID", options->pid, "the process")
+            ->required()
+            ->check(number_between(1, kMostPid));
         add_choice(app, "--engine", options->engine, "what records; auto: hardware, else steps",
                    {"auto", "pt", "bts", "lbr", "step"});
         app.add_option("--ring,--keep", options->ring,
