@@ -1,5 +1,7 @@
 #include "decoder/symbols/indirect_functions.h"
 
+#include <gelf.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -61,7 +63,24 @@ void add_implementations(const ElfFile& file, const ElfSymbol& resolver,
   }
 }
 
+void add_slots(Elf_Scn* section, std::map<std::uint64_t, std::uint64_t>& slots) {
+  GElf_Shdr header;
+  if (gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_RELA) return;
+  Elf_Data* data = elf_getdata(section, nullptr);
+  GElf_Rela rela;
+  for (int i = 0; data != nullptr && gelf_getrela(data, i, &rela) != nullptr; ++i)
+    if (GELF_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
+      slots.emplace(static_cast<std::uint64_t>(rela.r_addend), rela.r_offset);
+}
+
 }  // namespace
+
+std::map<std::uint64_t, std::uint64_t> chosen_slots(const ElfFile& file) {
+  std::map<std::uint64_t, std::uint64_t> slots;
+  Elf_Scn* section = nullptr;
+  while ((section = elf_nextscn(file.elf(), section)) != nullptr) add_slots(section, slots);
+  return slots;
+}
 
 std::vector<IndirectFunction> indirect_functions(const ElfFile& file,
                                                  std::span<const ElfSymbol> symbols) {

@@ -5,10 +5,11 @@
 // returns is where all calls go. A resolver takes the address of each implementation that it may
 // return, so its code tells which these are.
 //
-// Threading: pure function.
+// Threading: pure functions.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,5 +28,9 @@ struct IndirectFunction {
 // Of the symbols that are resolvers; the code is the file's. Ordered, each once.
 std::vector<IndirectFunction> indirect_functions(const ElfFile& file,
                                                  std::span<const ElfSymbol> symbols);
+
+// Where the linker of a running program puts what a resolver has chosen, by the resolver's address:
+// of those that the file's own code calls.
+std::map<std::uint64_t, std::uint64_t> chosen_slots(const ElfFile& file);
 
 }  // namespace tailtrace

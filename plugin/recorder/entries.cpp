@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "decoder/base/file.h"
 #include "decoder/history/location.h"
 #include "decoder/symbols/elf_file.h"
+#include "plugin/recorder/branch_keeper.h"
 #include "plugin/recorder/symbol_lookup.h"
 
 namespace tailtrace {
@@ -22,13 +24,23 @@ bool is_code_of(const std::string& module, const Mapping& mapping) {
   return mapping.executable && mapping.has_file() && is_module(mapping.path, module);
 }
 
-Entries entries_in(const NamedSymbols& symbols) {
+// Before it is chosen something else is in the slot, as it is in the file.
+Entries implementations_of(const NamedSymbol& indirect, std::int32_t pid) {
+  Address chosen;
+  std::array<std::uint8_t, sizeof chosen.value> bytes{};
+  if (!indirect.slot.is_null() && read_process_memory(pid, indirect.slot, bytes) == bytes.size())
+    chosen = Address{load<std::uint64_t>(bytes, 0)};
+  const auto known = indirect.implementations.find(chosen);
+  return known == indirect.implementations.end() ? indirect.implementations : Entries{*known};
+}
+
+Entries entries_in(const NamedSymbols& symbols, std::int32_t pid) {
   Entries entries;
   for (const NamedSymbol& symbol : symbols.found) {
     if (symbol.kind == NamedSymbol::Kind::kFunction)
       entries.emplace(symbol.address, symbol.name);
     else
-      entries.insert(symbol.implementations.begin(), symbol.implementations.end());
+      entries.merge(implementations_of(symbol, pid));
   }
   return entries;
 }
@@ -43,7 +55,8 @@ std::uint64_t auxiliary_value(const Bytes& auxv, std::uint64_t type) {
 
 }  // namespace
 
-Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& mappings) {
+Result<Entries> entries_of(const std::string& name, std::int32_t pid,
+                           const std::vector<Mapping>& mappings) {
   auto location = parse_location(name);
   if (!location) return fail(std::move(location.error()));
   if (location->address) return Entries{{*location->address, name}};
@@ -57,7 +70,7 @@ Result<Entries> entries_of(const std::string& name, const std::vector<Mapping>& 
                 "no file of that name is mapped", kForms);
   }
   const NamedSymbols symbols = symbols_named({location->module, location->name}, mappings);
-  if (Entries found = entries_in(symbols); !found.empty()) return found;
+  if (Entries found = entries_in(symbols, pid); !found.empty()) return found;
   if (!symbols.found.empty())
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "it is chosen as the program starts, and what chooses it names none",

@@ -18,9 +18,10 @@ namespace tailtrace {
 
 // All functions of that name: FUNCTION, MODULE`FUNCTION, *ADDRESS, MODULE+OFFSET
 // (decoder/history/location.h), each with what names it alone, as far as it can. Where none has
-// just that name they are those that a debugger finds by it; of an indirect function they are all
-// that may be called by its name. Errors: kUsage when it is no such name, or nothing has it.
-Result<std::map<Address, std::string>> entries_of(const std::string& name,
+// just that name they are those that a debugger finds by it; of an indirect function it is the one
+// that the process has chosen, or they are all that may be called by its name while nobody knows.
+// Errors: kUsage when it is no such name, or nothing has it.
+Result<std::map<Address, std::string>> entries_of(const std::string& name, std::int32_t pid,
                                                   const std::vector<Mapping>& mappings);
 
 // What the process has at an address of a file, MODULE+OFFSET; nothing when no file of that name is

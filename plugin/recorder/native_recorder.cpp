@@ -168,7 +168,7 @@ Result<void> NativeRecorder::arm() {
       awaited_.push_back(name);
       continue;
     }
-    auto found = entries_of(name, mappings);
+    auto found = entries_of(name, process_.pid(), mappings);
     if (!found) return fail(std::move(found.error()));
     functions_.merge(*found);
   }
@@ -218,7 +218,7 @@ void NativeRecorder::take_load() {
   const std::vector<Mapping> mappings = mappings_of(process_.pid(), all_maps());
   const std::size_t come = std::erase_if(awaited_, [&](const std::string& name) {
     if (awaits_module(name, mappings)) return false;
-    auto found = entries_of(name, mappings);
+    auto found = entries_of(name, process_.pid(), mappings);
     if (found)
       functions_.merge(*found);
     else

@@ -79,6 +79,7 @@ class Lookup {
                                            mapping_->path,
                                            is_apart,
                                            symbol.is_old,
+                                           {},
                                            {}});
   }
 
@@ -87,6 +88,9 @@ class Lookup {
     for (const IndirectFunction& one : indirect_functions(code, {&symbol, 1}))
       resolver.implementations.emplace(Address{one.implementation + bias_},
                                        name_at(one.implementation, functions));
+    const auto slots = chosen_slots(code);
+    if (const auto slot = slots.find(symbol.value); slot != slots.end())
+      resolver.slot = Address{slot->second + bias_};
   }
 
   std::string name_at(std::uint64_t address, const std::vector<ElfSymbol>& functions) const {

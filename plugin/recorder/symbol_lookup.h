@@ -27,6 +27,8 @@ struct NamedSymbol {
   bool is_old = false;  // as ElfSymbol has it
   // What a resolver may choose, as far as its code tells, with what names it alone.
   std::map<Address, std::string> implementations;
+  // Where the process has the address of the one that is chosen, once it is; null: nobody knows.
+  Address slot = {};
 };
 
 struct SymbolQuery {
