@@ -49,10 +49,11 @@ struct WatchedMemory {
 };
 
 // Threads that a debugger steps; those beyond the limit step as qemu has it. One of them may take a
-// signal along.
+// signal along, or is to step while the others stand.
 constexpr std::size_t kMaxSteppedThreads = 64;
 struct SteppedThreads {
-  std::uint64_t count;
+  std::uint32_t count;
+  std::int32_t lone_tid;         // 0: none
   std::int32_t tid_with_signal;  // 0: none
   std::int32_t signal;           // the system's number
   std::int32_t tids[kMaxSteppedThreads];

@@ -45,7 +45,7 @@ bool is_about_to_fork() {
 
 bool is_stepped() {
   const SteppedThreads& stepped = g_recorder.blocks.header().stepped;
-  const std::uint64_t count = std::min<std::uint64_t>(stepped.count, kMaxSteppedThreads);
+  const std::size_t count = std::min<std::size_t>(stepped.count, kMaxSteppedThreads);
   if (count == 0) return false;
   return std::find(stepped.tids, stepped.tids + count, ::gettid()) != stepped.tids + count;
 }

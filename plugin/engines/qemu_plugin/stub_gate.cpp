@@ -20,6 +20,7 @@
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/kept_handler.h"
 #include "plugin/engines/qemu_plugin/leave_block.h"
+#include "plugin/engines/qemu_plugin/lone_step.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -56,12 +57,16 @@ void let_others_go() {
   g_still.notify_all();
 }
 
+void give_turn_to_next() {
+  g_left.fetch_add(1);
+  g_left.notify_all();
+}
+
 void leave() {
   let_others_go();
   tailtrace_all_slow.store(0);
   g_inside.store(0);
-  g_left.fetch_add(1);
-  g_left.notify_all();
+  give_turn_to_next();
 }
 
 bool does_another_execute() {
@@ -93,12 +98,21 @@ void wait_for_turn() {
   for (unsigned left = g_left.load(); left != turn; left = g_left.load()) g_left.wait(left);
 }
 
+// One that steps alone goes in before those that stopped meanwhile.
+void take_turn() {
+  for (wait_for_turn(); does_another_step_alone(); wait_for_turn()) {
+    give_turn_to_next();
+    while (does_another_step_alone()) ::nanosleep(&kBetweenLooks, nullptr);
+  }
+}
+
 // One that was told to run and stops where it stood goes behind those that wait: it may do so again
 // and again, until one of them is heard.
 void enter() {
   if (t_cpu >= 0) g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).executes = false;
   if (has_not_moved()) leave();
-  if (g_inside.load() != ::gettid()) wait_for_turn();
+  if (g_inside.load() != ::gettid()) take_turn();
+  end_lone_step();
   g_inside.store(::gettid());
   tailtrace_all_slow.store(kSlowBlock);
 }
@@ -234,6 +248,7 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
     renew_watches();
     renew_caught_calls();
     renew_unheard(g_came.load());
+    renew_lone_step();
     raise_handler_trap();
     go();
   }
@@ -300,6 +315,7 @@ void take_down_stub_gate() {
   forget_watches();
   forget_caught_calls();
   forget_unheard();
+  forget_lone_step();
   t_answer = OwnAnswer::kNone;
   g_came.store(0);
   g_left.store(0);

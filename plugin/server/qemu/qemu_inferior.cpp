@@ -54,7 +54,8 @@ bool is_in_range(const rsp::ResumeAction* action, Address pc) {
          action->in_range(pc);
 }
 
-// A step of one thread while the others stand. The stub has them run nevertheless.
+// A step of one thread while the others stand. The stub has them run nevertheless, but they tell of
+// nothing until it is done (engines/qemu_plugin/lone_step.h).
 bool is_lone_step(const rsp::ResumeActions& actions) {
   return actions.size() == 1 && is_step(actions[0]) && actions[0].selector.tid > 0;
 }
@@ -138,7 +139,6 @@ Result<void> QemuInferior::connect(bool is_first) {
   is_to_run_ = false;
   stopped_ = {pid(), pid()};
   calls_.clear();
-  held_back_.clear();
   if (auto opened = engine_.open(process_.process_folder()); !opened) return opened;
   if (auto told = engine_.set_caught(caught_); !told) return told;
   pass_signals(passed_);
@@ -275,7 +275,6 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
     own.push_back(action);
   }
   step_caught(actions, own);
-  if (!is_lone_step(actions)) send_held_back();
   if (stub_ && (is_to_run_ || !is_lone_step(actions))) remove_doomed();
   interrupt_wanted_ = false;
   selected_tid_ = 0;
@@ -297,6 +296,7 @@ void QemuInferior::let_run(std::string_view request) {
   SteppedThreads stepped{};
   for (const auto& [tid, by_stub] : steps_)
     if (stepped.count < kMaxSteppedThreads) stepped.tids[stepped.count++] = tid;
+  if (is_lone_step(resumed_with_)) stepped.lone_tid = resumed_with_[0].selector.tid;
   if (step_signal_) {
     stepped.tid_with_signal = stopped_.tid;
     stepped.signal = system_signal(*std::exchange(step_signal_, std::nullopt));
@@ -340,7 +340,9 @@ void QemuInferior::interrupt() {
 void QemuInferior::send_wanted_interrupt() {
   if (!interrupt_wanted_ || interrupt_sent_ || !stub_ || !stub_->is_acknowledged()) return;
   interrupt_sent_ = true;
-  ::kill(pid(), SIGINT);
+  const bool is_lone = is_lone_step(resumed_with_);
+  if (!is_lone || ::tgkill(pid(), resumed_with_[0].selector.tid, SIGINT) != 0)
+    ::kill(pid(), SIGINT);
 }
 
 Result<std::optional<QemuInferior::Event>> QemuInferior::take_event() {
@@ -389,9 +391,6 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   const bool steps = action != nullptr && is_step(*action);
   if (is_passed(stop->signal) && !steps && !event.was_interrupted)
     return deliver(stop->signal), std::optional<Event>();
-  if (action == nullptr && is_lone_step(resumed_with_) && !event.was_interrupted &&
-      keep_from_lone_step(stop->signal))
-    return std::optional<Event>();
   // A step that was not taken.
   const bool is_trap = stop->signal == kProtocolSigTrap && !is_new && !has_accessed;
   if (is_trap && stands && (steps || calls_.contains(stopped_.tid)))

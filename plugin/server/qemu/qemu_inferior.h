@@ -131,8 +131,6 @@ class QemuInferior {
   std::optional<Event> entered_call(std::string reply);
   std::string left_call();
   bool is_passed(std::uint8_t signal) const;
-  bool keep_from_lone_step(std::uint8_t signal);
-  void send_held_back();
   void take_signal_info(std::string& reply);
   bool has_ended(std::int32_t tid);
   void step_caught(const rsp::ResumeActions& actions, rsp::ResumeActions& own);
@@ -162,14 +160,7 @@ class QemuInferior {
   std::optional<std::uint8_t> step_signal_;  // the thread that stopped last takes it along
   SteppedThreads known_stepped_{};           // to the recorder
   CaughtNumbers caught_{};
-  rsp::SignalSet passed_, usually_passed_;
-  // Signals that other threads got while one stepped alone, by the system's number.
-  struct HeldBack {
-    std::int32_t tid;
-    int signal;
-    Bytes info;
-  };
-  std::vector<HeldBack> held_back_;
+  rsp::SignalSet passed_;
   std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
   Bytes signal_info_;
   std::optional<std::string> maps_;  // since it stopped
