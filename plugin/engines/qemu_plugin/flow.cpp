@@ -71,6 +71,11 @@ void Flow::interrupt_at(std::uint64_t pc, bool is_fault) {
     complete_to(pc);
 }
 
+void Flow::move(std::uint64_t pc, std::uint64_t to, bool is_fault) {
+  interrupt_at(pc, is_fault);
+  event(pc, to, RecordKind::kDiscontinuity, 0);
+}
+
 void Flow::event(std::uint64_t from, std::uint64_t to, RecordKind kind, std::uint16_t extra) {
   BranchRecord record;
   record.from = {from};

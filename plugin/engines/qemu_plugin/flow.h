@@ -28,6 +28,8 @@ class Flow {
   // A signal comes before the instruction at `pc`: a fault is that instruction's, others wait for
   // the end of the open block.
   void interrupt_at(std::uint64_t pc, bool is_fault);
+  // A debugger has set the program counter: the instruction at `pc` was next, or faulted.
+  void move(std::uint64_t pc, std::uint64_t to, bool is_fault);
   // Something happens at the place where the run stands, and `to` is next.
   void event(std::uint64_t from, std::uint64_t to, RecordKind kind, std::uint16_t extra);
   // The open block, executed whole, will be left as this kind of branch.

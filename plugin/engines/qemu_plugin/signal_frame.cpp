@@ -26,7 +26,7 @@ T guest_value(std::uint64_t address) {
 }
 
 // Where there is no siginfo, what processes send is taken for a fault as well.
-bool is_fault(std::uint64_t signal, std::uint64_t info) {
+bool is_raised_there(std::uint64_t signal, std::uint64_t info) {
   if (!is_of_instructions(signal)) return false;
   // qemu fills it in for handlers that asked for it only; what processes send has codes up to 0.
   std::lock_guard lock(g_recorder.lock);
@@ -56,7 +56,7 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers) {
   SignalFrame frame;
   frame.pc = guest_value<std::uint64_t>(context + kRipInContext_bytes);
   frame.signal = static_cast<std::uint16_t>(signal);
-  frame.is_fault = is_fault(signal, info);
+  frame.is_fault = is_raised_there(signal, info);
   return frame;
 }
 

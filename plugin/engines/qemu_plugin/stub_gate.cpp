@@ -12,11 +12,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "plugin/engines/protocol_signals.h"
 #include "plugin/engines/qemu/session_format.h"
 #include "plugin/engines/qemu_plugin/call_catch.h"
 #include "plugin/engines/qemu_plugin/call_trap.h"
+#include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/kept_handler.h"
 #include "plugin/engines/qemu_plugin/leave_block.h"
@@ -45,8 +47,8 @@ constexpr std::string_view kStopFormat = "T%02xthread:";
 constexpr int kMaxLooks = 1000;
 constexpr timespec kBetweenLooks = {0, 100'000};
 
-// Where this thread stood when it was told to run.
-constinit thread_local std::uint64_t t_left_pc = 0;
+// Where this thread stands in the stub, and stood when it was told to run.
+constinit thread_local std::uint64_t t_stopped_pc = 0, t_left_pc = 0;
 
 // To its last stop, and the signal of that.
 constinit thread_local OwnAnswer t_answer = OwnAnswer::kNone;
@@ -196,6 +198,7 @@ std::string stop_format(int signal) {
     have_others_stand();
     meet_handler_at_stop();
   }
+  t_stopped_pc = guest_pc();
   return "T%02x" + words.text + "thread:";
 }
 
@@ -255,9 +258,18 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
   return n;
 }
 
+// A debugger sets it to have the program call a function, and to have it go on behind that.
+void record_moved_pc() {
+  const std::uint64_t pc = guest_pc(), before = std::exchange(t_stopped_pc, pc);
+  if (before == pc || before == 0) return;
+  const bool has_faulted = is_fault(system_signal(static_cast<std::uint8_t>(t_signal)));
+  Flow(static_cast<std::uint32_t>(t_cpu)).move(before, pc, has_faulted);
+}
+
 // Nothing is said of a stop that the debugger is not told of, nor to one that has let go.
 ssize_t send_words(int fd, const void* from, std::size_t size_bytes, int flags) {
   if (t_answer != OwnAnswer::kNone || was_let_go()) return static_cast<ssize_t>(size_bytes);
+  if (g_inside.load() == ::gettid()) record_moved_pc();
   return ::send(fd, from, size_bytes, flags | MSG_NOSIGNAL);
 }
 
