@@ -41,6 +41,15 @@ class SignalInfo(unittest.TestCase):
         self.assertEqual((found[0][2], found[-2][4]), (0x1234, 42))
         self.assertIn("exited normally", text)
 
+    def test_signals_that_the_program_ignores_have_none(self):
+        script = "trap '' USR1; /bin/true; kill -USR1 $$; echo survived"
+        command = [cases.TAILTRACE, "run", "--engine=qemu", "-nx", "-batch", "-ex", "continue",
+                   "--", "/bin/sh", "-c", script]
+        outcome = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True,
+                                 timeout=cases.HANG_S, check=False)
+        self.assertIn("survived", outcome.stdout)
+        self.assertIn("exited normally", outcome.stdout)
+
 
 if __name__ == "__main__":
     cases.main()

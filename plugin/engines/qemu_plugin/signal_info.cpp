@@ -41,13 +41,14 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   if (kept != nullptr && is_fault_of_memory(*kept)) kept->si_signo = 0;
 }
 
-// sigaction(2), as qemu calls it. Its own handler is the only one that asks for a siginfo.
+// sigaction(2), as qemu calls it. Its own handler is the only one that asks for a siginfo; it asks
+// for that with no handler, too (do_sigaction in linux-user/signal.c).
 int set_action(int signal, const struct sigaction* wanted, struct sigaction* before) {
-  struct sigaction ours;
-  if (wanted == nullptr || (wanted->sa_flags & SA_SIGINFO) == 0)
+  if (wanted == nullptr || (wanted->sa_flags & SA_SIGINFO) == 0 || wanted->sa_handler == SIG_IGN ||
+      wanted->sa_handler == SIG_DFL)
     return ::sigaction(signal, wanted, before);
   g_handler.store(wanted->sa_sigaction);
-  ours = *wanted;
+  struct sigaction ours = *wanted;
   ours.sa_sigaction = on_signal;
   return ::sigaction(signal, &ours, before);
 }
