@@ -4,6 +4,7 @@ on its way to GDB then."""
 import os
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 import cases
@@ -55,6 +56,21 @@ class LettingGo(unittest.TestCase):
         text = let_go(["/bin/sh", "-c", "exec echo executed"])
         self.assertIn("detached]", text)
         self.assertIn("\nexecuted\n", text)
+
+    def test_its_children_execute_others_when_the_server_has_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            word = os.path.join(folder, "word")
+            os.mkfifo(word)
+            script = f"(read word; /bin/echo lives on; /bin/echo still) < {word} &"
+            command = [cases.TAILTRACE, "run", "--engine=qemu", *QUIET, "-ex", "continue", "--",
+                       "/bin/sh", "-c", script]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  stdin=subprocess.DEVNULL, text=True) as server:
+                server.wait(timeout=cases.HANG_S)
+                fifo = os.open(word, os.O_RDWR)  # waits for nobody
+                os.write(fifo, b"\n")
+                self.assertIn("lives on\nstill\n", server.stdout.read())  # to the child's end
+                os.close(fifo)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,11 @@ bool read_option(RecorderOptions& options, const char* argument) {
   return name == "session" || name == "records" || name == "program" || name == "stub";
 }
 
+// The session has ended with its server, and children of the program live on: qemu just runs them.
+bool is_left_alone(const RecorderOptions& options) {
+  return !options.has_stub && ::access(options.session.c_str(), F_OK) != 0;
+}
+
 void register_callbacks(qemu_plugin_id_t id) {
   qemu_plugin_register_vcpu_init_cb(id, [](qemu_plugin_id_t, unsigned cpu) { make_thread(cpu); });
   qemu_plugin_register_vcpu_exit_cb(id, [](qemu_plugin_id_t, unsigned cpu) { end_thread(cpu); });
@@ -62,7 +67,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
   for (int i = 0; i < argc; ++i)
     if (!tailtrace::read_option(options, argv[i])) return -1;
   if (options.session.empty()) return -1;
-  if (!tailtrace::begin_process(options, *info)) return -1;
+  if (!tailtrace::begin_process(options, *info)) return tailtrace::is_left_alone(options) ? 0 : -1;
   tailtrace::register_callbacks(id);
   tailtrace::follow_forks();
   tailtrace::remember_qemu_options();
