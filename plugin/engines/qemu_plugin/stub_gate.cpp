@@ -20,6 +20,7 @@
 #include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/imports.h"
+#include "plugin/engines/qemu_plugin/interrupted_call.h"
 #include "plugin/engines/qemu_plugin/kept_handler.h"
 #include "plugin/engines/qemu_plugin/leave_block.h"
 #include "plugin/engines/qemu_plugin/lone_step.h"
@@ -154,6 +155,12 @@ bool ends_standing(std::string_view packet) {
   return !request.empty() && std::string_view("cCsSDk").find(request[0]) != std::string_view::npos;
 }
 
+// Whether a request to run has a thread take a signal along.
+bool passes_signal(std::string_view request) {
+  return request.starts_with('C') || request.starts_with('S') ||
+         request.find(";C") != request.npos || request.find(";S") != request.npos;
+}
+
 // What the reply says of the stop before it names the thread, for the debug server.
 struct StopWords {
   std::string text;
@@ -221,7 +228,8 @@ void print_string(void* string, const char* format, ...) {
 }
 
 // The thread was told to run.
-void go() {
+void go(bool has_signal) {
+  settle_interrupted_call(has_signal);
   t_left_pc = guest_pc();
   let_others_go();
 }
@@ -233,7 +241,7 @@ ssize_t own_request(void* to, std::size_t size_bytes) {
   unsigned sum = 0;
   for (const char* at = request; *at != '\0'; ++at) sum += static_cast<unsigned char>(*at);
   const int n = std::snprintf(static_cast<char*>(to), size_bytes, "$%s#%02x", request, sum & 0xff);
-  go();
+  go(t_answer == OwnAnswer::kPassSignal);
   return n;
 }
 
@@ -253,7 +261,7 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
     renew_unheard(g_came.load());
     renew_lone_step();
     raise_handler_trap();
-    go();
+    go(passes_signal(without_frame(request)));
   }
   return n;
 }

@@ -6,6 +6,7 @@
 #include "plugin/engines/qemu_plugin/call_trap.h"
 #include "plugin/engines/qemu_plugin/exec.h"
 #include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/interrupted_call.h"
 #include "plugin/engines/qemu_plugin/maps_log.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/stub_gate.h"
@@ -53,6 +54,7 @@ void leave_syscall(std::uint32_t cpu, std::int64_t number, std::int64_t result) 
   raise_call_trap(result);
   forget_trap_mask();
   forget_stop_at_call(result);
+  note_call_end(cpu, number, result);
 }
 
 }  // namespace tailtrace
