@@ -1,6 +1,7 @@
 // liblldb-tailtrace.so: `plugin load` adds the command `tailtrace` to LLDB.
 #include <nlohmann/json.hpp>
 
+#include "plugin/lldb/loaded.h"
 #include "plugin/lldb/past_steps.h"
 #include "plugin/lldb/program.h"
 #include "plugin/lldb/rows.h"
@@ -63,6 +64,7 @@ bool add_to(lldb::SBDebugger debugger) {
   lldb::SBCommandReturnObject unused;
   Session session(debugger, unused);
   mend_steps(debugger);
+  heed_loads(debugger);
   bool in_python = has_scripts(session) && add_commands(debugger, kHidden) &&
                    run_script(session, "tailtrace_lldb_commands.add", table_of_rows());
   return in_python || add_commands(debugger, "tailtrace");

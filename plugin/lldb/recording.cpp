@@ -10,6 +10,7 @@
 
 #include "decoder/base/own_folder.h"
 #include "plugin/lldb/lldb_bundle.h"
+#include "plugin/lldb/loaded.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/program.h"
 
@@ -97,12 +98,14 @@ Result<std::string> answer_of_recording(Session& session, const std::string& ver
                                         const Words& words) {
   if (auto open = opened().find(session.debugger().GetID()); open != opened().end())
     return ask(session, verb, open->second, words);
-  auto folder = make_temporary_folder();
-  if (!folder) return fail(std::move(folder.error()));
-  std::string path = folder->path() + "/recording";
   Words asked = words;
   if (is_of_one_thread(verb, words) && session.thread().IsValid() && !names_thread(words))
     asked.push_back(fmt::format("--thread={}", session.thread().GetThreadID()));
+  if (const std::string file = loaded_from(session); !file.empty())
+    return ask(session, verb, file, asked);
+  auto folder = make_temporary_folder();
+  if (!folder) return fail(std::move(folder.error()));
+  std::string path = folder->path() + "/recording";
   if (auto saved = save_into(session, path); !saved) {
     // Nobody has asked for that folder.
     if (saved.error().code == ErrorCode::kNegative) saved.error().what = "cannot show a history";

@@ -1,6 +1,6 @@
 // Questions to a whole recording: the folder that `tailtrace open` named, else what is recorded of
-// the process at hand, or what LLDB has loaded, saved for the time of the question. The command
-// line answers them, with its own options.
+// the process at hand, saved for the time of the question, or what LLDB has loaded, where that lies
+// if it is known. The command line answers them, with its own options.
 //
 // Threading: on LLDB's thread, for the time of one command.
 #pragma once

@@ -7,6 +7,7 @@
 
 #include "plugin/lldb/back.h"
 #include "plugin/lldb/lldb_bundle.h"
+#include "plugin/lldb/loaded.h"
 #include "plugin/lldb/native.h"
 #include "plugin/lldb/override.h"
 #include "plugin/lldb/paging.h"
@@ -68,15 +69,9 @@ Result<void> stack(Session& session, const Words& words) {
   return show(session, session.monitor_thread(fmt::format("stack {} {}", position, *count)));
 }
 
-// What LLDB has loaded is a process to it.
-bool is_loaded(Session& session) {
-  const char* plugin = session.target().GetProcess().GetPluginName();
-  return plugin != nullptr && std::string_view(plugin) == "trace";
-}
-
 Result<void> refuse_in_folder(Session& session) {
   const bool is_open = has_recording(session);
-  if (!is_open && !is_loaded(session)) return {};
+  if (!is_open && !is_loaded(session.target().GetProcess())) return {};
   return fail(ErrorCode::kNegative, "cannot stand anywhere in a recording",
               is_open ? "a folder is open, and it has no process that could"
                       : "it was loaded, and has no process that could",
@@ -242,7 +237,7 @@ constexpr std::array kRows = {
         "", 1, 1, go},
     Row{"live", nullptr, "", "Go back to where the program really stands.", "", 0, 0,
         [](Session& s, const Words&) {
-          return is_loaded(s) ? refuse_in_folder(s) : go_to(s, kPresent);
+          return is_loaded(s.target().GetProcess()) ? refuse_in_folder(s) : go_to(s, kPresent);
         }},
     Row{"back", nullptr, "",
         "Go back to the breakpoint before, or to the beginning of the history.", nullptr, 0, 0,
