@@ -41,6 +41,7 @@ class NativeRecorder final : public Subject {
     is_started_ = true;
     if (auto ok = begin(process_.pid()); !ok) return ok;
     program_replaced();
+    if (auto ok = set_places(); !ok) return ok;
     return go_on(process_.pid(), 0);
   }
   Result<void> begin_running() {
