@@ -189,6 +189,12 @@ Result<perf::PerfConfig> config_of(const ServeOptions& options,
   return config;
 }
 
+// Debug registers wait at addresses of a program that is gone.
+Result<void> left_program(const std::string& program) {
+  return fail(ErrorCode::kUsage, "only what ran of " + program + " itself was watched",
+              "it executed another program in its place", "name that one behind `--`");
+}
+
 std::unique_ptr<Recorder> recorder_of(const ServeOptions& options,
                                       const HardwareRecording& recording,
                                       const perf::PerfConfig& config, const std::string& keep) {
@@ -261,6 +267,8 @@ Result<int> record_by_hardware(const ServeOptions& options, const HardwareRecord
     places.awaited().ends(thread);
     note(recorder->ends(thread, pc, *kept));
   };
+  if (recording.any_breakpoints())
+    watcher.executed = [&](ThreadId) { note(left_program(options.program.front())); };
   watcher.stopped = [&](ThreadId) {
     note(places.loads(*config));
     note(recorder->reconfigure(*config));
