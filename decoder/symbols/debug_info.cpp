@@ -308,7 +308,7 @@ std::optional<SourceLine> DebugInfo::line_at(std::uint64_t address) {
   Dwarf_Die die;
   if (found == nullptr || dwarf_offdie(dwarf_.get(), units_[found->index].die, &die) == nullptr)
     return std::nullopt;
-  Dwarf_Line* line = dwarf_getsrc_die(&die, address);
+  Dwarf_Line* line = row_at(die, address);
   int number = 0;
   const char* file = line == nullptr ? nullptr : dwarf_linesrc(line, nullptr, nullptr);
   if (file == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) return std::nullopt;

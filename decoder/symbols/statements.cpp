@@ -102,4 +102,29 @@ std::vector<Statement> statements_of(Dwarf_Die unit) {
   return statements;
 }
 
+Dwarf_Line* row_at(Dwarf_Die& unit, std::uint64_t address) {
+  Dwarf_Line* last = dwarf_getsrc_die(&unit, address);
+  if (last == nullptr || row_of(last).is_statement) return last;
+  const std::uint64_t begin = row_of(last).at.address;
+  Dwarf_Lines* lines = nullptr;
+  std::size_t count = 0;
+  if (dwarf_getsrclines(&unit, &lines, &count) != 0) return last;
+  // They are in the order of their addresses.
+  std::size_t low = 0;
+  for (std::size_t high = count; low < high;) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (row_of(dwarf_onesrcline(lines, middle)).at.address <= begin)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low != 0; --low) {
+    Dwarf_Line* line = dwarf_onesrcline(lines, low - 1);
+    const LineRow row = row_of(line);
+    if (row.at.address != begin || row.ends_sequence || row.at.line == 0) break;
+    if (row.is_statement) return line;
+  }
+  return last;
+}
+
 }  // namespace tailtrace

@@ -24,4 +24,8 @@ struct Statement {
 // Of a unit, ordered by line, then by address.
 std::vector<Statement> statements_of(Dwarf_Die unit);
 
+// The row that tells the line of an address: of those of its code the last one, or the last one
+// that begins a statement if there is any, as in GDB. Null: none does.
+Dwarf_Line* row_at(Dwarf_Die& unit, std::uint64_t address);
+
 }  // namespace tailtrace

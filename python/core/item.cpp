@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "python/core/errors.h"
 #include "python/core/thread_history.h"
 
@@ -166,6 +168,19 @@ py::object get_begins_inlined(PyObject* self) {
       }));
 }
 
+py::object get_begins_line(PyObject* self) {
+  const Address address = item_of(self).address;
+  const Epoch when = item_of(self).epoch;
+  auto begins = [address, when](HistoryCursor&, Symbolizer& symbols) -> std::optional<bool> {
+    if (!symbols.lines_beginning_at(address, when).empty()) return true;
+    const auto line = symbols.line_at(address, when), before = symbols.line_at(address - 1, when);
+    const bool is_inside =
+        line && before && line->file == before->file && line->line == before->line;
+    return is_inside ? std::nullopt : std::optional(false);
+  };
+  return py::cast(history_of(self).with_cursor(begins));
+}
+
 std::string text_of_gap(PyObject* self) {
   const Item& item = item_of(self);
   return gap_text({item.reason, item.address, item.lost, item.lost_more});
@@ -229,6 +244,9 @@ PyGetSetDef instruction_getters[] = {
     TAILTRACE_GETTER("function", get_function, "Name of the function it is of, or None."),
     TAILTRACE_GETTER("file", get_file, "Path of its source file, or None."),
     TAILTRACE_GETTER("line", get_line, "Line in the source file, or None."),
+    TAILTRACE_GETTER("begins_line", get_begins_line,
+                     "True where a statement of a line begins, False where other code of one does, "
+                     "else None: where debuggers stop, do not stop, and have not left a line."),
     TAILTRACE_GETTER("inlined", get_inlined,
                      "The inlined functions that it is in, innermost first: the name of each, and "
                      "the file and line of its call, or None. `function` is what they are in."),

@@ -101,9 +101,9 @@ class Cursor:
         return self._move(-whole_number(count, "a number of items"))
 
     def next(self, count: int = 1) -> Item:
-        """Goes forward to another source line of this function, over the calls made there and what
-        is inlined; behind its last line to where it returns to. A line that begins with an inlined
-        function is where that is called, which `place` tells.
+        """Goes forward to where another source line of this function begins, over the calls made
+        there and what is inlined; behind its last line to the next one of what it returns to. A
+        line that begins with an inlined function is where that is called, which `place` tells.
 
         >>> cursor = example_program().hits("twice")[0].number
         >>> cursor = example_program().goto(cursor)
@@ -228,16 +228,30 @@ class Cursor:
         return 0 if isinstance(item, Gap) or not item.inlined else item.begins_inlined
 
     def _line_after(self, number: int, outside: int) -> Optional[int]:
-        was = self._shown(number, outside)
+        was = passed = self._shown(number, outside)
         at = self._beside(number, True)
         while at is not None:
             shown = self._shown(at)
             if not shown.is_inside(was):
-                if not self._is_line_of(shown, was):
+                begins = None if self._is_line_of(shown, was) else self._begins_line(at, was)
+                if begins:
                     break
-                was = shown
+                if begins is False:
+                    passed = shown
+                elif not self._is_line_of(shown, passed):
+                    was = passed = shown
             at = self._beside(at, True)
         return at
+
+    def _begins_line(self, number: int, was: Shown) -> Optional[bool]:
+        """Whether to stop at what is of another line than it was. As GDB does where a line or an
+        inlined function begins; it goes on in the middle of a line, as of that one (None), and
+        where code begins that is no statement, or of no line (False).
+        """
+        item = self.history.at(number)
+        if isinstance(item, Gap) or (item.line is None and item.function != was.functions[0]):
+            return True
+        return self._begins(number) > 0 or item.begins_line
 
     def _line_before(self, number: int) -> Optional[int]:
         was, start = self._shown(number), number
