@@ -120,6 +120,29 @@ def test_next_stops_where_gdb_does_in_lines_that_an_optimizer_mixed():
     assert ours == gdb_places("mixed_lines", ["break *work", "run", "delete"], ["next"] * 30)
 
 
+def test_where_several_lines_begin_it_is_of_the_last_that_begins_a_statement(tmp_path):
+    # As GDB has it: find_pc_sect_line() in its symtab.c.
+    source, program = tmp_path / "rows.s", str(tmp_path / "rows")
+    source.write_text("""
+.file 1 "rows.c"
+.globl main
+.type main, @function
+main:
+.loc 1 7 is_stmt 1
+.loc 1 3 is_stmt 0
+  xor %eax, %eax
+.loc 1 8 is_stmt 0
+  ret
+.size main, .-main
+.section .note.GNU-stack,"",@progbits
+""")
+    subprocess.run(["gcc", "-g", "-o", program, source], check=True)
+    h = tailtrace.record([program], engine="qemu").threads[0]
+    first = h.hits("main")[0].number
+    assert [(h.at(first + i).line, h.at(first + i).begins_line) for i in (0, 1)] == [
+        (7, True), (8, False)]
+
+
 def test_a_negative_count_goes_the_other_way(h):
     start = h.hits("twice")[1].number
     there, back = h.goto(start), h.goto(start)
