@@ -24,9 +24,9 @@ bool does_another_step_alone() {
          ::tgkill(::getpid(), tid, 0) == 0;
 }
 
-void end_lone_step() {
+bool end_lone_step() {
   std::int32_t own = ::gettid();
-  g_lone_tid.compare_exchange_strong(own, 0);
+  return g_lone_tid.compare_exchange_strong(own, 0);
 }
 
 void forget_lone_step() { g_lone_tid.store(0); }

@@ -15,8 +15,8 @@ void renew_lone_step();
 // Whether one has, other than this thread, and has not stopped since.
 bool does_another_step_alone();
 
-// This thread has stopped, and is the next to tell of it.
-void end_lone_step();
+// This thread has stopped, and is the next to tell of it. True: it was the one to step.
+bool end_lone_step();
 
 // In the child of a fork, which no debugger holds.
 void forget_lone_step();

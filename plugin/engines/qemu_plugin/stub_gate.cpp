@@ -38,7 +38,8 @@ namespace {
 
 constinit std::atomic<unsigned> g_came{0};  // how often threads came to the gate
 constinit std::atomic<unsigned> g_left{0};  // and left it: the number of the next one to go in
-constinit std::atomic<int> g_inside{0};     // thread that is inside or has executed nothing since
+constinit std::atomic<unsigned> g_resumes{0};
+constinit std::atomic<int> g_inside{0};  // thread that is inside or has executed nothing since
 // Whether nobody else may execute: while a thread is inside, or makes an access that was undone.
 constexpr int kStandsInside = 1, kAccesses = 2;
 constinit std::atomic<int> g_still{0};
@@ -110,14 +111,16 @@ void take_turn() {
 }
 
 // One that was told to run and stops where it stood goes behind those that wait: it may do so again
-// and again, until one of them is heard.
-void enter() {
+// and again, until one of them is heard. True: while it waited it was told to step alone, and has
+// executed nothing since.
+bool enter() {
+  const unsigned resumes = g_resumes.load();
   if (t_cpu >= 0) g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).executes = false;
   if (has_not_moved()) leave();
   if (g_inside.load() != ::gettid()) take_turn();
-  end_lone_step();
   g_inside.store(::gettid());
   tailtrace_all_slow.store(kSlowBlock);
+  return end_lone_step() && g_resumes.load() != resumes;
 }
 
 void have_others_stand() {
@@ -192,8 +195,8 @@ std::string info_word(const std::optional<siginfo_t>& info) {
 // What the stub says of a stop, as a format; when it may say so.
 std::string stop_format(int signal) {
   // It may have entered a handler.
-  const bool stands = has_not_moved() && guest_pc() == t_left_pc;
-  enter();
+  const bool has_stood = has_not_moved() && guest_pc() == t_left_pc;
+  const bool stands = enter() || has_stood;
   put_back_handler();
   if (!was_let_go()) renew_unheard(g_came.load());
   StopWords words = stop_words(signal, stands);
@@ -260,6 +263,7 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
     renew_caught_calls();
     renew_unheard(g_came.load());
     renew_lone_step();
+    g_resumes.fetch_add(1);
     raise_handler_trap();
     go(passes_signal(without_frame(request)));
   }

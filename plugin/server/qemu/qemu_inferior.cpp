@@ -396,6 +396,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   if (is_trap && stands && (steps || calls_.contains(stopped_.tid)))
     return go_on(), std::optional<Event>();
   const std::string call = left_call();
+  if (stands && was_to_step) steps_[stopped_.tid] = true;  // the stub may still have it step
   if (!is_trap) {
     const bool is_programs = stop->signal != kProtocolSigTrap && !event.was_interrupted;
     told_signal_ = is_programs ? stop->signal : 0;
