@@ -100,7 +100,8 @@ class Record(cases.CommandCase):
                                   text=True) as process:
                 self.assertEqual(process.stdout.readline(), "ready\n")
                 process.send_signal(number)
-                out, err = process.communicate(timeout=cases.HANG_S)
+                process.wait(cases.HANG_S)  # its input is open: the signal alone ends it
+                out, err = process.stdout.read(), process.stderr.read()
             self.assertEqual((process.returncode, out), (3, "asked\n"))
             self.assertIn(f"recorded: tailtrace history {session}\n", err)
             shutil.rmtree(session)

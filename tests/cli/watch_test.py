@@ -68,7 +68,8 @@ class Watch(cases.CommandCase):
                               stderr=subprocess.PIPE, text=True) as process:
             process.stdout.readline()  # or an end, where there are no debug registers
             process.terminate()
-            said = process.communicate(timeout=cases.HANG_S)
+            process.wait(cases.HANG_S)  # its input is open: the signal alone ends it
+            said = process.stdout.read(), process.stderr.read()
         outcome = subprocess.CompletedProcess(process.args, process.returncode, *said)
         self.needs_registers(outcome)
         self.assertEqual(outcome.returncode, 128 + signal.SIGTERM)
