@@ -144,6 +144,7 @@ Result<int> QemuCommand::start(const QemuOptions& options, int inherited) const 
 }
 
 std::string what_qemu_says(const QemuOptions& options) {
+  constexpr std::size_t kMostWords_bytes = 1 << 16;
   Result<OwnFolder> scratch = make_session_folder(options.sessions);
   if (!scratch) return scratch.error().to_line();
   QemuOptions asked = options;
@@ -163,10 +164,17 @@ std::string what_qemu_says(const QemuOptions& options) {
   if (!pid) return pid.error().to_line();
   std::string text;
   char chunk[4096];
-  for (ssize_t n; text.size() < 65536 && (n = ::read(out.get(), chunk, sizeof chunk)) > 0;)
+  for (ssize_t n;
+       text.size() < kMostWords_bytes && (n = ::read(out.get(), chunk, sizeof chunk)) > 0;)
     text.append(chunk, static_cast<std::size_t>(n));
   ::kill(*pid, SIGKILL);
   ::waitpid(*pid, nullptr, 0);
+  // With few addresses now qemu finds too little, and now the recorder, which tells the reason in
+  // its second line.
+  if (auto refusal = read_file(scratch->path() + "/" + kRefusalName, kMostWords_bytes)) {
+    text = as_text(*refusal);
+    text.erase(0, text.find('\n') + 1);
+  }
   return text.substr(0, text.find('\n'));
 }
 
