@@ -266,8 +266,7 @@ Command run_command() {
           "was executed at its hits. Where it is a library's, the recording begins behind the "
           "dynamic linker; while it is one's that the program loads later (MODULE`NAME), a debug "
           "register waits for that. With --resume-at and --pause-at the trace runs only between "
-          "them, "
-          "however often; Linux 6.13 can do that. SETTINGS are those of Intel PT as sysfs "
+          "them, however often; Linux 6.13 can do that. SETTINGS are those of Intel PT as sysfs "
           "names them, separated by commas: tsc, cyc, cyc_thresh, mtc, mtc_period, psb_period, "
           "ptw, event, noretcomp; what has no value is switched on.",
   };
