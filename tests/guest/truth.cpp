@@ -1,6 +1,7 @@
 #include "tests/guest/truth.h"
 
 #include <cassert>
+#include <cstring>
 #include <fstream>
 #include <set>
 
@@ -24,10 +25,11 @@ void reset_truth() {
 
 template <class See>
 void each_in_log(See see) {
-  std::ifstream log(kLog, std::ios::binary);
+  Result<Bytes> log = read_file(kLog, kMaxLog_bytes);
+  assert(log);
   std::uint64_t entry;
-  for (std::size_t count = 0; log.read(reinterpret_cast<char*>(&entry), sizeof entry); ++count) {
-    assert(count < kMaxLog_bytes / sizeof entry);
+  for (std::size_t at = 0; at + sizeof entry <= log->size(); at += sizeof entry) {
+    std::memcpy(&entry, log->data() + at, sizeof entry);
     const auto address = static_cast<std::int64_t>(entry << (64 - kTidShift)) >> (64 - kTidShift);
     see(static_cast<std::int32_t>(entry >> kTidShift), {static_cast<std::uint64_t>(address)});
   }
