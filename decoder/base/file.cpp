@@ -58,7 +58,8 @@ Result<MappedFile> MappedFile::map(const std::string& path, bool finished) {
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return fail(system_error("cannot stat " + path));
   if (!S_ISREG(info.st_mode))
-    return fail(ErrorCode::kBadInput, "cannot read " + path, "it is not a regular file");
+    return fail(ErrorCode::kBadInput, "cannot read " + path, "it is not a regular file",
+                "name a file, not a folder or a device");
   if (info.st_size == 0) return fail(ErrorCode::kBadInput, "cannot read " + path, "it is empty");
   auto size = static_cast<std::size_t>(info.st_size);
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);

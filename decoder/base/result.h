@@ -60,7 +60,8 @@ inline tl::unexpected<Error> fail(ErrorCode code, std::string what, std::string 
   return fail(Error{code, std::move(what), std::move(why), std::move(fix), std::move(now)});
 }
 
-// An Error of a failed system call: the code follows from errno, `why` is its text.
+// An Error of a failed system call: the code follows from errno, `why` is its text, and `fix` what
+// helps against that number whatever was to be done, if anything does.
 Error system_error(std::string what, int error_number = errno);
 
 }  // namespace tailtrace

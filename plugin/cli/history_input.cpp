@@ -230,7 +230,8 @@ Result<std::vector<ThreadSource>> threads_at(const std::string& named) {
       return fail(std::move(added.error()));
   if (threads.empty())
     return fail(ErrorCode::kBadInput, "there is no recording in " + path,
-                "it holds no thread that was recorded");
+                "it holds no thread that was recorded",
+                "name the folder that --keep or save wrote");
   return threads;
 }
 

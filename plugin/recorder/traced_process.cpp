@@ -46,7 +46,9 @@ std::vector<pid_t> tasks_of(pid_t pid, std::error_code& error) {
 
 Error refusal(pid_t pid, int error) {
   std::string what = fmt::format("cannot attach to process {}", pid);
-  if (error == ESRCH) return {ErrorCode::kGone, what, "there is no such process", "", ""};
+  if (error == ESRCH)
+    return {ErrorCode::kGone, what, "there is no such process", "ps -e shows those that are there",
+            ""};
   if (error != EPERM) return system_error(what, error);
   const std::string status = process_status(pid).value_or("");
   if (status_value(status, "State").starts_with('Z'))

@@ -276,7 +276,7 @@ class Recordings(InFolder):
                    "name a recording first")
 
     def test_folder_without_a_recording(self):
-        self.check(self.folder, 5, self.folder)
+        self.check(self.folder, 5, self.folder, "no thread", "the folder that --keep or save wrote")
 
     def test_file_that_is_no_recording(self):
         self.check(self.file("text", b"not a recording\n" * 100), 5, "text",

@@ -77,7 +77,8 @@ class Export(cases.CommandCase):
                 path = os.path.join(self.folder, "cut")
                 outcome = cases.tailtrace("export", "--format=" + form, self.session, "-o", path,
                                           preexec_fn=small_files, restore_signals=False)
-                self.assert_error(outcome, 7, "cannot write " + path, "File too large")
+                self.assert_error(outcome, 7, "cannot write " + path, "File too large",
+                                  "ulimit -f")
                 self.assertFalse([name for name in os.listdir(self.folder) if "cut" in name])
                 with open("/dev/full", "wb") as full:
                     outcome = subprocess.run(

@@ -468,7 +468,8 @@ class Attach(RecorderCase):
         self.assert_goes_on()
         self.end_program_early()
         outcome = cases.tailtrace("attach", f"--on-crash={self.bundle}", pid)
-        self.assert_error(outcome, 8, f"cannot attach to process {pid}", "no such process")
+        self.assert_error(outcome, 8, f"cannot attach to process {pid}", "no such process",
+                          "ps -e")
 
     def end_program_early(self):
         self.say("exit")

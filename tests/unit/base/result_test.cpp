@@ -48,6 +48,23 @@ TEST(Error, OfASystemCallSaysWhatTheSystemSays) {
   EXPECT_EQ(system_error("x").why, "No such file or directory");
 }
 
+TEST(Error, OfASystemCallSaysWhatHelpsWhateverWasToBeDone) {
+  for (auto [number, fix] : {std::pair{EACCES, "ls -ld"},
+                             {EROFS, "can be written to"},
+                             {ENOSPC, "another disk"},
+                             {EDQUOT, "quota"},
+                             {EFBIG, "ulimit -f"},
+                             {ENOMEM, "ulimit -v"},
+                             {EMFILE, "ulimit -n"},
+                             {ENFILE, "file-max"},
+                             {EISDIR, "not a folder"},
+                             {ENOTDIR, "through folders"},
+                             {ENAMETOOLONG, "shorter"},
+                             {ENOEXEC, "#!"}})
+    EXPECT_NE(system_error("x", number).fix.find(fix), std::string::npos) << number;
+  EXPECT_EQ(system_error("x", EIO).fix, "");
+}
+
 TEST(Result, IsAValueOrAnError) {
   auto half = [](int n) -> Result<int> {
     if (n % 2 != 0) return fail(ErrorCode::kNegative, "odd", "it is " + std::to_string(n));
