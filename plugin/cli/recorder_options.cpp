@@ -16,7 +16,8 @@ void add_recorder_options(CLI::App& app, RecorderOptions& options) {
       ->type_name("BUNDLE");
   app.add_option("--on-signal", options.signals, "this signal ends the recording as well")
       ->type_name("SIGNAL");
-  app.add_option("--on-call", options.functions, "so does entering this function, or MODULE+OFFSET")
+  app.add_option("--on-call", options.functions,
+                 "so does entering this function, FILE:LINE or MODULE+OFFSET")
       ->type_name("FUNCTION");
   app.add_option("--on-write", options.writes,
                  "so does a write to a variable, or 0xADDRESS[:BYTES]")

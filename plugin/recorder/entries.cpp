@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "decoder/base/file.h"
 #include "decoder/history/location.h"
 #include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/missing_place.h"
+#include "decoder/symbols/process_symbols.h"
 #include "plugin/recorder/branch_keeper.h"
 #include "plugin/recorder/symbol_lookup.h"
 
@@ -16,7 +19,7 @@ namespace tailtrace {
 namespace {
 
 constexpr std::size_t kMaxAuxv_bytes = 4096;
-constexpr char kForms[] = "FUNCTION, MODULE`FUNCTION, MODULE+OFFSET or *ADDRESS";
+constexpr char kForms[] = "FUNCTION, MODULE`FUNCTION, FILE:LINE, MODULE+OFFSET or *ADDRESS";
 
 using Entries = std::map<Address, std::string>;
 
@@ -45,6 +48,42 @@ Entries entries_in(const NamedSymbols& symbols, std::int32_t pid) {
   return entries;
 }
 
+// In a file: they are in each function that has code of the line.
+std::set<std::uint64_t> line_entries_in(ModuleSymbols& file, const Location& line) {
+  std::vector<std::uint64_t> functions;
+  (void)file.each_function([&](const Function& function) {
+    functions.push_back(function.entry.value);
+    return true;
+  });
+  std::set<std::uint64_t> entries;
+  for (std::uint64_t function : functions)
+    for (std::uint64_t entry : file.line_entries(function, line.file, line.line))
+      entries.insert(entry);
+  return entries;
+}
+
+Result<Entries> entries_of_line(const Location& line, const std::vector<Mapping>& mappings) {
+  ProcessSymbols symbols(mappings);
+  Entries entries;
+  for (const auto& [path, file] : symbols.modules()) {
+    if (file == nullptr) continue;
+    const auto mapped = std::ranges::find_if(
+        mappings, [&](const Mapping& one) { return one.executable && one.path == path; });
+    if (mapped == mappings.end()) continue;
+    if (const auto bias = load_bias(file->file().segments(), mappings, *mapped))
+      for (std::uint64_t entry : line_entries_in(*file, line))
+        entries.emplace(Address{entry + *bias}, location_text(line));
+  }
+  if (!entries.empty()) return entries;
+  Error error{ErrorCode::kUsage, fmt::format("cannot wait for `{}`", location_text(line)),
+              "no function has code of it", kForms, ""};
+  if (auto missing = missing_place(line, true, symbols)) {
+    error.why = missing->what + ": " + missing->why;
+    error.fix = missing->fix;
+  }
+  return fail(std::move(error));
+}
+
 std::uint64_t auxiliary_value(const Bytes& auxv, std::uint64_t type) {
   for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= auxv.size(); at += sizeof(Elf64_auxv_t)) {
     auto entry = load<Elf64_auxv_t>(auxv, at);
@@ -60,7 +99,8 @@ Result<Entries> entries_of(const std::string& name, std::int32_t pid,
   auto location = parse_location(name);
   if (!location) return fail(std::move(location.error()));
   if (location->address) return Entries{{*location->address, name}};
-  if (location->name.empty() || location->line != 0 || !location->file.empty())
+  if (location->line != 0) return entries_of_line(*location, mappings);
+  if (location->name.empty() || !location->file.empty())
     return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", name),
                 "it is no name of a function", kForms);
   if (location->offset) {

@@ -16,8 +16,9 @@
 
 namespace tailtrace {
 
-// All functions of that name: FUNCTION, MODULE`FUNCTION, *ADDRESS, MODULE+OFFSET
-// (decoder/history/location.h), each with what names it alone, as far as it can. Where none has
+// All functions of that name: FUNCTION, MODULE`FUNCTION, *ADDRESS, MODULE+OFFSET, FILE:LINE
+// (decoder/history/location.h), each with what names it alone, as far as it can. Of a line they are
+// where a debugger's breakpoints on it are. Where none has
 // just that name they are those that a debugger finds by it; of an indirect function it is the one
 // that the process has chosen, or they are all that may be called by its name while nobody knows.
 // Errors: kUsage when it is no such name, or nothing has it.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "decoder/base/bytes.h"
+#include "decoder/history/location.h"
 #include "decoder/history/symbolizer.h"
 #include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/mapping.h"
@@ -157,7 +158,7 @@ Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
     return unusable(text,
                     fmt::format("no symbol table of {}, nor of its libraries, has that name",
                                 program_path(program.pid).value_or("the program")),
-                    "VARIABLE, FUNCTION, MODULE`NAME, MODULE+OFFSET or *ADDRESS");
+                    "VARIABLE, FUNCTION, FILE:LINE, MODULE`NAME, MODULE+OFFSET or *ADDRESS");
   const NamedSymbol& first = found->front();
   if (found->size() == 1 && first.kind == NamedSymbol::Kind::kResolver)
     return chosen_of(text, first, program);
@@ -188,6 +189,26 @@ Result<perf::BreakpointSpec> look_up(const std::string& text, const Words& words
   return spec;
 }
 
+bool is_line(const std::string& text) {
+  const auto location = parse_location(text);
+  return location && location->line != 0;
+}
+
+// FILE:LINE looks like NAME:SIZE, and is it where nothing has that name.
+Result<perf::BreakpointSpec> line_of(const std::string& text, const WatchedProgram& program) {
+  auto mappings = mappings_now(program.pid);
+  if (!mappings) return fail(std::move(mappings.error()));
+  auto entries = entries_of(text, program.pid, *mappings);
+  if (!entries) return unusable(text, entries.error().why, entries.error().fix);
+  const auto [first, last] = std::pair(entries->begin()->first, entries->rbegin()->first);
+  if (first != last)
+    return unusable(text, fmt::format("its code begins in {} places", entries->size()),
+                    fmt::format("*{:#x} or *{:#x}", first.value, last.value));
+  perf::BreakpointSpec spec;
+  spec.address = first;
+  return spec;
+}
+
 // What a user names, before anybody asks what can be done with it.
 struct Place {
   perf::BreakpointSpec spec;
@@ -204,6 +225,10 @@ Result<Place> place_of(const std::string& text, const WatchedProgram& program) {
     place.spec.address = {*words->address};
   } else {
     auto found = look_up(text, *words, program, place.is_data, place.size_bytes);
+    if (!found && is_line(text)) {
+      found = line_of(text, program);
+      words->size_bytes.reset();
+    }
     if (!found) return fail(std::move(found.error()));
     place.spec = std::move(*found);
   }
@@ -273,7 +298,8 @@ Result<std::string> resolve_filter(const std::string& text, const WatchedProgram
   auto place = place_of(text, program);
   if (!place) return fail(std::move(place.error()));
   if (place->size_bytes == 0)
-    return unfit("nobody says how long it is", "with its size in bytes: " + text + ":64");
+    return unfit("nobody says how long it is",
+                 is_line(text) ? "a function" : "with its size in bytes: " + text + ":64");
   auto mappings = mappings_now(program.pid);
   if (!mappings) return fail(std::move(mappings.error()));
   const Address begin = place->spec.address;

@@ -76,6 +76,13 @@ class OnCall(cases.CommandCase):
             hits = json.loads(outcome.stdout)["threads"][0]["hits"]
             self.assertEqual([hit["module"] for hit in hits], ["[vdso]"] * times, outcome.stderr)
 
+    def test_a_source_line(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                            "../programs/several_names.c")
+        with open(path, encoding="ascii") as file:
+            line, = (n for n, text in enumerate(file, 1) if text.startswith("int twice("))
+        self.assert_enters("several_names", f"several_names.c:{line}", "twice")
+
     def test_what_is_none(self):
         for place, what in (("no_such_function", "there is no function `no_such_function`"),
                             ("main+4", "cannot wait for `main+4`"),

@@ -146,6 +146,21 @@ class Watch(cases.CommandCase):
         self.assert_error(cases.tailtrace("watch", "strlen", "--", static), 2,
                           "cannot watch strlen", "it is chosen as the program starts")
 
+    def test_a_source_line(self):
+        with open(SOURCE, encoding="ascii") as file:
+            lines = file.read().splitlines()
+        store, = (f"counter.c:{number}" for number, line in enumerate(lines, 1) if "'a'" in line)
+        add, = (f"counter.c:{number}" for number, line in enumerate(lines, 1) if " add(long" in line)
+        outcome = self.watch(store, add, "counter:8")
+        self.needs_registers(outcome)
+        self.assertEqual(outcome.stderr.splitlines()[-3:],
+                         [f"{store}: executed 1 times", f"{add}: executed 5 times",
+                          "counter:8: written 8 times"])
+        self.assert_error(self.watch("counter.c:1"), 2, "cannot watch counter.c:1",
+                          "no statement begins at", add)
+        self.assert_error(self.watch("other.c:1"), 2, "cannot watch other.c:1",
+                          "no debug information has such a file")
+
     def test_an_address_in_a_file_and_in_a_library(self):
         def place_of(file, name):
             path = os.path.join(cases.BINARY_DIR, "tests/programs", file)

@@ -225,7 +225,8 @@ Command watch_command() {
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<WatchCommandOptions>();
         app.add_option("PLACE", options->places,
-                       "VARIABLE, FUNCTION, MODULE`NAME, MODULE+OFFSET, *ADDRESS; NAME+OFFSET:SIZE "
+                       "VARIABLE, FUNCTION, FILE:LINE, MODULE`NAME, MODULE+OFFSET, *ADDRESS; "
+                       "NAME+OFFSET:SIZE "
                        "for a part; four at most")
             ->required();
         app.add_flag("--reads", options->reads, "reads of variables, not writes only");
