@@ -382,13 +382,14 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   bool stands = take_word(event.reply, kStands);
   is_to_run_ = take_word(event.reply, kRuns);
   if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();
-  if (take_word(event.reply, kCalled) && (stands || !was_to_step))
+  const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
+  const bool steps = action != nullptr && is_step(*action);
+  const bool is_awaited = was_to_step && (steps || calls_.contains(stopped_.tid));
+  if (take_word(event.reply, kCalled) && (stands || !is_awaited))
     return go_on(), std::optional<Event>();
   if ((stop->reasons & rsp::StopReply::kSystemCall) != 0) return entered_call(event.reply);
   bool is_new = (stop->reasons & rsp::StopReply::kThreadCreated) != 0;
   bool has_accessed = (stop->reasons & rsp::StopReply::kWatch) != 0;
-  const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
-  const bool steps = action != nullptr && is_step(*action);
   if (is_passed(stop->signal) && !steps && !event.was_interrupted)
     return deliver(stop->signal), std::optional<Event>();
   // A step that was not taken.
