@@ -174,7 +174,7 @@ Result<void> QemuRecorder::take_stop(const rsp::StopReply& stop) {
   stands_ = true;
   candidate_.reset();
   if ((stop.reasons & rsp::StopReply::kExec) != 0) {
-    command_ = command_of(program_->pid());
+    command_ = fmt::format("{}", fmt::join(program_->executed_program(), " "));
     resume(0);
     return {};
   }

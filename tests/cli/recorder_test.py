@@ -87,16 +87,16 @@ class Run(RecorderCase):
         cases.needs_engine(self, "qemu")
         super().setUp()
 
-    def run_until_crash(self, words, *options, program=PROGRAM):
+    def run_until_crash(self, words, *options, program=(PROGRAM,)):
         return subprocess.run([cases.TAILTRACE, "run", f"--on-crash={self.bundle}", *options, "--",
-                               program], input=words, capture_output=True, text=True, env=self.env,
+                               *program], input=words, capture_output=True, text=True, env=self.env,
                               timeout=cases.HANG_S, check=False)
 
     def test_crash_leaves_its_end_which_is_read_without_the_program(self):
         program = os.path.join(self.folder, "program")
         shutil.copy(PROGRAM, program)
         # A fault that the program handles comes first; it is not the end.
-        outcome = self.run_until_crash("handled\ncrash\n", "--core", program=program)
+        outcome = self.run_until_crash("handled\ncrash\n", "--core", program=[program])
         self.assertEqual(outcome.returncode, 128 + signal.SIGSEGV, outcome.stderr)
         self.assertIn("did handled\n", outcome.stdout)
         self.assertIn(f"recorded: tailtrace history {self.bundle}\n", outcome.stderr)
@@ -129,6 +129,14 @@ class Run(RecorderCase):
         self.assertEqual(named_in_core(os.path.join(moved, "core")), "program")
         # Nothing else is left.
         self.assertEqual(os.listdir(self.folder), ["moved"])
+
+    def test_program_that_it_became_is_named(self):
+        crash = ["/bin/sh", "-c", "kill -SEGV $$", "-0", "--"]
+        outcome = self.run_until_crash(
+            "", program=["/bin/sh", "-c", 'exec "$@"', "-0", *crash])
+        self.assertEqual(outcome.returncode, 128 + signal.SIGSEGV, outcome.stderr)
+        self.assertRegex(cases.tailtrace("info", self.bundle).stdout,
+                         r"(?m)^  command +/\S*sh -c kill -SEGV \$\$ -0 --$")
 
     def test_end_without_a_crash_leaves_nothing(self):
         outcome = self.run_until_crash("handled\nexit\n")

@@ -153,19 +153,22 @@ Result<void> QemuInferior::connect(bool is_first) {
   return {};
 }
 
-// What qemu was told to run: behind `-0 NAME` on its command line.
-std::string QemuInferior::executed_file() const {
+// It is behind `-0 NAME` on qemu's command line.
+std::vector<std::string> QemuInferior::executed_program() const {
   auto line = read_file(fmt::format("/proc/{}/cmdline", pid()), kMaxCommandLine_bytes);
-  if (!line) return program_[0];
-  std::string_view left = as_text(*line);
-  for (int behind = 0; !left.empty();) {
-    std::string word(left.substr(0, left.find('\0')));
-    left.remove_prefix(std::min(left.size(), word.size() + 1));
-    if (behind == 2 && word != "--") return absolute(word);
-    if (behind == 1 || (behind == 0 && word == "-0")) ++behind;
+  std::vector<std::string> words;
+  std::string_view left = line ? as_text(*line) : std::string_view();
+  while (!left.empty()) {
+    words.emplace_back(left.substr(0, left.find('\0')));
+    left.remove_prefix(std::min(left.size(), words.back().size() + 1));
   }
-  return program_[0];
+  auto begin = std::find(words.begin(), words.end(), "-0");
+  std::advance(begin, std::min<std::ptrdiff_t>(words.end() - begin, 2));
+  if (begin != words.end() && *begin == "--") ++begin;
+  return begin == words.end() ? program_ : std::vector<std::string>(begin, words.end());
 }
+
+std::string QemuInferior::executed_file() const { return absolute(executed_program()[0]); }
 
 Result<std::string> QemuInferior::ask(std::string_view request) {
   if (running_ || !stub_) return std::string(rsp::kFailed);

@@ -53,7 +53,9 @@ class QemuInferior {
   Engine& engine() { return engine_; }
   // The folder of the recording of what it executes now; of what it executed last.
   std::string recording() const { return process_.process_folder(); }
-  // The program's file.
+  // What it executes: the program's file, and its arguments.
+  std::vector<std::string> executed_program() const;
+  // The file, from the root on.
   std::string executed_file() const;
   // The thread that stopped last.
   ThreadId stopped_thread() const { return stopped_; }
