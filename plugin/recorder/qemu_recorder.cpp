@@ -11,11 +11,11 @@
 #include "plugin/engines/protocol_signals.h"
 #include "plugin/engines/qemu/qemu_engine.h"
 #include "plugin/engines/qemu/session_format.h"
+#include "plugin/engines/tasks.h"
 #include "plugin/recorder/black_box.h"
 #include "plugin/recorder/recorder_signals.h"
 #include "plugin/recorder/triggers.h"
 #include "plugin/server/qemu/qemu_inferior.h"
-#include "plugin/server/qemu/thread_list.h"
 
 namespace tailtrace {
 namespace {
@@ -46,7 +46,7 @@ class QemuRecorder final : public Subject {
 
   std::vector<ThreadId> threads() override;
   Result<ThreadSnapshot> snapshot(ThreadId thread) override;
-  std::string name(ThreadId thread) override { return thread_name(*program_, thread); }
+  std::string name(ThreadId thread) override { return name_of("", thread); }
   std::optional<user_regs_struct> registers(ThreadId thread) override;
   std::string code_maps() override;
   std::string all_maps() override { return program_->maps("maps").value_or(""); }

@@ -42,6 +42,11 @@ class Record(cases.CommandCase):
         self.assertEqual(outcome.stdout, "ready\nheard: hello\n")
         self.assertTrue(outcome.stderr.startswith("complained\nrecorded: "), outcome.stderr)
 
+    def test_programs_have_their_own_names(self):
+        say = "read name < /proc/self/comm; echo $name"
+        outcome = self.record("", program=["/bin/sh", "-c", f"{say}; exec cat /proc/self/comm"])
+        self.assertEqual(outcome.stdout, "sh\ncat\n", outcome.stderr)
+
     def test_signal_that_ended_it_is_the_exit_status(self):
         self.assertEqual(self.record("signal 15\n").returncode, 128 + 15)
 

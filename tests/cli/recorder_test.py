@@ -137,6 +137,7 @@ class Run(RecorderCase):
         self.assertEqual(outcome.returncode, 128 + signal.SIGSEGV, outcome.stderr)
         self.assertRegex(cases.tailtrace("info", self.bundle).stdout,
                          r"(?m)^  command +/\S*sh -c kill -SEGV \$\$ -0 --$")
+        self.assertEqual(self.about()["threads"][0]["name"], "sh")
 
     def test_end_without_a_crash_leaves_nothing(self):
         outcome = self.run_until_crash("handled\nexit\n")

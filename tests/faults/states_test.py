@@ -72,10 +72,9 @@ def stall(server, dialogue, family):
     server.process.terminate()
 
 
-def comm_of(pid):
+def executed_by(pid):
     try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
-            return file.read().strip()
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return ""
 
@@ -84,7 +83,7 @@ def lose(dialogue, family, names):
     """Kills one of the server's family, and asks for what is there until it is told that it ended.
     Any answer will do, and none when the connection ends; that one comes is what is tried."""
     for pid in family:
-        if comm_of(pid) in names:
+        if executed_by(pid) in names:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     try:

@@ -1,6 +1,7 @@
 #include "plugin/engines/qemu_plugin/exec.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -151,6 +152,12 @@ Target qemu_for(Target program) {
   return qemu;
 }
 
+// It sees its own name as natively, and so do those who look for it by that; threads inherit it.
+void take_program(const std::string& path) {
+  remember_program(path);
+  ::prctl(PR_SET_NAME, path.c_str() + path.rfind('/') + 1);
+}
+
 std::vector<char*> pointers(const Strings& strings) {
   std::vector<char*> result;
   for (const std::string& s : strings) result.push_back(const_cast<char*>(s.c_str()));
@@ -167,7 +174,7 @@ void remember_qemu_options() {
   Strings options;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--") {
-      if (i + 1 < words.size()) remember_program(words[i + 1]);
+      if (i + 1 < words.size()) take_program(words[i + 1]);
       g_qemu_options = std::move(options);
       return;
     }

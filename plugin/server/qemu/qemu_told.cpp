@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
+#include "plugin/engines/tasks.h"
 #include "plugin/server/qemu/library_list.h"
 #include "plugin/server/qemu/memory_region.h"
 #include "plugin/server/qemu/qemu_link.h"
@@ -97,8 +98,7 @@ Result<std::string> QemuLink::threads(const rsp::TransferRequest& request) {
   auto all = all_threads();
   if (!all) return fail(std::move(all.error()));
   std::vector<NamedThread> named;
-  for (ThreadId thread : *all)
-    named.push_back({thread, thread_name(*programs_.find(thread.pid), thread)});
+  for (ThreadId thread : *all) named.push_back({thread, name_of("", thread)});
   return rsp::transfer_answer(thread_list(named), request);
 }
 
