@@ -81,6 +81,10 @@ class Record(cases.CommandCase):
         session, saved = (os.path.join(self.folder, name) for name in ("kept", "saved"))
         self.record("", "--keep=" + session, program=["/bin/sh", "-c", f"exec {TALKS}"])
         cases.tailtrace("save", session, saved)
+        with open(os.path.join(saved, "bundle.json"), encoding="utf-8") as file:
+            files = [module["path"] for module in json.load(file)["modules"]]
+        self.assertIn(TALKS, files)
+        self.assertFalse([path for path in files if "qemu" in path], "and none of qemu's own")
         for recording in (session, saved):
             told = json.loads(cases.tailtrace("info", "--json", recording).stdout)["threads"]
             self.assertEqual([thread["program"] for thread in told], [1, 2])

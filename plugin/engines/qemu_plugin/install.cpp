@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "plugin/engines/qemu_plugin/exec.h"
+#include "plugin/engines/qemu_plugin/maps_log.h"
 #include "plugin/engines/qemu_plugin/process.h"
 #include "plugin/engines/qemu_plugin/qemu_api.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
@@ -68,6 +69,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
     if (!tailtrace::read_option(options, argv[i])) return -1;
   if (options.session.empty()) return -1;
   if (!tailtrace::begin_process(options, *info)) return tailtrace::is_left_alone(options) ? 0 : -1;
+  tailtrace::note_own_mappings();
   tailtrace::register_callbacks(id);
   tailtrace::follow_forks();
   tailtrace::remember_qemu_options();

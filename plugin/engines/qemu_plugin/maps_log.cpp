@@ -8,10 +8,12 @@
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "decoder/code/former_maps.h"
 #include "decoder/code/maps_line.h"
@@ -28,25 +30,38 @@ constexpr std::size_t kMaxMaps_bytes = 1 << 20;
 std::atomic<bool> g_stale{true};
 std::atomic<int> g_kept_pid{0};  // another one after a fork
 thread_local bool t_unmaps_code = false;
+std::vector<FormerMaps::Range> g_own;
+
+// Whether it is a part of what is qemu's own.
+bool is_own(const MapsLine& line) {
+  return std::any_of(g_own.begin(), g_own.end(), [&](const FormerMaps::Range& own) {
+    return line.begin >= own.begin.value && line.end <= own.end.value;
+  });
+}
 
 // One line with the guest's addresses; nothing when no file is mapped there.
 std::string guest_line(std::string_view line, std::uint64_t guest_base) {
   const std::optional<MapsLine> parsed = parse_maps_line(line);
-  if (!parsed || !parsed->has_file() || parsed->begin < guest_base) return {};
+  if (!parsed || !parsed->has_file() || parsed->begin < guest_base || is_own(*parsed)) return {};
   char range[64];
   std::snprintf(range, sizeof range, "%" PRIx64 "-%" PRIx64, parsed->begin - guest_base,
                 parsed->end - guest_base);
   return std::string(range).append(line.substr(line.find(' ')));
 }
 
+void for_each_mapping(const std::function<void(std::string_view line)>& take) {
+  std::FILE* file = std::fopen("/proc/self/maps", "re");
+  if (file == nullptr) return;
+  char line[4096 + 256];
+  while (std::fgets(line, sizeof line, file) != nullptr) take(line);
+  std::fclose(file);
+}
+
 std::string guest_maps(std::uint64_t guest_base) {
   std::string maps;
-  std::FILE* file = std::fopen("/proc/self/maps", "re");
-  if (file == nullptr) return maps;
-  char line[4096 + 256];
-  while (maps.size() < kMaxMaps_bytes && std::fgets(line, sizeof line, file) != nullptr)
-    maps += guest_line(line, guest_base);
-  std::fclose(file);
+  for_each_mapping([&](std::string_view line) {
+    if (maps.size() < kMaxMaps_bytes) maps += guest_line(line, guest_base);
+  });
   return maps;
 }
 
@@ -104,6 +119,14 @@ bool unmaps_code(std::int64_t number, const SyscallArguments& arguments) {
 }
 
 }  // namespace
+
+void note_own_mappings() {
+  for_each_mapping([](std::string_view line) {
+    const std::optional<MapsLine> parsed = parse_maps_line(line);
+    if (parsed && parsed->has_file())
+      g_own.push_back({Address{parsed->begin}, Address{parsed->end}});
+  });
+}
 
 void keep_maps(std::int64_t number, const SyscallArguments& arguments) {
   int pid = ::getpid();

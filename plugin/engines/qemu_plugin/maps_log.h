@@ -12,6 +12,9 @@
 
 namespace tailtrace {
 
+// What is mapped now is qemu's own. Before the program is.
+void note_own_mappings();
+
 // Before each system call of the program: writes the files when code was mapped since, or when this
 // process has none yet. A file that cannot be written is none; recording goes on.
 void keep_maps(std::int64_t number, const SyscallArguments& arguments);
