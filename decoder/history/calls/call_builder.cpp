@@ -96,6 +96,7 @@ void CallBuilder::add_gap(std::uint64_t item) {
   event_.reset();
   interruptions_.clear();
   suspended_.clear();
+  jumped_back_to_.clear();
 }
 
 void CallBuilder::add_event(const BranchRecord& record, Epoch when) {
@@ -186,6 +187,7 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
   }
   if (is_near_call(last_.kind) && last_.next() != address) {
     suspended_.open(from_, last_.next());
+    if (returns_twice_[function]) jumped_back_to_[last_.next()].push_back(from_);
     if (goes_on_with_more_stack(function, address))
       return begin_part(function, item, stacks_.at(from_).caller);
     return begin_call(function, item, from_);
@@ -215,6 +217,7 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   std::uint32_t part = 0;
   if (!entry.is_null()) part = stacks_.find_function(stacks_.at(from_).caller, function);
   if (may_leave) part = call_that_goes_on(part, function, address);
+  if (may_leave && part == 0) part = call_that_is_jumped_back_to(address);
   if (part != 0) return begin_part(function, item, part);
   if (may_leave && left_stack()) return begin_stack(function, address, item);
   if (entry.is_null()) return begin_call(function, item, from_, true);
@@ -311,6 +314,23 @@ std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t fu
   if (own == 0 || (!is_named && suspended_.knows_of(own))) return 0;
   suspended_.unwind(stacks_.at(from_).caller, own);
   return own;
+}
+
+// Of a function without a name only the call of `setjmp` tells where a `longjmp` goes back to.
+// What is not on this stack any more is forgotten. 0: none is known.
+std::uint32_t CallBuilder::call_that_is_jumped_back_to(Address address) {
+  auto place = jumped_back_to_.find(address);
+  if (place == jumped_back_to_.end()) return 0;
+  for (auto& calls = place->second; !calls.empty(); calls.pop_back()) {
+    std::uint32_t& call = calls.back();
+    while (stacks_.at(call).later != 0 && stacks_.budget().take()) call = stacks_.at(call).later;
+    std::uint32_t outer = from_;
+    while (outer > call && stacks_.budget().take()) outer = stacks_.at(outer).caller;
+    if (outer != call) continue;
+    suspended_.unwind(stacks_.at(from_).caller, call);
+    return call;
+  }
+  return 0;
 }
 
 // Whether the last instruction branched behind one that goes over to another stack.
@@ -424,7 +444,10 @@ bool CallBuilder::switched(std::uint32_t from, std::uint32_t to) const {
 std::uint32_t CallBuilder::index_of(const Function& function) {
   auto [it, added] =
       indices_.try_emplace(&function, static_cast<std::uint32_t>(calls_.functions_.size()));
-  if (added) calls_.functions_.push_back(&function);
+  if (added) {
+    calls_.functions_.push_back(&function);
+    returns_twice_.push_back(function.plain_name().find("setjmp") != std::string_view::npos);
+  }
   return it->second;
 }
 

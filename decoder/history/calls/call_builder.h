@@ -61,6 +61,7 @@ class CallBuilder {
   void begin_stack(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
+  std::uint32_t call_that_is_jumped_back_to(Address address);
   bool left_stack();
   bool goes_on_with_more_stack(std::uint32_t function, Address address);
   bool begins_again_with_more_stack(std::uint32_t function);
@@ -82,6 +83,9 @@ class CallBuilder {
   SuspendedCalls suspended_;
   std::vector<std::uint32_t> gaps_;
   std::unordered_map<const Function*, std::uint32_t> indices_;
+  std::vector<bool> returns_twice_{false};  // by index; as `setjmp` does
+  // Segments that called such a function, by where they go on, the newest last.
+  std::unordered_map<Address, std::vector<std::uint32_t>> jumped_back_to_;
   // Of the instruction that arrives: what it was led to by, and from where.
   std::uint32_t from_ = 0;  // a segment
   Instruction last_;        // and that one's last

@@ -31,6 +31,7 @@
 //     (`runtime.morestack`, `__morestack`) is so as well.
 //   * `_Unwind_Resume` does not return into its caller, which has cleaned up.
 //   * Any jump into the middle of another function that is being called returns to it: `longjmp`.
+//     One that has no name is told by its call of `setjmp`.
 //
 // Threading: immutable once made. The symbolizer must outlive it.
 #pragma once

@@ -297,6 +297,17 @@ TEST(Calls, ThatALongjmpLeavesReturnToWhoHadCalled) {
   EXPECT_EQ(story.calls().at(4).earlier, 1u);
 }
 
+TEST(Calls, ThatALongjmpLeavesReturnToWhoHadCalledSetjmpWithoutAName) {
+  CallStory story({"main", "", "__sigsetjmp", "f", "longjmp"});
+  story.without_entry("").call("").call("__sigsetjmp").ret().jump("", 0x100);
+  // A call within it does so, too, and has returned.
+  story.call("").call("__sigsetjmp").ret().jump("", 0x180).ret();
+  story.call("f").call("longjmp").switch_by_jump("", 3).jump("", 0x200).ret_to("main", 3);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 :1:3-4 __sigsetjmp:2:5-6 :1:7-10 :2:11-12 __sigsetjmp:3:13-14 :2:15-18 "
+            ":1:19-20 f:2:21-22 longjmp:3:23-24 :1:25-28 main:0:29-29");
+}
+
 // GDB takes a handler for a switch, and has lost the stack behind it.
 TEST(Calls, OfASignalHandlerAreOfWhatItInterruptsWhichGoesOnBehindIt) {
   CallStory story({"main", "f", "handler", "restorer", "g"});
