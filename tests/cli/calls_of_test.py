@@ -1,10 +1,13 @@
 """Calls of one function, each as a whole: `tailtrace calls SESSION FUNCTION`. The program's source
 says how often who calls whom."""
 
+import os
 import re
 
 import cases
 from questions_test import PROGRAM, InFolder
+
+LONG_WAY = os.path.join(cases.BINARY_DIR, "tests/programs/long_way")
 
 
 class CallsOfAFunction(InFolder):
@@ -63,6 +66,16 @@ class CallsOfAFunction(InFolder):
                           "`rounds.c:13` is called by nobody", "it is no function")
         self.assert_error(cases.tailtrace("calls", session, "file.c:"), 2, "`file.c:`",
                           "behind the colon")
+
+    def test_that_are_far_from_each_other_have_their_callers(self):
+        session = self.record(LONG_WAY)
+        far, near = self.ask("last", "--limit=2", session, "mark")["threads"][0]["hits"]
+        self.assertGreater(near["number"] - far["number"], 20_000_000)
+        for hit in far, near:
+            self.assertEqual([frame["function"] for frame in hit["path"]][:2], ["mark", "main"])
+        shown = cases.tailtrace("last", "--limit=2", session, "mark").stdout
+        self.assertEqual(shown.count("called from long_way.c:"), 2, shown)
+        self.assertTrue(shown.endswith("what called that is further back than is looked at\n"))
 
 
 if __name__ == "__main__":

@@ -55,11 +55,12 @@ void list_path(const History& history, Symbolizer& symbols, const CallPath& path
     if (!sink(fmt::format("    [before]  called from {}",
                           where_text(symbols, caller.address, kNewestEpoch))))
       return;
+  if (path.cut) return void(sink(listing.cut_note));
+  if (path.frames.empty() || !path.older.empty()) return;
   // The outermost call that is known need not be the first.
-  bool begins = history.complete() && history.from_oldest(item) < CallHistory::kMaxSegments;
-  if (path.cut)
-    sink(listing.cut_note);
-  else if (!path.frames.empty() && path.older.empty() && !begins)
+  if (history.from_oldest(item) >= CallHistory::kMaxSegments)
+    sink("    what called that is further back than is looked at");
+  else if (!history.complete())
     sink("    what called that is not in the history");
 }
 

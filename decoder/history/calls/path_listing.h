@@ -15,7 +15,7 @@ struct PathListing {
 };
 
 // Innermost first. Says so when the outermost call that is known was called by what is not in the
-// history. REQUIRES: the path of an item of the history.
+// history, or too far back in it for calls_up_to(). REQUIRES: the path of an item of the history.
 void list_path(const History& history, Symbolizer& symbols, const CallPath& path,
                std::uint64_t item, const PathListing& listing, const LineSink& sink);
 

@@ -64,6 +64,7 @@ class PathPrinter {
 
  private:
   void print_text(const CallPath& path, std::uint64_t item) {
+    if (path.frames.empty()) return printer_.line("  there is a gap at this position");
     PathListing listing{options_.question.shared.forward,
                         "    and further callers: --frames shows more"};
     list_path(*view_.history, *view_.symbols, path, item, listing, [&](std::string_view line) {
@@ -119,18 +120,27 @@ class PathPrinter {
   HistoryCursor cursor_;
 };
 
+// The newest of the hits up to which the calls of one history hold this one, and what called it.
+std::uint64_t newest_near(const std::vector<std::uint64_t>& hits, std::size_t i) {
+  std::uint64_t newest = hits[i];
+  for (std::size_t j = i; j-- != 0 && hits[j] - hits[i] < CallHistory::kMaxSegments / 2;)
+    newest = hits[j];
+  return newest;
+}
+
 Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t>& hits,
                         const LastCommandOptions& options, AnswerPrinter& printer) {
-  if (hits.empty()) return {};
   const History& history = *view.history;
-  Result<CallHistory> calls = calls_up_to(history, *view.symbols, anchor_of(history, hits.front()));
-  if (!calls) return fail(std::move(calls.error()));
   PathPrinter paths(view, options, printer);
-  for (std::size_t i = hits.size(); i-- != 0;)
-    if (calls->holding(hits[i]))
-      paths.print(*calls, hits[i]);
-    else if (!printer.is_json())
-      printer.line("  there is a gap at this position");
+  std::optional<CallHistory> calls;
+  for (std::size_t i = hits.size(); i-- != 0;) {
+    if (!calls || !calls->holding(hits[i])) {
+      auto made = calls_up_to(history, *view.symbols, anchor_of(history, newest_near(hits, i)));
+      if (!made) return fail(std::move(made.error()));
+      calls = std::move(*made);
+    }
+    paths.print(*calls, hits[i]);
+  }
   return {};
 }
 
