@@ -74,10 +74,8 @@ void enter_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* regis
   if (!has_begun()) begin_thread(cpu);
   vcpu.registers = registers;
   if ((info.care & kCareHandler) != 0) {
-    if (t_met_handler == MetHandler{pc, registers[kRsp]})
-      t_met_handler = {0, 0};
-    else
-      meet_handler(flow, registers, pc);
+    if (t_met_handler != MetHandler{pc, registers[kRsp]}) meet_handler(flow, registers, pc);
+    t_met_handler = {pc, registers[kRsp]};
   }
   if ((info.care & kCareSingle) != 0 && is_cut_at(flow.open(), flow.open_info(), pc))
     flow.cut_to(pc, flow.open_info().index_of(pc));
@@ -115,6 +113,7 @@ extern "C" void tailtrace_on_slow_block(unsigned cpu, const RingBlock* block,
   pass_stub_gate(cpu, g_recorder.blocks.info(block).begin);
   tell_of_lacking_room(cpu);
   stop_at_call(cpu, g_recorder.blocks.info(block), registers);
+  if (t_met_handler.pc == g_recorder.blocks.info(block).begin) t_met_handler = {0, 0};
 }
 
 extern "C" void tailtrace_lost_block_entry(unsigned cpu, void* pc) {

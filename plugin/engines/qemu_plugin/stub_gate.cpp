@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "plugin/engines/protocol_signals.h"
 #include "plugin/engines/qemu/session_format.h"
@@ -23,7 +26,7 @@
 #include "plugin/engines/qemu_plugin/interrupted_call.h"
 #include "plugin/engines/qemu_plugin/kept_handler.h"
 #include "plugin/engines/qemu_plugin/leave_block.h"
-#include "plugin/engines/qemu_plugin/lone_step.h"
+#include "plugin/engines/qemu_plugin/lone_run.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -36,8 +39,11 @@ constinit std::atomic<std::uint64_t> tailtrace_all_slow{0};
 namespace tailtrace {
 namespace {
 
-constinit std::atomic<unsigned> g_came{0};  // how often threads came to the gate
-constinit std::atomic<unsigned> g_left{0};  // and left it: the number of the next one to go in
+std::mutex g_queue_lock;
+std::condition_variable g_queue_moved;
+std::vector<unsigned> g_queue;              // turns of those that wait to go in
+constinit std::atomic<unsigned> g_came{0};  // how often threads came to the gate: the next turn
+constinit thread_local unsigned t_turn = 0;
 constinit std::atomic<unsigned> g_resumes{0};
 constinit std::atomic<int> g_inside{0};  // thread that is inside or has executed nothing since
 // Whether nobody else may execute: while a thread is inside, or makes an access that was undone.
@@ -61,16 +67,18 @@ void let_others_go() {
   g_still.notify_all();
 }
 
-void give_turn_to_next() {
-  g_left.fetch_add(1);
-  g_left.notify_all();
+void have_queue_look() {
+  std::lock_guard lock(g_queue_lock);
+  g_queue_moved.notify_all();
 }
 
 void leave() {
+  end_first_of_lone_run();
   let_others_go();
-  tailtrace_all_slow.store(0);
+  // Those that are in the way of a lone run have yet to come to the gate.
+  if (!runs_alone() && !does_another_run_alone()) tailtrace_all_slow.store(0);
   g_inside.store(0);
-  give_turn_to_next();
+  have_queue_look();
 }
 
 bool does_another_execute() {
@@ -97,30 +105,32 @@ void wait_until_others_stand() {
     ::nanosleep(&kBetweenLooks, nullptr);
 }
 
-void wait_for_turn() {
-  const unsigned turn = g_came.fetch_add(1);
-  for (unsigned left = g_left.load(); left != turn; left = g_left.load()) g_left.wait(left);
+// One that runs alone goes in before those that stopped before it.
+bool is_next() {
+  if (g_inside.load() != 0) return false;
+  return runs_alone() || (!does_another_run_alone() && g_queue.front() == t_turn);
 }
 
-// One that steps alone goes in before those that stopped meanwhile.
-void take_turn() {
-  for (wait_for_turn(); does_another_step_alone(); wait_for_turn()) {
-    give_turn_to_next();
-    while (does_another_step_alone()) ::nanosleep(&kBetweenLooks, nullptr);
-  }
+void go_in() {
+  std::unique_lock lock(g_queue_lock);
+  t_turn = g_came.fetch_add(1);
+  g_queue.push_back(t_turn);
+  g_queue_moved.wait(lock, is_next);
+  std::erase(g_queue, t_turn);
+  g_inside.store(::gettid());
 }
 
 // One that was told to run and stops where it stood goes behind those that wait: it may do so again
-// and again, until one of them is heard. True: while it waited it was told to step alone, and has
+// and again, until one of them is heard. True: while it waited it was told to run alone, and has
 // executed nothing since.
 bool enter() {
   const unsigned resumes = g_resumes.load();
   if (t_cpu >= 0) g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).executes = false;
   if (has_not_moved()) leave();
-  if (g_inside.load() != ::gettid()) take_turn();
-  g_inside.store(::gettid());
+  if (g_inside.load() != ::gettid()) go_in();
   tailtrace_all_slow.store(kSlowBlock);
-  return end_lone_step() && g_resumes.load() != resumes;
+  if (runs_alone()) g_still.store(kStandsInside);  // before those go on that wait for its end
+  return end_lone_run() && g_resumes.load() != resumes;
 }
 
 void have_others_stand() {
@@ -199,9 +209,11 @@ std::string stop_format(int signal) {
   const bool stands = enter() || has_stood;
   put_back_handler();
   if (!was_let_go()) renew_unheard(g_came.load());
+  const bool was_in_way = has_left_for_lone_run(signal);
   StopWords words = stop_words(signal, stands);
   t_signal = signal;
-  t_answer = answer_to_stop({signal, words.is_ours, words.text.empty(), g_left.load()});
+  t_answer = was_in_way ? OwnAnswer::kGoOn
+                        : answer_to_stop({signal, words.is_ours, words.text.empty(), t_turn});
   const auto info = take_signal_info(system_signal(static_cast<std::uint8_t>(signal)));
   if (t_answer == OwnAnswer::kNone) {
     if (!words.is_ours) words.text += info_word(info);
@@ -259,10 +271,10 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
                                  static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   note_breakpoint(without_frame(request));
   if (ends_standing(request)) {
-    renew_watches();
+    const bool is_code_old = renew_watches();
     renew_caught_calls();
     renew_unheard(g_came.load());
-    renew_lone_step();
+    renew_lone_run(is_code_old);
     g_resumes.fetch_add(1);
     raise_handler_trap();
     go(passes_signal(without_frame(request)));
@@ -321,28 +333,39 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
   RingHeader& ring = *ring_of(cpu);
   for (bool goes_beside = false;;) {
     vcpu.executes = true;
-    if (goes_beside || g_still.load() == 0) return;
+    const bool is_in_way = does_another_run_alone();
+    if (!is_in_way && (goes_beside || g_still.load() == 0)) break;
+    if (is_in_way && pc != 0) return leave_for_lone_run(cpu, pc);
     vcpu.executes = false;
+    wait_for_lone_run();
     ring.held_at.store(pc);
     goes_beside = !wait_for_access();
     g_still.wait(kStandsInside);
     ring.held_at.store(0);
   }
+  if (runs_alone() && !does_another_execute()) tailtrace_all_slow.store(0);
 }
 
 void wait_at_stub_gate(std::uint32_t cpu) {
   g_recorder.vcpu(cpu).executes = false;
-  g_still.wait(kStandsInside);
+  while (does_another_run_alone() || g_still.load() == kStandsInside) {
+    wait_for_lone_run();
+    g_still.wait(kStandsInside);
+  }
+}
+
+void end_at_stub_gate() {
+  if (end_lone_run()) have_queue_look();
 }
 
 void take_down_stub_gate() {
   forget_watches();
   forget_caught_calls();
   forget_unheard();
-  forget_lone_step();
+  forget_lone_run();
   t_answer = OwnAnswer::kNone;
+  g_queue.clear();
   g_came.store(0);
-  g_left.store(0);
   g_still.store(0);
   g_inside.store(0);
   tailtrace_all_slow.store(0);

@@ -36,6 +36,9 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc);
 // The thread makes a system call now. May wait.
 void wait_at_stub_gate(std::uint32_t cpu);
 
+// The thread ends.
+void end_at_stub_gate();
+
 // In the child of a fork, which qemu's stub does not hold.
 void take_down_stub_gate();
 

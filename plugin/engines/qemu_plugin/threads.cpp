@@ -7,6 +7,7 @@
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/process.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
+#include "plugin/engines/qemu_plugin/stub_gate.h"
 #include "plugin/engines/qemu_plugin/unheard.h"
 
 namespace tailtrace {
@@ -70,6 +71,7 @@ void name_made_thread(std::int32_t tid) {
 
 void end_thread(std::uint32_t cpu) {
   forget_step();
+  end_at_stub_gate();
   std::lock_guard lock(g_recorder.lock);
   g_recorder.vcpu(cpu).is_running = false;
   if (g_recorder.rings.close(cpu, RingState::kThreadExited))

@@ -118,8 +118,9 @@ void watch_accesses(qemu_plugin_tb* tb) {
   }
 }
 
-void renew_watches() {
+bool renew_watches() {
   const WatchedMemory& watched = g_recorder.blocks.header().watched;
+  const bool is_code_old = g_watch_count == 0 && watched.count != 0;
   forget_watches();
   g_watch_count = std::min<std::size_t>(watched.count, kMaxWatchedRanges);
   for (std::size_t i = 0; i < g_watch_count; ++i) {
@@ -128,6 +129,7 @@ void renew_watches() {
     g_high = std::max(g_high, g_watches[i].end() + kMaxAccess_bytes);
   }
   for (std::size_t i = 0; i < g_watch_count; ++i) look_at(g_watches[i], g_watches[i].memory);
+  return is_code_old;
 }
 
 void keep_watched_memory() {

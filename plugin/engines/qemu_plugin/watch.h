@@ -23,8 +23,8 @@ namespace tailtrace {
 void watch_accesses(qemu_plugin_tb* tb);
 
 // The debugger may have watched other memory, or written to it. On the thread that stands in the
-// stub, before any other one runs.
-void renew_watches();
+// stub, before any other one runs. True: code that was translated before looks at no accesses.
+bool renew_watches();
 
 // The same of what the kernel may have written. On the thread that made the system call.
 void keep_watched_memory();

@@ -54,10 +54,10 @@ bool is_in_range(const rsp::ResumeAction* action, Address pc) {
          action->in_range(pc);
 }
 
-// A step of one thread while the others stand. The stub has them run nevertheless, but they tell of
-// nothing until it is done (engines/qemu_plugin/lone_step.h).
-bool is_lone_step(const rsp::ResumeActions& actions) {
-  return actions.size() == 1 && is_step(actions[0]) && actions[0].selector.tid > 0;
+// One thread runs while the others stand. The stub has them run nevertheless; the recorder has not
+// (engines/qemu_plugin/lone_run.h).
+bool is_lone(const rsp::ResumeActions& actions) {
+  return actions.size() == 1 && actions[0].selector.tid > 0;
 }
 
 // What the recorder says in a stop reply of a thread that has executed nothing since it was resumed
@@ -278,7 +278,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
     own.push_back(action);
   }
   step_caught(actions, own);
-  if (stub_ && (is_to_run_ || !is_lone_step(actions))) remove_doomed();
+  if (stub_ && (is_to_run_ || !is_lone(actions) || !is_step(actions[0]))) remove_doomed();
   interrupt_wanted_ = false;
   selected_tid_ = 0;
   resumed_with_ = actions;
@@ -299,7 +299,7 @@ void QemuInferior::let_run(std::string_view request) {
   SteppedThreads stepped{};
   for (const auto& [tid, by_stub] : steps_)
     if (stepped.count < kMaxSteppedThreads) stepped.tids[stepped.count++] = tid;
-  if (is_lone_step(resumed_with_)) stepped.lone_tid = resumed_with_[0].selector.tid;
+  if (is_lone(resumed_with_)) stepped.lone_tid = resumed_with_[0].selector.tid;
   if (step_signal_) {
     stepped.tid_with_signal = stopped_.tid;
     stepped.signal = system_signal(*std::exchange(step_signal_, std::nullopt));
@@ -343,8 +343,7 @@ void QemuInferior::interrupt() {
 void QemuInferior::send_wanted_interrupt() {
   if (!interrupt_wanted_ || interrupt_sent_ || !stub_ || !stub_->is_acknowledged()) return;
   interrupt_sent_ = true;
-  const bool is_lone = is_lone_step(resumed_with_);
-  if (!is_lone || ::tgkill(pid(), resumed_with_[0].selector.tid, SIGINT) != 0)
+  if (!is_lone(resumed_with_) || ::tgkill(pid(), resumed_with_[0].selector.tid, SIGINT) != 0)
     ::kill(pid(), SIGINT);
 }
 

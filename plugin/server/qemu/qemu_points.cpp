@@ -28,8 +28,8 @@ bool QemuInferior::is_any_at(const Breakpoints& breakpoints, Address pc) {
                      [pc](const auto& entry) { return entry.second == pc; });
 }
 
-// Debuggers take breakpoints away at each stop, and to have one thread step over one; the others
-// run on then, and must not miss it. So the stub is told at the next resume of all.
+// Debuggers take breakpoints away at each stop, and to have one thread step over one, and set them
+// again. So the stub is told at the next resume of all.
 Result<std::string> QemuInferior::change_breakpoint(std::string_view request, Address address) {
   std::string_view what = request.substr(1);
   bool is_set = request[0] == 'Z';

@@ -1,0 +1,76 @@
+#include "plugin/engines/qemu_plugin/lone_run.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+#include "plugin/engines/qemu_plugin/flow.h"
+#include "plugin/engines/qemu_plugin/leave_block.h"
+#include "plugin/engines/qemu_plugin/recorder.h"
+
+namespace tailtrace {
+namespace {
+
+// GDB's numbers.
+constexpr int kProtocolBus = 10, kProtocolSegv = 11;
+
+constinit std::atomic<std::int32_t> g_lone_tid{0};  // 0: none
+constinit std::atomic<bool> g_ends_soon{false};     // as it executes something
+
+constinit thread_local bool t_has_left = false;
+
+void set_lone(std::int32_t tid) {
+  g_lone_tid.store(tid);
+  g_lone_tid.notify_all();
+}
+
+}  // namespace
+
+// A debugger that lets go waits for none.
+void renew_lone_run(bool is_code_old) {
+  const BlocksHeader& header = g_recorder.blocks.header();
+  const std::int32_t tid = header.letting_go.is_on == 0 ? header.stepped.lone_tid : 0;
+  g_ends_soon.store(tid == 0 && is_code_old);
+  set_lone(tid == 0 && is_code_old ? ::gettid() : tid);
+}
+
+bool runs_alone() { return g_lone_tid.load() == ::gettid(); }
+
+bool does_another_run_alone() {
+  const std::int32_t tid = g_lone_tid.load();
+  return tid != 0 && tid != ::gettid();
+}
+
+void wait_for_lone_run() {
+  for (std::int32_t tid; (tid = g_lone_tid.load()) != 0 && tid != ::gettid();) g_lone_tid.wait(tid);
+}
+
+void leave_for_lone_run(std::uint32_t cpu, std::uint64_t pc) {
+  const bool again = std::exchange(t_has_left, true);
+  Flow flow(cpu);
+  const int done = flow.open_info().index_of(pc);
+  if (done >= 0) flow.cut_to(pc, done);
+  leave_block(again);
+}
+
+bool has_left_for_lone_run(int signal) {
+  return (signal == kProtocolBus || signal == kProtocolSegv) && std::exchange(t_has_left, false);
+}
+
+void end_first_of_lone_run() {
+  if (g_ends_soon.load() && runs_alone()) set_lone(0);
+}
+
+bool end_lone_run() {
+  if (!runs_alone()) return false;
+  set_lone(0);
+  return true;
+}
+
+void forget_lone_run() {
+  t_has_left = false;
+  set_lone(0);
+}
+
+}  // namespace tailtrace
