@@ -375,7 +375,7 @@ Result<void> Proxy::on_answer(std::string_view payload) {
     case Owed::kStatus:
       if (rsp::expand_runs(payload, expanded_))
         if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
-      lldb_server_.told(payload);
+      lldb_.told(payload);
       if (payload.starts_with("E.") && lldb_.is_lldb()) {
         owed_ = Owed::kNothing;
         reply(LldbFace::error_for_debugger(payload));
@@ -426,7 +426,7 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     lldb_replay_.note_stop(*stop);
     judge_.set_interrupted(false);
     lldb_trace_.stopped();
-    lldb_server_.told(told);
+    lldb_.told(told);
     owed_ = Owed::kNothing;
     if (!std::exchange(hides_next_stop_, false)) reply(told);
     return {};

@@ -7,6 +7,7 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/code/maps_line.h"
+#include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
 namespace {
@@ -95,6 +96,23 @@ std::string LldbFace::stop_for_debugger(std::string_view payload) const {
   return result;
 }
 
+void LldbFace::told(std::string_view payload) {
+  if (!is_lldb_ || !payload.starts_with('T')) return;
+  told_ = payload;
+  auto reply = rsp::parse_stop_reply(told_);
+  told_thread_ = reply ? reply->thread : std::nullopt;
+}
+
+// Of a thread, by its number alone. One that was not told of may stand at a breakpoint, which it
+// has yet to hit: LLDB steps it over that, and its hit is lost, unless it is told that the thread
+// has not stopped.
+std::optional<std::string> LldbFace::why_stopped(std::string_view thread) const {
+  auto selector = rsp::parse_thread(thread);
+  if (selector && told_thread_ && selector->tid == told_thread_->tid) return told_;
+  if (is_spoken_below_) return std::nullopt;
+  return fmt::format("T00thread:{};", thread);
+}
+
 std::string LldbFace::error_for_debugger(std::string_view error) {
   return "E01;" + to_hex(as_bytes(error.substr(2)));
 }
@@ -105,8 +123,10 @@ std::string LldbFace::end_for_debugger(std::string_view request, std::string_vie
 }
 
 Result<std::optional<std::string>> LldbFace::answer(std::string_view packet) {
-  static constexpr std::string_view kRegion = "qMemoryRegionInfo:";
-  if (!is_lldb_ || is_spoken_below_) return std::optional<std::string>();
+  static constexpr std::string_view kRegion = "qMemoryRegionInfo:", kWhy = "qThreadStopInfo";
+  if (!is_lldb_) return std::optional<std::string>();
+  if (packet.starts_with(kWhy)) return why_stopped(packet.substr(kWhy.size()));
+  if (is_spoken_below_) return std::optional<std::string>();
   Result<std::string> answer;
   if (packet == "QEnableErrorStrings") {
     answer = "OK";

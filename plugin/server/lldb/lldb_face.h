@@ -17,6 +17,7 @@
 
 #include "plugin/server/below/below.h"
 #include "plugin/server/rsp/feature_list.h"
+#include "plugin/server/rsp/thread_selector.h"
 
 namespace tailtrace {
 
@@ -46,6 +47,8 @@ class LldbFace {
   Result<std::string> request_for_server(std::string packet);
   // A stop reply as LLDB reads it.
   std::string stop_for_debugger(std::string_view payload) const;
+  // LLDB was told of a stop.
+  void told(std::string_view payload);
   // `E.TEXT` as LLDB reads it.
   static std::string error_for_debugger(std::string_view error);
   // What LLDB is told when the server has answered a request to end.
@@ -56,6 +59,7 @@ class LldbFace {
   Result<std::optional<std::string>> answer(std::string_view packet);
 
  private:
+  std::optional<std::string> why_stopped(std::string_view thread) const;
   Result<std::string> process_info();
   Result<std::string> memory_region(std::string_view address);
 
@@ -65,6 +69,8 @@ class LldbFace {
   bool is_spoken_below_;
   bool is_lldb_ = false;
   bool killing_ = false;
+  std::string told_;  // the stop reply that LLDB was told last
+  std::optional<rsp::ThreadSelector> told_thread_;
 };
 
 }  // namespace tailtrace

@@ -92,13 +92,6 @@ std::string LldbServerFace::stop_for_debugger(std::string_view payload, const rs
   return without(told.replace(0, kInterrupted.size(), kInterrupted), "reason") + "reason:signal;";
 }
 
-void LldbServerFace::told(std::string_view payload) {
-  if (!in_use_ || !payload.starts_with('T')) return;
-  told_ = payload;
-  auto reply = rsp::parse_stop_reply(told_);
-  told_thread_ = reply ? reply->thread : std::nullopt;
-}
-
 Result<std::optional<std::string>> LldbServerFace::answer(std::string_view packet) {
   static constexpr std::string_view kWhy = "qThreadStopInfo";
   auto unsupported = [&](std::string_view name) { return packet.starts_with(name); };
@@ -120,10 +113,8 @@ Result<std::optional<std::string>> LldbServerFace::answer(std::string_view packe
   return std::optional(std::move(*why));
 }
 
-// Why a thread stopped, by its number alone.
+// Why a thread stopped of which LLDB was not told, by its number alone.
 Result<std::string> LldbServerFace::why_stopped(std::string_view thread) {
-  auto selector = rsp::parse_thread(thread);
-  if (selector && told_thread_ && selector->tid == told_thread_->tid) return told_;
   auto answer = below_.ask("qThreadStopInfo" + std::string(thread));
   if (!answer) return fail(std::move(answer.error()));
   auto reply = rsp::parse_stop_reply(*answer);

@@ -41,8 +41,6 @@ class LldbServerFace {
   // for.
   std::string stop_for_debugger(std::string_view payload, const rsp::StopReply& reply,
                                 bool interrupted) const;
-  // LLDB was told of a stop.
-  void told(std::string_view payload);
 
   // The answer to a packet that is not passed on as it is; nothing for all others. REQUIRES: the
   // server below owes no answer. Errors: kGone.
@@ -55,8 +53,6 @@ class LldbServerFace {
   Recorder& recorder_;
   const LldbReplay& replay_;  // knows the breakpoints
   bool in_use_;
-  std::string told_;  // the stop reply that LLDB was told last
-  std::optional<rsp::ThreadSelector> told_thread_;
 };
 
 }  // namespace tailtrace
