@@ -3,22 +3,14 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <utility>
 
-#include "plugin/engines/qemu_plugin/flow.h"
-#include "plugin/engines/qemu_plugin/leave_block.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
 
 namespace tailtrace {
 namespace {
 
-// GDB's numbers.
-constexpr int kProtocolBus = 10, kProtocolSegv = 11;
-
 constinit std::atomic<std::int32_t> g_lone_tid{0};  // 0: none
 constinit std::atomic<bool> g_ends_soon{false};     // as it executes something
-
-constinit thread_local bool t_has_left = false;
 
 void set_lone(std::int32_t tid) {
   g_lone_tid.store(tid);
@@ -46,18 +38,6 @@ void wait_for_lone_run() {
   for (std::int32_t tid; (tid = g_lone_tid.load()) != 0 && tid != ::gettid();) g_lone_tid.wait(tid);
 }
 
-void leave_for_lone_run(std::uint32_t cpu, std::uint64_t pc) {
-  const bool again = std::exchange(t_has_left, true);
-  Flow flow(cpu);
-  const int done = flow.open_info().index_of(pc);
-  if (done >= 0) flow.cut_to(pc, done);
-  leave_block(again);
-}
-
-bool has_left_for_lone_run(int signal) {
-  return (signal == kProtocolBus || signal == kProtocolSegv) && std::exchange(t_has_left, false);
-}
-
 void end_first_of_lone_run() {
   if (g_ends_soon.load() && runs_alone()) set_lone(0);
 }
@@ -68,9 +48,6 @@ bool end_lone_run() {
   return true;
 }
 
-void forget_lone_run() {
-  t_has_left = false;
-  set_lone(0);
-}
+void forget_lone_run() { set_lone(0); }
 
 }  // namespace tailtrace

@@ -2,11 +2,8 @@
 // does to step over a breakpoint, and with `set scheduler-locking on`. qemu 7.2 has the others run,
 // and neither GDB nor LLDB is prepared for what they do then.
 //
-// A thread that comes to its next block meanwhile leaves that block and waits in front of the stub,
-// out of qemu's own way: all that wants threads to be out of their blocks (start_exclusive) would
-// wait for it for ever. It tells of no stop when the lone run has ended, but goes on. Others wait
-// at either end of a system call. One that stops for something else tells of it later
-// (stub_gate.h).
+// A thread that comes to its next block meanwhile steps aside (step_aside.h). Others wait at either
+// end of a system call. One that stops for something else tells of it later (stub_gate.h).
 //
 // Where memory is watched that was not, a lone run lasts until the thread that stood in the stub
 // executes something: by then qemu has thrown away the code that does not look at accesses, which
@@ -14,8 +11,6 @@
 //
 // Threading: any thread, unless said otherwise.
 #pragma once
-
-#include <cstdint>
 
 namespace tailtrace {
 
@@ -28,16 +23,9 @@ bool does_another_run_alone();
 // Until none does.
 void wait_for_lone_run();
 
-// This thread, which runs, is in the way of a lone run: it leaves its block, which begins at `pc`.
-// Does not come back, unless this is a qemu that takes it otherwise.
-void leave_for_lone_run(std::uint32_t cpu, std::uint64_t pc);
-// The stub is about to tell of this thread's stop for this signal, by GDB's number: whether it is
-// only for that.
-bool has_left_for_lone_run(int signal);
-
 // This thread executes something.
 void end_first_of_lone_run();
-// It has stopped, and is the next to tell of it, or it ends. True: it was the one to run.
+// It has stopped and tells of it, or ends. True: it was the one to run.
 bool end_lone_run();
 
 // In the child of a fork, which no debugger holds.

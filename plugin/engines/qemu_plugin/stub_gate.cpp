@@ -31,6 +31,7 @@
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/signal_info.h"
+#include "plugin/engines/qemu_plugin/step_aside.h"
 #include "plugin/engines/qemu_plugin/unheard.h"
 #include "plugin/engines/qemu_plugin/watch.h"
 
@@ -47,8 +48,10 @@ constinit thread_local unsigned t_turn = 0;
 constinit std::atomic<unsigned> g_resumes{0};
 constinit std::atomic<int> g_inside{0};  // thread that is inside or has executed nothing since
 // Whether nobody else may execute: while a thread is inside, or makes an access that was undone.
-constexpr int kStandsInside = 1, kAccesses = 2;
+// One may be to step aside.
+constexpr int kStandsInside = 1, kAccesses = 2, kOneStepsAside = kStandsInside | 4;
 constinit std::atomic<int> g_still{0};
+constinit std::atomic<std::int32_t> g_aside_tid{0};
 
 // How the stub begins the reply that tells of a stop.
 constexpr std::string_view kStopFormat = "T%02xthread:";
@@ -115,27 +118,58 @@ void go_in() {
   std::unique_lock lock(g_queue_lock);
   t_turn = g_came.fetch_add(1);
   g_queue.push_back(t_turn);
+  std::int32_t own = ::gettid();
+  g_aside_tid.compare_exchange_strong(own, 0);
   g_queue_moved.wait(lock, is_next);
   std::erase(g_queue, t_turn);
   g_inside.store(::gettid());
 }
 
 // One that was told to run and stops where it stood goes behind those that wait: it may do so again
-// and again, until one of them is heard. True: while it waited it was told to run alone, and has
-// executed nothing since.
-bool enter() {
-  const unsigned resumes = g_resumes.load();
+// and again, until one of them is heard.
+void enter() {
   if (t_cpu >= 0) g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).executes = false;
   if (has_not_moved()) leave();
   if (g_inside.load() != ::gettid()) go_in();
   tailtrace_all_slow.store(kSlowBlock);
-  if (runs_alone()) g_still.store(kStandsInside);  // before those go on that wait for its end
-  return end_lone_run() && g_resumes.load() != resumes;
 }
 
 void have_others_stand() {
   g_still.store(kStandsInside);
   wait_until_others_stand();
+}
+
+// As do those that wait before a block or at a system call.
+void wait_while_one_is_inside() {
+  const int still = g_still.load();
+  if ((still & kStandsInside) != 0) g_still.wait(still);
+}
+
+bool is_held(std::int32_t tid) {
+  for (std::uint32_t cpu = 0; cpu < g_recorder.vcpu_count; ++cpu) {
+    const RingHeader& ring = *ring_of(cpu);
+    if (ring.tid.load() == tid && ring.held_at.load() != 0) return true;
+  }
+  return false;
+}
+
+void have_step_aside(std::int32_t tid) {
+  if (!is_held(tid)) return;
+  g_aside_tid.store(tid);
+  g_still.store(kOneStepsAside);
+  g_still.notify_all();
+  for (int i = 0; i < kMaxLooks && g_aside_tid.load() != 0; ++i)
+    ::nanosleep(&kBetweenLooks, nullptr);
+  g_aside_tid.store(0);
+  g_still.store(kStandsInside);
+  g_still.notify_all();
+  wait_until_others_stand();
+}
+
+void have_stepped_step_aside() {
+  const SteppedThreads& stepped = g_recorder.blocks.header().stepped;
+  for (std::size_t i = 0; i < std::min<std::size_t>(stepped.count, kMaxSteppedThreads); ++i)
+    have_step_aside(stepped.tids[i]);
 }
 
 // The one instruction that this thread executes now makes an access that was undone, which would be
@@ -204,23 +238,32 @@ std::string info_word(const std::optional<siginfo_t>& info) {
 
 // What the stub says of a stop, as a format; when it may say so.
 std::string stop_format(int signal) {
+  const std::uint64_t pc = guest_pc();
+  const unsigned resumes = g_resumes.load();
   // It may have entered a handler.
-  const bool has_stood = has_not_moved() && guest_pc() == t_left_pc;
-  const bool stands = enter() || has_stood;
+  const bool has_stood = has_not_moved() && pc == t_left_pc;
+  enter();
+  select_own_thread();
   put_back_handler();
   if (!was_let_go()) renew_unheard(g_came.load());
-  const bool was_in_way = has_left_for_lone_run(signal);
-  StopWords words = stop_words(signal, stands);
   t_signal = signal;
-  t_answer = was_in_way ? OwnAnswer::kGoOn
-                        : answer_to_stop({signal, words.is_ours, words.text.empty(), t_turn});
+  t_stopped_pc = pc;
+  // A debugger that has changed its program counter while it waited wants it to run from there.
+  if (has_stepped_aside(signal) || (signal == SIGTRAP && guest_pc() != pc)) {
+    stop_words(signal, false);
+    t_answer = OwnAnswer::kGoOn;
+    return std::string(kStopFormat);
+  }
+  const bool was_told_to_run = runs_alone() && g_resumes.load() != resumes;
+  StopWords words = stop_words(signal, was_told_to_run || has_stood);
+  t_answer = answer_to_stop({signal, words.is_ours, words.text.empty(), t_turn});
   const auto info = take_signal_info(system_signal(static_cast<std::uint8_t>(signal)));
   if (t_answer == OwnAnswer::kNone) {
     if (!words.is_ours) words.text += info_word(info);
     have_others_stand();
+    end_lone_run();
     meet_handler_at_stop();
   }
-  t_stopped_pc = guest_pc();
   return "T%02x" + words.text + "thread:";
 }
 
@@ -249,6 +292,14 @@ void go(bool has_signal) {
   let_others_go();
 }
 
+// A debugger sets it to have the program call a function, and to have it go on behind that.
+void record_moved_pc() {
+  const std::uint64_t pc = guest_pc(), before = std::exchange(t_stopped_pc, pc);
+  if (before == pc || before == 0) return;
+  const bool has_faulted = is_fault(system_signal(static_cast<std::uint8_t>(t_signal)));
+  Flow(static_cast<std::uint32_t>(t_cpu)).move(before, pc, has_faulted);
+}
+
 // What the debugger would say to a stop that it is not told of.
 ssize_t own_request(void* to, std::size_t size_bytes) {
   char request[8] = "c";
@@ -256,6 +307,7 @@ ssize_t own_request(void* to, std::size_t size_bytes) {
   unsigned sum = 0;
   for (const char* at = request; *at != '\0'; ++at) sum += static_cast<unsigned char>(*at);
   const int n = std::snprintf(static_cast<char*>(to), size_bytes, "$%s#%02x", request, sum & 0xff);
+  record_moved_pc();
   go(t_answer == OwnAnswer::kPassSignal);
   return n;
 }
@@ -270,6 +322,7 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
   const std::string_view request(static_cast<const char*>(to),
                                  static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   note_breakpoint(without_frame(request));
+  if (const std::int32_t tid = changed_thread(without_frame(request))) have_step_aside(tid);
   if (ends_standing(request)) {
     const bool is_code_old = renew_watches();
     renew_caught_calls();
@@ -277,17 +330,10 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
     renew_lone_run(is_code_old);
     g_resumes.fetch_add(1);
     raise_handler_trap();
+    have_stepped_step_aside();
     go(passes_signal(without_frame(request)));
   }
   return n;
-}
-
-// A debugger sets it to have the program call a function, and to have it go on behind that.
-void record_moved_pc() {
-  const std::uint64_t pc = guest_pc(), before = std::exchange(t_stopped_pc, pc);
-  if (before == pc || before == 0) return;
-  const bool has_faulted = is_fault(system_signal(static_cast<std::uint8_t>(t_signal)));
-  Flow(static_cast<std::uint32_t>(t_cpu)).move(before, pc, has_faulted);
 }
 
 // Nothing is said of a stop that the debugger is not told of, nor to one that has let go.
@@ -333,14 +379,14 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
   RingHeader& ring = *ring_of(cpu);
   for (bool goes_beside = false;;) {
     vcpu.executes = true;
-    const bool is_in_way = does_another_run_alone();
+    const bool is_in_way = does_another_run_alone() || g_aside_tid.load() == ::gettid();
     if (!is_in_way && (goes_beside || g_still.load() == 0)) break;
-    if (is_in_way && pc != 0) return leave_for_lone_run(cpu, pc);
+    if (is_in_way && pc != 0) return step_aside(cpu, pc);
     vcpu.executes = false;
     wait_for_lone_run();
     ring.held_at.store(pc);
     goes_beside = !wait_for_access();
-    g_still.wait(kStandsInside);
+    wait_while_one_is_inside();
     ring.held_at.store(0);
   }
   if (runs_alone() && !does_another_execute()) tailtrace_all_slow.store(0);
@@ -348,9 +394,9 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
 
 void wait_at_stub_gate(std::uint32_t cpu) {
   g_recorder.vcpu(cpu).executes = false;
-  while (does_another_run_alone() || g_still.load() == kStandsInside) {
+  while (does_another_run_alone() || (g_still.load() & kStandsInside) != 0) {
     wait_for_lone_run();
-    g_still.wait(kStandsInside);
+    wait_while_one_is_inside();
   }
 }
 

@@ -5,8 +5,9 @@
 // requests. Threads that do not stop run on. Here only one is let in. The others wait before they
 // say that they have stopped, at the beginning of their next block, or at either end of a system
 // call, until the one inside is told to run; those that have stopped go in one after the other. One
-// that stops again without having executed anything, as at a breakpoint of which nobody is told
-// while another thread is stepped alone, goes behind those that wait.
+// that stops again without having executed anything goes behind those that wait. One that waits
+// before a block steps aside when it is to step, or the debugger changes its registers
+// (step_aside.h).
 //
 // How it is known: qemu formats a stop reply with g_string_printf and reads requests with read, and
 // both calls are made to come here first. A stop for lack of room (thread_room.h) is told as such

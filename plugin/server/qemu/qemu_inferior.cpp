@@ -24,8 +24,8 @@ constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 constexpr std::size_t kMostRead_bytes = 1024;
 
 constexpr char kInt3[] = "cc";
-constexpr std::string_view kRegisters = "g";
-// In its answer.
+constexpr std::string_view kRegisters = "g", kPc = "p10";
+// In the answer to the first.
 constexpr std::size_t kPcOffset_digits = 16 * 16, kPcSize_digits = 16;
 
 // Of `Z0,addr,kind` or `z0,addr,kind`, also of type 1.
@@ -205,8 +205,6 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
 
 Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view request) {
   Address held_at = engine_.held_at(thread);
-  // It is about to execute what stands there, whatever its registers say.
-  if (!held_at.is_null() && request.starts_with('G')) return std::string(rsp::kFailed);
   if (selected_tid_ != thread.tid) {
     auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
     if (!selected || *selected != "OK")
@@ -215,6 +213,8 @@ Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view reque
   }
   auto answer = ask(request);
   if (held_at.is_null() || !answer) return answer;
+  // It is about to execute what stands there, whatever its registers say.
+  if (request == kPc && *answer != rsp::kFailed) return register_digits(held_at.value);
   if (request == kRegisters && answer->size() >= kPcOffset_digits + kPcSize_digits)
     answer->replace(kPcOffset_digits, kPcSize_digits, register_digits(held_at.value));
   return answer;
