@@ -19,6 +19,7 @@ namespace tailtrace {
 
 void enter_syscall(std::uint32_t cpu, std::int64_t number, const SyscallArguments& arguments) {
   wait_at_stub_gate(cpu);
+  note_call_begin(cpu, number);
   keep_maps(number, arguments);
   Flow flow(cpu);
   flow.take_time();
