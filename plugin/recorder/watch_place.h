@@ -26,11 +26,11 @@ struct WatchedProgram {
 WatchedProgram watched(FollowedProgram& program);
 
 // Understood are NAME, NAME+OFFSET, MODULE+OFFSET where no NAME is so called, and *ADDRESS, each
-// alone or with :SIZE behind it, and FILE:LINE. A function, and an address alone, is watched for being executed; a
-// variable, and whatever has a size, for being written, or with `reads` for being read or written.
-// A variable has the size that the symbol table says. Names are those of symbols_named(),
-// MODULE`NAME is one of that file alone; of an indirect function it is the one that is chosen.
-// Errors: kUsage: there is no such name, or no debug register can watch so much.
+// alone or with :SIZE behind it, and FILE:LINE. A function, and an address alone, is watched for
+// being executed; a variable, and whatever has a size, for being written, or with `reads` for being
+// read or written. A variable has the size that the symbol table says. Names are those of
+// symbols_named(), MODULE`NAME is one of that file alone; of an indirect function it is the one
+// that is chosen. Errors: kUsage: there is no such name, or no debug register can watch so much.
 Result<perf::BreakpointSpec> resolve_watch(const std::string& text, const WatchedProgram& program,
                                            bool reads);
 
