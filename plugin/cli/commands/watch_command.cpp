@@ -226,8 +226,7 @@ Command watch_command() {
         auto options = std::make_shared<WatchCommandOptions>();
         app.add_option("PLACE", options->places,
                        "VARIABLE, FUNCTION, FILE:LINE, MODULE`NAME, MODULE+OFFSET, *ADDRESS; "
-                       "NAME+OFFSET:SIZE "
-                       "for a part; four at most")
+                       "NAME+OFFSET:SIZE for a part; four at most")
             ->required();
         app.add_flag("--reads", options->reads, "reads of variables, not writes only");
         app.add_flag("--registers", options->form.registers, "with all general registers");
