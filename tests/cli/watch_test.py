@@ -149,8 +149,8 @@ class Watch(cases.CommandCase):
     def test_a_source_line(self):
         with open(SOURCE, encoding="ascii") as file:
             lines = file.read().splitlines()
-        store, = (f"counter.c:{number}" for number, line in enumerate(lines, 1) if "'a'" in line)
-        add, = (f"counter.c:{number}" for number, line in enumerate(lines, 1) if " add(long" in line)
+        store = "counter.c:" + str(lines.index("  letters[8] = 'a';") + 1)
+        add, = (f"counter.c:{n}" for n, line in enumerate(lines, 1) if " add(long" in line)
         outcome = self.watch(store, add, "counter:8")
         self.needs_registers(outcome)
         self.assertEqual(outcome.stderr.splitlines()[-3:],
