@@ -29,6 +29,8 @@ int main(void) {
   pthread_create(&other, 0, meet, 0);
   meet(0);
   pthread_join(other, 0);
+  for (unsigned long counted = counter; counter == counted;)  // however late that one gets to it
+    continue;
   atomic_store(&done, 1);
   pthread_join(counting, 0);
   return 0;
