@@ -32,13 +32,15 @@ bool has_stepped_aside(int signal) {
   return (signal == kProtocolBus || signal == kProtocolSegv) && std::exchange(t_steps_aside, false);
 }
 
-// `HgpPID.TID`, `G` or `P`.
-std::int32_t changed_thread(std::string_view request) {
+// `HgpPID.TID`; `g`, `G`, `p` or `P`.
+std::int32_t thread_of_registers(std::string_view request) {
   if (request.starts_with("Hg")) {
     const std::string digits(request.substr(request.find('.') + 1));
     g_selected_tid = static_cast<std::int32_t>(std::strtol(digits.c_str(), nullptr, 16));
   }
-  return request.starts_with('G') || request.starts_with('P') ? g_selected_tid : 0;
+  const bool is_of_registers =
+      !request.empty() && std::string_view("gGpP").find(request[0]) != std::string_view::npos;
+  return is_of_registers ? g_selected_tid : 0;
 }
 
 void select_own_thread() { g_selected_tid = ::gettid(); }

@@ -20,9 +20,10 @@ void step_aside(std::uint32_t cpu, std::uint64_t pc);
 // only stepped aside.
 bool has_stepped_aside(int signal);
 
-// The thread that is inside has read this request: the thread whose registers it may change; 0:
-// none.
-std::int32_t changed_thread(std::string_view request);
+// The thread that is inside has read this request: the thread whose registers it reads or changes;
+// 0: none. Inside of a block they lack the flags of the last result, which a debugger that puts
+// them back would take away.
+std::int32_t thread_of_registers(std::string_view request);
 
 // What changes is the thread's that is inside, until another one is selected. On that.
 void select_own_thread();

@@ -322,7 +322,7 @@ ssize_t read_request(int fd, void* to, std::size_t size_bytes) {
   const std::string_view request(static_cast<const char*>(to),
                                  static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   note_breakpoint(without_frame(request));
-  if (const std::int32_t tid = changed_thread(without_frame(request))) have_step_aside(tid);
+  if (const std::int32_t tid = thread_of_registers(without_frame(request))) have_step_aside(tid);
   if (ends_standing(request)) {
     const bool is_code_old = renew_watches();
     renew_caught_calls();
