@@ -18,5 +18,6 @@ depends=$(dpkg-deb -f "${package[0]}" Depends)
 for name in libc6 libdw1 libzydis4.0 libipt2 libfmt9; do
   [[ $depends == *"$name"* ]] || { echo "depends on $depends, not on $name"; exit 1; }
 done
+[ -s "$folder/root/usr/share/doc/tailtrace/copyright" ] || { echo "no licence in it"; exit 1; }
 dpkg-deb -e "${package[0]}" "$folder/control"
 grep -q ldconfig "$folder/control/triggers" || { echo "ldconfig is not run"; exit 1; }
