@@ -159,6 +159,14 @@ OrderedJson view_json(const HistoryView& view) {
   return json;
 }
 
+std::uint64_t overwritten_records(const ThreadFrame& frame) {
+  return frame.complete ? 0 : frame.first.value;
+}
+
+std::string overwritten_text(std::uint64_t records) {
+  return records == 0 ? "" : fmt::format("; {} older records were overwritten", records);
+}
+
 void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,
                  std::FILE* out) {
   constexpr std::string_view kBold = "\33[1m", kRed = "\33[31m", kPlain = "\33[0m";

@@ -80,6 +80,11 @@ Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
 // Everything but the schema that a document about a history begins with.
 nlohmann::ordered_json view_json(const HistoryView& view);
 
+// How many records were before the oldest that is held; 0 as well when that is not known.
+std::uint64_t overwritten_records(const ThreadFrame& frame);
+// Behind a count of what is held: that there was more. Nothing for 0.
+std::string overwritten_text(std::uint64_t records);
+
 // Prints the lines of a lister, headers and gaps marked by colour when that is wanted.
 void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,
                  std::FILE* out);

@@ -16,10 +16,10 @@ class CountedUnderQemu(cases.CommandCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = scratch.name
 
-    def record(self, program):
+    def record(self, program, *options):
         folder = os.path.join(self.scratch, program)
-        outcome = cases.tailtrace("run", "--engine=qemu", "--no-debugger", f"--keep={folder}", "--",
-                                  os.path.join(PROGRAMS, program))
+        outcome = cases.tailtrace("run", "--engine=qemu", "--no-debugger", f"--keep={folder}",
+                                  *options, "--", os.path.join(PROGRAMS, program))
         self.assertEqual(outcome.returncode, 0, outcome.stderr)
         return folder
 
@@ -52,6 +52,18 @@ class CountedUnderQemu(cases.CommandCase):
         self.assertEqual({line: lines[line] for line in expected}, expected)
         for line in ("13", "14", "15", "16", "22", "23"):
             self.assertEqual(lines[line], "1", line)
+
+    def test_what_was_overwritten_is_told_beside_the_count(self):
+        folder = self.record("rounds", "--ring=64")
+        info = cases.tailtrace("info", folder).stdout
+        overwritten = re.search(r"records +64, (\d+) older ones overwritten", info)[1]
+        behind = f"; {overwritten} older records were overwritten"
+        for words, text in ((("hits", "main"), "0 hits" + behind),
+                            (("calls", "round_work"), "0 calls" + behind),
+                            (("hits", "_exit", "--range=-20,-1"), "1 hit"),
+                            (("calls", "_exit", "--newest=20"), "1 call")):
+            told = cases.tailtrace(words[0], folder, *words[1:])
+            self.assertEqual(told.stdout.splitlines()[-1], "  " + text, told.stderr)
 
 
 if __name__ == "__main__":

@@ -80,6 +80,8 @@ void print_calls_of(const HistoryView& view, const CallHistory& calls, const Who
   std::string older;
   if (found.newest.size() < found.count)
     older = fmt::format(", the newest {} shown", found.newest.size());
+  const bool to_oldest = options.newest == ~0ull;
+  if (to_oldest) older += overwritten_text(overwritten_records(view.history->frame()));
   fmt::print(out, "  {} {}{}\n", found.count, found.count == 1 ? "call" : "calls", older);
 }
 

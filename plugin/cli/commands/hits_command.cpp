@@ -31,8 +31,8 @@ Hits hits_of(const HistoryView& view, Range range, const Wanted& wanted, std::ui
   return hits;
 }
 
-void print_hits(const HistoryView& view, const Hits& hits, const HitsCommandOptions& options,
-                AnswerPrinter& printer) {
+void print_hits(const HistoryView& view, const Hits& hits, std::uint64_t overwritten,
+                const HitsCommandOptions& options, AnswerPrinter& printer) {
   const History& history = *view.history;
   if (printer.is_json()) {
     printer.add({{"count", hits.count}});
@@ -47,14 +47,15 @@ void print_hits(const HistoryView& view, const Hits& hits, const HitsCommandOpti
   std::string older;
   if (hits.newest.size() < hits.count)
     older = fmt::format(", the newest {} shown", hits.newest.size());
-  printer.line(fmt::format("  {} {}{}", hits.count, hits.count == 1 ? "hit" : "hits", older));
+  printer.line(fmt::format("  {} {}{}{}", hits.count, hits.count == 1 ? "hit" : "hits", older,
+                           overwritten_text(overwritten)));
 }
 
 Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invocation) {
   Result<Wanted> wanted = wanted_place(options.place);
   if (!wanted) return fail(std::move(wanted.error()));
   AnswerPrinter printer("tailtrace.hits/1", "hits", options.question, invocation.out);
-  std::uint64_t all = 0;
+  std::uint64_t all = 0, all_overwritten = 0;
   AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
@@ -63,9 +64,14 @@ Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invoc
         asked.add(view);
         Hits hits = hits_of(view, *range, *wanted, options.question.limit);
         all += hits.count;
+        // What is older than a range that was asked for is not asked for.
+        const bool to_oldest = range->first <= 1;
+        const std::uint64_t overwritten =
+            to_oldest ? overwritten_records(view.history->frame()) : 0;
+        all_overwritten += overwritten;
         if (hits.count == 0 && !printer.is_json()) return {};
         printer.begin(view, several);
-        print_hits(view, hits, options, printer);
+        print_hits(view, hits, overwritten, options, printer);
         printer.end();
         return {};
       });
@@ -73,7 +79,7 @@ Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invoc
   printer.finish();
   if (all == 0)
     if (auto missing = asked.missing(*wanted)) return fail(std::move(*missing));
-  if (all == 0 && !printer.is_json()) printer.line("  0 hits");
+  if (all == 0 && !printer.is_json()) printer.line("  0 hits" + overwritten_text(all_overwritten));
   return question_status(all != 0, *gaps, options.question);
 }
 

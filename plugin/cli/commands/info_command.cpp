@@ -71,8 +71,9 @@ OrderedJson facts_json(const ThreadFacts& facts) {
 // What is known of records before the oldest one.
 std::string older_text(const ThreadFrame& frame) {
   if (frame.complete) return "from the beginning of the recording";
-  if (frame.first.value == 0) return "what came before is not known";
-  return fmt::format("{} older ones overwritten", frame.first.value);
+  const std::uint64_t overwritten = overwritten_records(frame);
+  if (overwritten == 0) return "what came before is not known";
+  return fmt::format("{} older ones overwritten", overwritten);
 }
 
 void print_facts(const ThreadFacts& facts, std::FILE* out) {
