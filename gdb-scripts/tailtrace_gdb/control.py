@@ -240,7 +240,7 @@ line was executed. A range is one of instructions, in GDB's words; without one i
 
     def complete(self, text, word):
         before, space, path = text.rpartition(" ")
-        if not space:
+        if not space or word is None:
             return completed(text, word, export.FORMATS)
         # GDB would complete the words before it, too.
         found = sorted(glob.glob(glob.escape(path) + "*"))

@@ -38,7 +38,10 @@ class Command(gdb.Command):
 
 def completed(text, word, choices):
     """The choices that go on from all that stands behind a command. GDB counts from the beginning
-    of what it takes for a word, which "-", "/" and the like end."""
+    of what it takes for a word, which "-", "/" and the like end. Before it knows that, it asks
+    for what ends words, which is told to be nothing of ours."""
+    if word is None:
+        return []
     taken = len(text) - len(word)
     return [choice[taken:] for choice in choices if choice.startswith(text)]
 

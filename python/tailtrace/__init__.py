@@ -8,7 +8,12 @@
     h.records            # a NumPy structured array, in place
 """
 
-from . import _core
+from .loading import refused
+
+try:
+    from . import _core
+except ImportError as error:
+    raise refused(error) from None
 from ._core import Gap, Instruction
 from .arrays import RECORD_STRUCT, Columns
 from .calls import Call, Caller, Calls

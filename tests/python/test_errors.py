@@ -1,7 +1,11 @@
 """Bad input of every kind: one clear exception each, with its cause."""
 
 import os
+import pathlib
+import shutil
 import struct
+import subprocess
+import sys
 
 import pytest
 import rings
@@ -12,6 +16,19 @@ def refusal(path, **more):
     with pytest.raises(tailtrace.Error) as caught:
         tailtrace.open(path, **more)
     return caught.value
+
+
+def test_a_package_that_was_built_for_another_python(tmp_path):
+    package = shutil.copytree(pathlib.Path(tailtrace.__file__).parent, tmp_path / "tailtrace",
+                              ignore=shutil.ignore_patterns("__pycache__"))
+    compiled, = package.glob("_core.*.so")
+    compiled.rename(package / "_core.cpython-39-x86_64-linux-gnu.so")
+    importing = subprocess.run([sys.executable, "-c", "import tailtrace"], cwd=tmp_path, text=True,
+                               env={**os.environ, "PYTHONPATH": ""}, stderr=subprocess.PIPE)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert importing.stderr.splitlines()[-1] == (
+        "ImportError: its compiled part, _core.cpython-39-x86_64-linux-gnu.so, is not for this "
+        f"Python, {version}")
 
 
 def test_a_missing_file(tmp_path):
