@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "decoder/base/file.h"
 #include "decoder/base/own_file.h"
@@ -44,6 +45,7 @@ class BundleReader {
   void check(const json& root, const LldbBundle& bundle);
 
   std::string folder_;
+  std::set<std::int32_t> pids_;
   std::string error_;
 };
 
@@ -148,6 +150,7 @@ LldbProcess BundleReader::process(const json& value, const std::string& where) {
       static_cast<std::int32_t>(number(member(value, "pid", where), where + ".pid", kMaxPid));
   if (value.is_object() && value.contains("triple") && value["triple"].is_string())
     process.triple = value["triple"].get<std::string>();
+  if (!pids_.insert(process.pid).second) wrong(where + ".pid", "is that of another process");
   member(value, "threads", where);
   member(value, "modules", where);
   if (const json* threads = optional_array(value, "threads", where))

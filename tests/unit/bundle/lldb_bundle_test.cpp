@@ -130,6 +130,9 @@ TEST(LldbBundle, WhatIsOfAnotherKindIsSaid) {
   json both = of_kernel();
   both["processes"] = by_thread()["processes"];
   EXPECT_THAT(why(both), HasSubstr("processes is not empty"));
+  json twice = by_thread();
+  twice["processes"].push_back(twice["processes"][0]);
+  EXPECT_THAT(why(twice), HasSubstr("processes[1].pid is that of another process"));
   EXPECT_FALSE(parse_lldb_bundle("[", ""));
   EXPECT_FALSE(parse_lldb_bundle("[]", ""));
 }
