@@ -315,6 +315,7 @@ Result<void> PerfDataReader::unpack(ByteSpan packed) {
   constexpr std::size_t kStep_bytes = 1 << 16;
   auto plain = std::make_shared<Bytes>(std::move(left_));
   left_.clear();
+  unpacked_bytes_ += plain->size();  // it is held once more
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
   for (bool more = true; more;) {
     const std::size_t begin = plain->size();

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zstd.h>
 
 #include <fstream>
 
@@ -133,6 +134,29 @@ TEST_F(PerfRecordingTest, LimitsWhatAFileCanMakeGrow) {
   limits = {};
   limits.aux_pieces = 0;
   EXPECT_THAT(parse_perf_data(file_, "f", {}, limits).error().why, HasSubstr("too many pieces"));
+}
+
+// Behind each of them the begin of the record is held once more.
+TEST_F(PerfRecordingTest, PackedRecordsThatHoldNothingTakeNoMemoryInsideARecord) {
+  Bytes pipe = as_pipe(file_);
+  pipe.resize(kHeaderPipeBytes + load<RecordHeader>(pipe, kHeaderPipeBytes).size_bytes);
+  auto add = [&](std::string_view packed) {
+    const RecordHeader header{kRecordCompressed, 0, static_cast<std::uint16_t>(8 + packed.size())};
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(&header);
+    pipe.insert(pipe.end(), begin, begin + sizeof header);
+    pipe.insert(pipe.end(), packed.begin(), packed.end());
+  };
+  const Bytes record = perf_record(kRecordExit, 0, std::vector<std::uint64_t>(100));
+  std::string frame(ZSTD_compressBound(record.size()), '\0');
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), record.data(), record.size() - 1, 1));
+  add(frame);
+  PerfDataLimits limits;
+  limits.unpacked_bytes = 10 * record.size();
+  EXPECT_TRUE(parse_perf_data(pipe, "f", {}, limits));
+  for (int i = 0; i < 10; ++i) add("");
+  const auto parsed = parse_perf_data(pipe, "f", {}, limits);
+  ASSERT_FALSE(parsed);
+  EXPECT_THAT(parsed.error().why, HasSubstr("it holds more than"));
 }
 
 TEST_F(PerfRecordingTest, SaysWhatIsNoPerfData) {
