@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "decoder/base/text.h"
 #include "decoder/symbols/debuginfod.h"
@@ -65,10 +65,13 @@ void add_history_options(CLI::App& app, HistoryOptions& options) {
 }
 
 Result<std::vector<std::string>> take_range(std::vector<std::string>& args) {
-  static const std::regex kRange("-(\\d[\\d,+-]*)?");
+  const auto is_range = [](const std::string& arg) {
+    return arg == "-" || (arg.size() > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' &&
+                          arg.find_first_not_of("0123456789,+-") == arg.npos);
+  };
   std::vector<std::string> ranges;
   std::erase_if(args, [&](const std::string& arg) {
-    if (!std::regex_match(arg, kRange)) return false;
+    if (!is_range(arg)) return false;
     ranges.push_back(arg);
     return true;
   });
@@ -78,9 +81,12 @@ Result<std::vector<std::string>> take_range(std::vector<std::string>& args) {
 }
 
 bool is_near_newest(const HistoryOptions& options) {
-  static const std::regex kFromNewest("(-|-\\d+(,(-\\d+|\\+\\d+)?)?)?");
+  const std::string_view range = options.range;
+  const std::size_t end = std::min(range.size(), range.find(',')) + 1;
+  const bool counts_back = range.empty() || range.front() == '-';
+  const bool ends_so = end >= range.size() || range[end] == '-' || range[end] == '+';
   return options.output->json == JsonForm::kNone && !options.forward && !options.strict &&
-         std::regex_match(options.range, kFromNewest);
+         counts_back && ends_so;
 }
 
 Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,

@@ -32,6 +32,13 @@ class EmptyWords(cases.CommandCase):
                                   f"{name} is empty", f"tailtrace help {verb}")
 
 
+class LongWords(cases.CommandCase):
+    def test_range_as_long_as_a_word_can_be(self):
+        for verb in ("history", "calls"):
+            outcome = cases.tailtrace(verb, "/nonexistent", "-" + "1" * 100_000)
+            self.assert_error(outcome, 7, "cannot open /nonexistent", "No such file")
+
+
 class InFolder(cases.CommandCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp()
