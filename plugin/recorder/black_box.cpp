@@ -52,6 +52,19 @@ BundleThreadState state_of(Subject& subject, ThreadId thread, Unwinder& unwinder
   return state;
 }
 
+// Where those pages begin that records lead through: many times, and few.
+std::set<Address> pages_of(std::span<const BranchRecord> records) {
+  std::set<Address> pages;
+  Address last;
+  for (const BranchRecord& record : records)
+    for (Address address : {record.from, record.to}) {
+      const Address page{address.value & ~(kPage_bytes - 1)};
+      if (page != last) pages.insert(page);
+      last = page;
+    }
+  return pages;
+}
+
 // One bundle on its way.
 class Box {
  public:
@@ -102,23 +115,18 @@ class Box {
     return fail(ErrorCode::kGone, "there is no history to save", "no thread was recorded yet");
   }
 
-  // Which mappings the histories lead through. Consecutive records mostly stay in one. What is gone
-  // from there may have been executed, too.
+  // Which mappings the histories lead through. What is gone from there may have been executed, too.
   void note_executed(const ThreadSnapshot& snapshot) {
     if (mappings_.empty()) mappings_ = parse_maps(maps_);
-    const std::vector<FormerModule> former = parse_former_maps(snapshot.former_maps);
-    Mapping last;
-    for (const BranchRecord& record : snapshot.records)
-      for (Address address : {record.from, record.to}) {
-        for (const FormerModule& module : former)
-          if (const Mapping* gone = module.find(address); gone != nullptr && gone->has_file())
-            executed_.insert(gone->path);
-        if (last.begin <= address && address < last.end) continue;
-        auto found = std::ranges::upper_bound(mappings_, address, {}, &Mapping::begin);
-        if (found == mappings_.begin() || (--found)->end <= address) continue;
-        last = *found;
-        if (last.has_file()) executed_.insert(last.path);
-      }
+    const std::set<Address> pages = pages_of(snapshot.records);
+    auto note = [&](const Mapping& mapping) {
+      const auto page = pages.lower_bound(mapping.begin);
+      if (mapping.has_file() && page != pages.end() && *page < mapping.end)
+        executed_.insert(mapping.path);
+    };
+    std::ranges::for_each(mappings_, note);
+    for (const FormerModule& module : parse_former_maps(snapshot.former_maps))
+      std::ranges::for_each(module.mappings, note);
   }
 
   // A core file needs all that is mapped, a history what it leads through.
