@@ -45,7 +45,8 @@ const std::optional<FileCode::File>& FileCode::file_at(const std::string& path) 
 std::optional<FileCode::File> FileCode::open(const std::string& path) {
   auto whole = MappedFile::open(path);
   auto elf = whole ? ElfFile::open(path) : fail(std::move(whole.error()));
-  if (!elf && elf.error().code != ErrorCode::kBadInput) {
+  const bool is_read = whole && (elf || elf.error().code == ErrorCode::kBadInput);
+  if (!is_read) {
     problems_.push_back(std::move(elf.error()));
     problems_.back().what = "cannot read the code of " + path;
     return std::nullopt;
