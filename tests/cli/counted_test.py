@@ -2,7 +2,10 @@
 
 import os
 import re
+import shutil
+import subprocess
 import tempfile
+import unittest
 
 import cases
 
@@ -17,7 +20,7 @@ class CountedUnderQemu(cases.CommandCase):
         self.scratch = scratch.name
 
     def record(self, program, *options):
-        folder = os.path.join(self.scratch, program)
+        folder = os.path.join(self.scratch, os.path.basename(program) + ".session")
         outcome = cases.tailtrace("run", "--engine=qemu", "--no-debugger", f"--keep={folder}",
                                   *options, "--", os.path.join(PROGRAMS, program))
         self.assertEqual(outcome.returncode, 0, outcome.stderr)
@@ -41,6 +44,22 @@ class CountedUnderQemu(cases.CommandCase):
         tracefile = cases.tailtrace("coverage", "--lcov", folder).stdout
         self.assertEqual(re.findall(r"FNDA:(\d+),in_\w+", tracefile), ["50", "50"])
         self.assertNotIn("gaps          1", cases.tailtrace("info", folder).stdout)
+
+    @unittest.skipUnless(shutil.which("gcc"), "no gcc")
+    def test_a_pipe_in_the_place_of_a_source_file_is_not_waited_for(self):
+        source, program = (os.path.join(self.scratch, name) for name in ("loop.c", "loop"))
+        with open(source, "w") as file:
+            file.write("int main(void) {\n  for (int i = 0; i < 3; ++i)\n    ;\n}\n")
+        subprocess.run(["gcc", "-g", source, "-o", program], check=True)
+        lines = ("coverage", "--lines", "--file=loop.c", self.record(program))
+        with_text = cases.tailtrace(*lines).stdout
+        os.remove(source)
+        os.mkfifo(source)
+        without_text = cases.tailtrace(*lines).stdout
+        self.assertIn("for (int i", with_text)
+        self.assertNotIn("for (int i", without_text)
+        self.assertEqual([line.split()[:2] for line in with_text.splitlines()],
+                         [line.split()[:2] for line in without_text.splitlines()])
 
     def test_a_function_that_was_inlined_ran_in_all_its_places(self):
         tracefile = cases.tailtrace("coverage", "--lcov", self.record("inlined_often")).stdout

@@ -15,7 +15,7 @@
 #include "decoder/history/queries/find.h"
 #include "decoder/symbols/process_symbols.h"
 #include "plugin/cli/browser/page.h"
-#include "plugin/cli/browser/source_texts.h"
+#include "plugin/cli/source_texts.h"
 
 namespace tailtrace {
 

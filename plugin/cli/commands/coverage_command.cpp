@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "decoder/base/json_text.h"
@@ -11,6 +10,7 @@
 #include "decoder/history/location.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/question.h"
+#include "plugin/cli/source_texts.h"
 
 namespace tailtrace {
 namespace {
@@ -27,19 +27,16 @@ struct CoverageCommandOptions {
 void print_line(const LineCoverage& line, unsigned number, const std::string& text,
                 const Invocation& invocation) {
   std::string times = line.times == 0 ? "-" : std::to_string(line.times);
-  fmt::print(invocation.out, "    {:>10}  {:>5}  {}\n", times, number, printable_line(text));
+  fmt::print(invocation.out, "    {:>10}  {:>5}  {}\n", times, number, text);
 }
 
 // Each line that has code, beside its text where the file can be read.
 void print_lines_of(const std::string& path, const FileCoverage& file,
                     const Invocation& invocation) {
-  std::ifstream source(path);
-  std::string text;
-  unsigned read = 0;
-  for (const auto& [number, line] : file.lines) {
-    while (read < number && std::getline(source, text)) ++read;
-    print_line(line, number, read == number ? text : "", invocation);
-  }
+  SourceTexts sources;
+  const std::vector<std::string>& texts = sources.lines(path);
+  for (const auto& [number, line] : file.lines)
+    print_line(line, number, number <= texts.size() ? texts[number - 1] : "", invocation);
 }
 
 void print_text(const Coverage& coverage, const CoverageCommandOptions& options,

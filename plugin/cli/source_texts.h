@@ -1,5 +1,6 @@
 // SourceTexts: the lines of source files, each read once when a line of it is asked for. Files that
-// are not here, or are no text of a sensible size, have none.
+// are not here, or are no text of a sensible size, have none; nor have pipes and devices, which
+// debug information may name as well.
 //
 // Threading: one thread at a time.
 #pragma once

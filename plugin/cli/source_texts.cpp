@@ -1,4 +1,7 @@
-#include "plugin/cli/browser/source_texts.h"
+#include "plugin/cli/source_texts.h"
+
+#include <filesystem>
+#include <system_error>
 
 #include "decoder/base/bytes.h"
 #include "decoder/base/file.h"
@@ -9,6 +12,8 @@ namespace {
 
 std::vector<std::string> read_lines(const std::string& path) {
   std::vector<std::string> lines;
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return lines;
   Result<Bytes> read = read_file(path, SourceTexts::kMaxFile_bytes);
   if (!read) return lines;
   std::string_view rest = as_text(*read);
