@@ -75,8 +75,9 @@ def source_line(address):
 def text_of_line(symtab, line):
     """The line as it is in the source, without its line feed; "" where that cannot be read."""
     try:
-        with open(symtab.fullname(), errors="replace") as file:
-            return file.read().splitlines()[line - 1]
+        # Compilers count line feeds only, and so does GDB.
+        with open(symtab.fullname(), errors="replace", newline="\n") as file:
+            return file.readlines()[line - 1].rstrip("\r\n")
     except (OSError, IndexError):
         return ""
 

@@ -1,5 +1,6 @@
 """A history as source lines."""
 
+import os
 from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional
 
 from ._core import Gap
@@ -29,13 +30,21 @@ class Texts:
 
     def at(self, file: str, line: int) -> Optional[str]:
         if file not in self._files:
-            try:
-                with open(file, errors="replace") as source:
-                    self._files[file] = source.read().splitlines()
-            except OSError:
-                self._files[file] = []
+            self._files[file] = self._read(file)
         lines = self._files[file]
         return lines[line - 1] if 1 <= line <= len(lines) else None
+
+    @staticmethod
+    def _read(file: str) -> List[str]:
+        # A pipe would be waited for.
+        if not os.path.isfile(file):
+            return []
+        try:
+            # Compilers count line feeds only.
+            with open(file, errors="replace", newline="\n") as source:
+                return [line.rstrip("\r\n") for line in source]
+        except OSError:
+            return []
 
 
 def lines_backwards(history: "History") -> Iterator[Line]:

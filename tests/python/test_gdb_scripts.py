@@ -194,6 +194,17 @@ def test_a_gdb_without_python_says_so():
     compile(SCRIPT.read_text(), SCRIPT, "exec")
 
 
+def test_source_lines_end_where_gdb_ends_them(tmp_path):
+    source = tmp_path / "fed.c"
+    source.write_bytes(b"/* a page */\f\r\nint x;\r\n")
+    subprocess.run(["gcc", "-g", "-c", source, "-o", tmp_path / "fed.o"], check=True)
+    gdbs, ours = talk_without_program(
+        "list 2,2", "python from tailtrace_gdb.words import text_of_line; "
+        "print(f'2\\t{text_of_line(gdb.decode_line()[1][0].symtab, 2)}')",
+        program=[str(tmp_path / "fed.o")])
+    assert gdbs == ours == "2\tint x;\n"
+
+
 def test_every_command_has_help():
     said = talk("help tailtrace", *[f"help tailtrace {command}" for command in COMMANDS])
     for command, text in zip(COMMANDS, said[1:]):

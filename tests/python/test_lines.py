@@ -255,6 +255,24 @@ def test_source_lines_are_those_that_were_executed(h):
     assert h.source(-1)[0].last <= len(h)
 
 
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+def test_lines_end_where_compilers_end_them(tmp_path):
+    # As in many of GNU's files. Nor is a line ended by what Unicode calls a line's end.
+    source = tmp_path / "fed.c"
+    source.write_bytes(b"/* a page */\f\n/* \xe2\x80\xa8 \x0b */\nint main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-g", source, "-o", tmp_path / "fed"], check=True)
+    h = tailtrace.record([os.fspath(tmp_path / "fed")], engine="qemu").threads[0]
+
+    def texts():
+        return {line.text for line in h.source(-100_000) if line.function == "main"}
+
+    assert texts() == {"int main(void) { return 0; }"}
+    # A pipe is not waited for.
+    source.unlink()
+    os.mkfifo(source)
+    assert texts() == {None}
+
+
 def test_a_loop_tells_where_it_was_left(h):
     line = line_of("for (int i")
     own = [loop for loop in h[:].loops(2) if h.at(loop.first).function == "main"]
