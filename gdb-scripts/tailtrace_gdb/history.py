@@ -12,9 +12,11 @@ PIECE = 2000
 CONTROL = re.compile(r"\\\\|\\u00[01][0-9a-f]|\\[bfnrt]|[\x7f-\x9f]")
 
 
-def parsed(line):
-    """A line of JSON, with "?" for control characters: names are written to the terminal."""
-    return json.loads(CONTROL.sub(lambda found: "?" if found[0] != "\\\\" else found[0], line))
+def parsed(lines):
+    """Lines of JSON, with "?" for control characters: names are written to the terminal, and may
+    have more that ends lines for Python."""
+    text = CONTROL.sub(lambda found: "?" if found[0] != "\\\\" else found[0], lines)
+    return [json.loads(line) for line in text.split("\n") if line]
 
 
 class History:

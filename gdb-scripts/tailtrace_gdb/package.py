@@ -94,7 +94,7 @@ class PackageHistory(History):
             first = max(first, -size)
         if first > last:
             return []
-        return [parsed(line) for line in attempt(lambda _: lines(first, last)).splitlines()]
+        return parsed(attempt(lambda _: lines(first, last)))
 
     def raw_records(self, first, count):
         held = memoryview(attempt(lambda _: self.source.records))
@@ -114,11 +114,11 @@ class PackageHistory(History):
     def some_of_tree(self, limit, parts, skipped):
         calls = self.calls_from(-parts)
         lines, is_cut = attempt(lambda _: calls.json_lines_of_tree(limit, skipped))
-        return [parsed(line) for line in lines.splitlines()], calls.size if is_cut else None
+        return parsed(lines), calls.size if is_cut else None
 
     def whole_calls(self, limit, function):
         lines, count = attempt(lambda _: self.calls().json_lines_of(function, limit))
-        return [parsed(line) for line in lines.splitlines()], count
+        return parsed(lines), count
 
     def hits(self, limit, location):
         found = attempt(lambda _: self.source.hits(location, limit=limit))

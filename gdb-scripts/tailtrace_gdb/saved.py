@@ -11,7 +11,7 @@ trace = None  # what `tailtrace load` has read last
 
 
 def mapped_files(thread):
-    lines = thread._core.maps.splitlines()
+    lines = thread._core.maps.split("\n")
     return {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
 
 

@@ -77,9 +77,9 @@ class ServerHistory(History):
         super().__init__(thread_word())
 
     def ask(self, command):
-        lines = ask(f"{command} {self.thread}").splitlines()
+        lines = ask(f"{command} {self.thread}")
         try:
-            head, *rest = [parsed(line) for line in lines]
+            head, *rest = parsed(lines)
             if not head["schema"].startswith("tailtrace."):
                 raise KeyError
         except (ValueError, KeyError, TypeError):
@@ -102,7 +102,7 @@ class ServerHistory(History):
 
     def raw_records(self, first, count):
         head, _, raw = ask_raw(f"records {first} {count} {self.thread}").partition(b"\n")
-        return parsed(head.decode())["first"], raw
+        return parsed(head.decode())[0]["first"], raw
 
     def some_of_tree(self, limit, parts, skipped):
         head, calls = self.ask(f"call-tree {limit} {parts} {skipped}")

@@ -155,7 +155,7 @@ def _question(thread, words):
     answer = _packet(thread, f"qTailtrace:{words.encode().hex()}")
     while answer == "w":  # it is at work
         answer = _packet(thread, "qTailtrace.more")
-    return [json.loads(line) for line in answer.splitlines()[1:] if line.startswith("{")]
+    return [json.loads(line) for line in answer.split("\n")[1:] if line.startswith("{")]
 
 
 def learn(thread):

@@ -205,6 +205,13 @@ def test_source_lines_end_where_gdb_ends_them(tmp_path):
     assert gdbs == ours == "2\tint x;\n"
 
 
+def test_answers_are_parted_at_line_feeds_only():
+    said, = talk_without_program(
+        r"python from tailtrace_gdb.history import parsed; "
+        r"""print(ascii(parsed('{"file":"/a\u2028b"}\n{"file":"/c\u0085d"}\n')))""")
+    assert said == r"[{'file': '/a\u2028b'}, {'file': '/c?d'}]" + "\n"
+
+
 def test_every_command_has_help():
     said = talk("help tailtrace", *[f"help tailtrace {command}" for command in COMMANDS])
     for command, text in zip(COMMANDS, said[1:]):
