@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "decoder/base/bytes.h"
+#include "decoder/base/json_text.h"
 #include "decoder/base/own_file.h"
 #include "decoder/bundle/bundle_about_json.h"
 #include "decoder/bundle/bundle_format.h"
@@ -53,17 +54,19 @@ std::uint64_t hex_of(const Json& value) {
 // Where a mapped file is another one than was executed, in place of its path's beginning.
 const std::string kOtherBuild = "another build: ";
 
+// By the paths as a bundle has them.
 using Moves = std::unordered_map<std::string, std::string>;
 
 Moves moves_to_nowhere(const std::vector<BundleModule>& modules) {
   Moves moves;
   for (const BundleModule& module : modules)
-    if (!module.other_build_id.empty()) moves.emplace(module.path, kOtherBuild + module.path);
+    if (!module.other_build_id.empty())
+      moves.emplace(name_in_json(module.path), kOtherBuild + module.path);
   return moves;
 }
 
 std::string moved(const Moves& moves, std::string_view path) {
-  auto move = moves.find(std::string(path));
+  auto move = moves.find(name_in_json(path));
   return move == moves.end() ? std::string(path) : move->second;
 }
 
@@ -195,10 +198,10 @@ std::string maps_to_copies(const std::string& maps, const std::vector<BundleModu
                            const std::string& folder) {
   Moves moves = moves_to_nowhere(modules);
   for (const BundleModule& module : modules)
-    if (!module.copy.empty()) moves.emplace(module.path, folder + "/" + module.copy);
+    if (!module.copy.empty()) moves.emplace(name_in_json(module.path), folder + "/" + module.copy);
   if (moves.empty() && maps.find(kJitDumpBegin) == maps.npos) return maps;
   return moved_maps(maps, [&](std::string_view path) {
-    if (auto move = moves.find(std::string(path)); move != moves.end()) return move->second;
+    if (auto move = moves.find(name_in_json(path)); move != moves.end()) return move->second;
     return (is_jit_dump_name(path) ? "not in the bundle: " : "") + std::string(path);
   });
 }
@@ -208,7 +211,7 @@ std::string maps_from_copies(const std::string& maps, const std::vector<BundleMo
   Moves moves;
   for (const BundleModule& module : modules)
     if (module.copy.starts_with(kModulesFolder))
-      moves.emplace(folder + "/" + module.copy, module.path);
+      moves.emplace(name_in_json(folder + "/" + module.copy), module.path);
   std::string back = moved_maps(maps, [&](std::string_view path) { return moved(moves, path); });
   for (std::size_t at = 0; (at = back.find(kOtherBuild, at)) != back.npos;)
     back.erase(at, kOtherBuild.size());

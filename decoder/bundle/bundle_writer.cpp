@@ -10,6 +10,7 @@
 
 #include "decoder/base/durable.h"
 #include "decoder/base/file.h"
+#include "decoder/base/json_text.h"
 #include "decoder/base/place.h"
 #include "decoder/bundle/bundle.h"
 #include "decoder/bundle/bundle_about_json.h"
@@ -151,7 +152,7 @@ Result<void> BundleWriter::add_module(BundleModule module, const std::string& fr
       if (auto ok = make_folder(this->folder() + "/" + folder); !ok) return ok;
     std::string_view name = base_name(module.path);
     if (name.ends_with(kDeletedWord)) name.remove_suffix(kDeletedWord.size());
-    module.copy.append(place).append("/").append(name);
+    module.copy.append(place).append("/").append(name_in_json(name));
     if (auto ok = copy_file(from, folder() + "/" + module.copy); !ok) return ok;
   }
   if (is_known)

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "decoder/history/history.h"
+#include "decoder/symbols/mapping.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/toy_program.h"
 
@@ -20,6 +21,26 @@ ToyRun toy_run(int tid) {
   run.snapshot->thread = {40, tid};
   run.snapshot->first = {100};
   return run;
+}
+
+TEST(Bundle, HasCopiesOfFilesWhoseNamesAreNoUtf8) {
+  TempFolder folder;
+  const std::string library = folder.file("caf\xe9.so");
+  std::ofstream(library) << "code";
+  auto writer = BundleWriter::create(folder.file("run.tt"));
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->add_module({"/caf\xe9/caf\xe9.so", "", ""}, library));
+  ASSERT_TRUE(
+      writer->add(*toy_run(40).snapshot, "1000-2000 r-xp 00000000 00:00 0 /caf\xe9/caf\xe9.so\n"));
+  ASSERT_TRUE(writer->finish());
+  auto bundle = read_bundle(folder.file("run.tt"));
+  ASSERT_TRUE(bundle) << bundle.error().to_string();
+  auto loaded = load_thread(bundle->threads.at(0));
+  ASSERT_TRUE(loaded) << loaded.error().to_string();
+  const std::vector<Mapping> mappings = parse_maps(loaded->maps);
+  ASSERT_EQ(mappings.size(), 1u);
+  EXPECT_TRUE(mappings[0].path.starts_with(folder.path())) << mappings[0].path;
+  EXPECT_TRUE(fs::exists(mappings[0].path));
 }
 
 // A bundle of two threads.
