@@ -11,6 +11,18 @@ namespace {
 constexpr std::uint64_t kTmaReserved = 0xfe00ff0000ull;
 constexpr std::uint64_t kPsbWord = 0x8202820282028202ull;
 
+// Of bytes that begin with eight times 02 82: whether they are a PSB. Nothing but a PSB begins with
+// these two bytes, so where a piece of one follows, the first pairs are the end of a packet before
+// or a PSB that was cut, and the PSB begins further on.
+bool is_whole_psb(ByteSpan bytes) {
+  const ByteSpan next = bytes.subspan(kPsbSize_bytes);
+  std::size_t pairs = 0;
+  while (pairs < kPsbSize_bytes && pairs + 1 < next.size() && next[pairs] == 0x02 &&
+         next[pairs + 1] == 0x82)
+    pairs += 2;
+  return pairs == 0 || pairs == kPsbSize_bytes || pairs + 1 >= next.size();
+}
+
 // Little-endian, 1 to 8 bytes.
 std::uint64_t load_le(const std::uint8_t* p, unsigned size_bytes) {
   std::uint64_t value = 0;
@@ -108,6 +120,7 @@ struct Cursor {
     std::size_t size = std::min(bytes.size(), kPsbSize_bytes);
     for (std::size_t i = 0; i < size; ++i)
       if (data()[i] != (i % 2 == 0 ? 0x02 : 0x82)) return ReadStatus::kBadPacket;
+    if (size == kPsbSize_bytes && !is_whole_psb(bytes)) return ReadStatus::kBadPacket;
     return take(PacketKind::kPsb, kPsbSize_bytes);
   }
 
@@ -340,7 +353,7 @@ std::optional<std::size_t> find_psb(ByteSpan bytes, std::size_t offset) {
     if (last == kPsbWord) {
       std::uint64_t first;
       std::memcpy(&first, base + at, sizeof first);
-      if (first == kPsbWord) return at;
+      if (first == kPsbWord && is_whole_psb(bytes.subspan(at))) return at;
       ++at;
       continue;
     }

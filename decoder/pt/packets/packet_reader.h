@@ -100,7 +100,8 @@ class PacketReader {
 // with a full payload. The OVF begins behind the first byte.
 bool is_cut_by_ovf(const Packet& cyc, ByteSpan bytes, std::size_t behind);
 
-// The first PSB that begins at or behind `offset`.
+// The first PSB that begins at or behind `offset`. Of what looks like one and a piece of another,
+// the last bytes are taken: a packet may end with bytes that look like those of a PSB.
 std::optional<std::size_t> find_psb(ByteSpan bytes, std::size_t offset);
 
 }  // namespace tailtrace::pt

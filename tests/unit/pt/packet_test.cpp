@@ -178,7 +178,14 @@ TEST(Packet, PsbAmongPiecesOfPsbIsFoundAsDefined) {
     for (auto& b : bytes) b = random() % 12 == 0 ? 0x55 : random() % 2 == 0 ? 0x02 : 0x82;
     if (random() % 2 == 0 && bytes.size() > 30)
       std::copy(psb.begin(), psb.end(), bytes.begin() + static_cast<long>(random() % 14));
+    // The definition: where the pattern is, and behind it no piece of it that something follows.
     auto at = std::search(bytes.begin(), bytes.end(), psb.begin(), psb.end());
+    auto same_behind = [&] {
+      return std::mismatch(at + 16, bytes.end(), psb.begin(), psb.end()).second - psb.begin();
+    };
+    while (at != bytes.end() && same_behind() >= 2 && same_behind() < 16 &&
+           (same_behind() & ~1) + 1 < bytes.end() - at - 16)
+      at = std::search(at + 1, bytes.end(), psb.begin(), psb.end());
     std::optional<std::size_t> expected;
     if (at != bytes.end()) expected = static_cast<std::size_t>(at - bytes.begin());
     ASSERT_EQ(find_psb(bytes, 0), expected) << to_hex(bytes);
