@@ -45,7 +45,9 @@ void CodeImage::split_at(Address address) {
 Result<void> CodeImage::put(Address address, std::uint64_t size_bytes, const std::uint8_t* data,
                             Epoch from) {
   if (size_bytes == 0) return {};
-  if (address.value + size_bytes - 1 < address.value || address.value + size_bytes == 0)
+  // The end of a piece is an address, so the last byte of all belongs to none.
+  if (address.value + size_bytes == 0) --size_bytes;
+  if (address.value + size_bytes < address.value)
     return fail(ErrorCode::kUsage,
                 fmt::format("code at {:#x} cannot be {} bytes long", address.value, size_bytes),
                 "it would wrap around the address space");

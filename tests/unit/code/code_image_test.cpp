@@ -54,7 +54,13 @@ TEST(CodeImage, KnowsASectionAroundAnAddressToWhereALaterOneCutsIt) {
 TEST(CodeImage, RefusesWhatWrapsAround) {
   CodeImage image;
   EXPECT_EQ(image.add({~0ull - 3}, filled(8, 1)).error().code, ErrorCode::kUsage);
-  EXPECT_EQ(image.add({~0ull - 7}, filled(8, 1)).error().code, ErrorCode::kUsage);
+}
+
+TEST(CodeImage, MayEndWhereTheAddressSpaceEnds) {
+  CodeImage image;
+  ASSERT_TRUE(image.add({~0ull - 7}, filled(8, 1)));
+  EXPECT_EQ(image.around({~0ull - 3}, {0}).bytes.size(), 7u);
+  EXPECT_TRUE(image.around({~0ull}, {0}).bytes.empty());
 }
 
 TEST(CodeImage, AnotherProgramsImageBehindOneHasEpochsOfItsOwn) {
