@@ -172,7 +172,9 @@ Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
   if (is_elf(mapped->bytes())) {
     // Loaded at 0 means: where the file says.
     bool moved = file.at && !file.at->is_null();
-    return add_elf_code(image, file.path, moved ? file.at : std::nullopt);
+    auto added = add_elf_code(image, file.path, moved ? file.at : std::nullopt);
+    // Memory may hold the header of a file without being one.
+    if (added || !file.at) return added;
   }
   if (file.at) return add_raw_code(image, file.path, *file.at);
   return fail(ErrorCode::kUsage, "cannot use " + file.path + " as code",

@@ -55,6 +55,7 @@ struct CodeFile {
 CodeFile parse_code_file(const std::string& text);
 
 // Adds an ELF file's executable segments, or the whole of any other file, which needs an address.
+// What begins like an ELF file and is none is such a file, too.
 Result<void> add_code_file(CodeImage& image, const CodeFile& file);
 
 }  // namespace tailtrace

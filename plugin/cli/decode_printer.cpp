@@ -122,10 +122,11 @@ class TextPrinter final : public DecodePrinter {
 
   void gap(const pt::Gap& gap) override {
     ++gaps_;
-    if (items_ != DecodeItems::kRecords)
-      out_.print(FMT_COMPILE("{}\n"), pt::EventText::of(gap));
-    else
+    if (items_ == DecodeItems::kRecords) {
       records_.gap(gap);
+      return print_records();
+    }
+    out_.print(FMT_COMPILE("{}\n"), pt::EventText::of(gap));
   }
 
   void finish() override {
@@ -190,7 +191,10 @@ class JsonPrinter final : public DecodePrinter {
 
   void gap(const pt::Gap& gap) override {
     ++gaps_;
-    if (items_ == DecodeItems::kRecords) return records_.gap(gap);
+    if (items_ == DecodeItems::kRecords) {
+      records_.gap(gap);
+      return put_records();
+    }
     std::string text = pt::EventText::of(gap);
     list_.put(json_text(ordered_json{{"gap", pt::error_text(gap.error)},
                                      {"text", text.substr(1, text.size() - 2)},

@@ -8,6 +8,7 @@
 
 #include "decoder/pt/packets/packet_writer.h"
 #include "plugin/cli/decode_input.h"
+#include "plugin/cli/decode_printer.h"
 #include "tests/support/command_outcome.h"
 #include "tests/support/temp_folder.h"
 
@@ -224,6 +225,25 @@ TEST_F(DecodeCommand, AFilterTellsWhichJumpEndedTheTracing) {
   EXPECT_EQ(run(args, false).out, "0000000000001000\n[disabled]\n");
   args.push_back("--decoder=libipt");
   EXPECT_EQ(run(args, false).out, "0000000000001000\n[disabled]\n");
+}
+
+TEST_F(DecodeCommand, APageOfMemoryMayBeginAsAnElfFileDoes) {
+  write("page", {0x7f, 'E', 'L', 'F', 0x75, 0x02, 0xff, 0xe0, 0x90, 0xff, 0xe0});
+  CommandOutcome outcome = run({"--code", folder_.file("page") + "@0xffc"}, false);
+  EXPECT_EQ(outcome.out, kAddresses) << outcome.err;
+  EXPECT_THAT(run({"--code", folder_.file("page")}, false).err, HasSubstr("no ELF file"));
+}
+
+TEST(DecodePrinter, DoesNotKeepRecordsOfGaps) {
+  for (JsonForm json : {JsonForm::kNone, JsonForm::kLines}) {
+    std::FILE* out = std::tmpfile();
+    CodeImage code;
+    auto printer = make_decode_printer({DecodeItems::kRecords, json, out, "", "flow"}, code);
+    for (int i = 0; i < 10'000; ++i) printer->gap({pt::DecodeError::kBadOpcode, {}, 0, 16});
+    EXPECT_GT(std::ftell(out), 0);
+    printer.reset();
+    std::fclose(out);
+  }
 }
 
 TEST(DecodeInput, FiltersAreRangesOfAddresses) {
