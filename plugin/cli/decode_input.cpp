@@ -8,6 +8,7 @@
 #include "decoder/bundle/lldb_bundle.h"
 #include "decoder/bundle/trace_file.h"
 #include "decoder/code/elf_code.h"
+#include "decoder/perf_data/file.h"
 
 namespace tailtrace {
 namespace {
@@ -168,7 +169,12 @@ CodeFile parse_code_file(const std::string& text) {
 
 Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
   auto mapped = MappedFile::open(file.path);
-  if (!mapped) return fail(mapped.error());
+  if (!mapped) {
+    Error error = mapped.error();
+    bool meant_address = !file.at && file.path.find('@') != std::string::npos;
+    if (meant_address) error.fix = "--code=FILE@ADDRESS, as in --code=page.bin@0x401000";
+    return fail(std::move(error));
+  }
   if (is_elf(mapped->bytes())) {
     // Loaded at 0 means: where the file says.
     bool moved = file.at && !file.at->is_null();
@@ -182,9 +188,18 @@ Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
               "--code=" + file.path + "@0x1000");
 }
 
+Result<void> refuse_perf_data(const std::string& path, ByteSpan bytes) {
+  if (!perf::is_perf_data(bytes)) return {};
+  return fail(ErrorCode::kBadInput, "cannot read " + path + " as Intel PT",
+              "it is a file of `perf record`, which has more than that in it",
+              "tailtrace history " + path);
+}
+
 Result<DecodeInput> open_decode_input(const DecodeRequest& request) {
   auto trace = open_trace(request.trace_path);
   if (!trace) return fail(trace.error());
+  if (auto other = refuse_perf_data(request.trace_path, trace->bytes()); !other)
+    return fail(other.error());
   if (looks_like_json(trace->bytes())) {
     auto bundle = read_lldb_bundle(request.trace_path);
     if (!bundle) return fail(bundle.error());

@@ -54,6 +54,9 @@ struct CodeFile {
 };
 CodeFile parse_code_file(const std::string& text);
 
+// A perf.data file holds Intel PT in pieces, with headers between them. Errors: it is one.
+Result<void> refuse_perf_data(const std::string& path, ByteSpan bytes);
+
 // Adds an ELF file's executable segments, or the whole of any other file, which needs an address.
 // What begins like an ELF file and is none is such a file, too.
 Result<void> add_code_file(CodeImage& image, const CodeFile& file);

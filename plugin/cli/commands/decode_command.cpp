@@ -107,7 +107,7 @@ Result<int> run_decode(DecodeOptions options, JsonForm json, const Invocation& i
   for (DecodeJob& job : input->jobs) job.config.filters = *filters;
   const std::uint64_t gaps = decode_all(input->jobs, options, json, invocation.out);
   if (gaps == 0 || !options.strict) return kExitDone;
-  return fail(ErrorCode::kGaps, fmt::format("the trace has {} gaps", gaps));
+  return fail(ErrorCode::kGaps, fmt::format("the trace has {} gap{}", gaps, gaps == 1 ? "" : "s"));
 }
 
 }  // namespace

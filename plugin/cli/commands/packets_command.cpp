@@ -114,6 +114,7 @@ Result<int> run(const PacketsCommandOptions& options, const OutputOptions& outpu
                 const Invocation& invocation) {
   Result<Bytes> trace = read_file(options.file, kMaxTrace_bytes);
   if (!trace) return fail(std::move(trace.error()));
+  if (auto other = refuse_perf_data(options.file, *trace); !other) return fail(other.error());
   pt::Cpu cpu;
   if (!options.cpu.empty()) {
     auto parsed = parse_cpu(options.cpu);

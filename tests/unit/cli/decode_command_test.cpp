@@ -199,6 +199,24 @@ TEST_F(DecodeCommand, AFileThatIsNotThereIsNamed) {
       outcome_of({"decode", "--pt", folder_.file("missing"), "--code", code()});
   EXPECT_NE(outcome.status, 0);
   EXPECT_THAT(outcome.err, HasSubstr("missing"));
+  EXPECT_THAT(run({"--code", code() + "x"}, false).err, HasSubstr("FILE@ADDRESS"));
+}
+
+TEST_F(DecodeCommand, AFileOfPerfsIsNotReadAsItsPackets) {
+  Bytes bytes = {'P', 'E', 'R', 'F', 'I', 'L', 'E', '2'};
+  pt::PacketWriter out;
+  out.psb();
+  Bytes psb = out.take();
+  bytes.insert(bytes.end(), psb.begin(), psb.end());
+  write("perf.data", bytes);
+  const std::string path = folder_.file("perf.data");
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"decode", path}, {"packets", path}}) {
+    CommandOutcome outcome = outcome_of(args);
+    EXPECT_EQ(outcome.status, 5);
+    EXPECT_THAT(outcome.err, HasSubstr("tailtrace history " + path));
+    EXPECT_EQ(outcome.out, "");
+  }
 }
 
 TEST(DecodeInput, ACpuIsFamilyModelAndStepping) {
