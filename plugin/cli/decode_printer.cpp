@@ -184,7 +184,9 @@ class JsonPrinter final : public DecodePrinter {
     ordered_json item = {{"event", pt::EventText::name(event.kind)},
                          {"text", text.substr(1, text.size() - 2)}};
     if (!event.ip.is_null()) item["ip"] = json_address(event.ip);
-    if (!event.to.is_null()) item["to"] = json_address(event.to);
+    // An overflow goes on at `ip`.
+    const char* other = event.kind == pt::EventKind::kOverflow ? "from" : "to";
+    if (!event.to.is_null()) item[other] = json_address(event.to);
     if (event.has(pt::kEventHasTime)) item["time"] = event.time;
     list_.put(json_text(item));
   }

@@ -264,6 +264,21 @@ TEST(DecodePrinter, DoesNotKeepRecordsOfGaps) {
   }
 }
 
+TEST_F(DecodeCommand, JsonTellsFromWhereToWhereAnOverflowWent) {
+  pt::PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup({0x1000});
+  out.psbend();
+  out.ovf();
+  out.fup({0x1004});
+  write("trace", out.take());
+  json event = json::parse(run({"--print=events", "--json"}).out)["items"][0];
+  EXPECT_EQ(event["event"], "overflow");
+  EXPECT_EQ(event["from"], "0x1000");
+  EXPECT_EQ(event["ip"], "0x1004");
+}
+
 TEST(DecodeInput, FiltersAreRangesOfAddresses) {
   using Kind = pt::AddressFilter::Kind;
   auto filters = parse_filters({"0x1000-0x1fff"}, {"4096-4096", "1-0xffffffffffffffff"});
