@@ -1,4 +1,4 @@
-"""A list of packets takes no more memory the longer it is."""
+"""A list of packets takes no more memory the longer it is, or its file."""
 
 import json
 import os
@@ -16,9 +16,10 @@ MOST_MORE_KB = 600 << 10
 
 
 class Packets(unittest.TestCase):
-    def listed(self, packets, *options):
+    def listed(self, packets, *options, hole=0):
         """What is printed, and the process's most resident memory in KiB."""
         with tempfile.NamedTemporaryFile() as trace, tempfile.TemporaryFile() as out:
+            trace.seek(hole)
             trace.write(PSB + packets)
             trace.flush()
             with subprocess.Popen([cases.TAILTRACE, "packets", *options, trace.name],
@@ -48,6 +49,13 @@ class Packets(unittest.TestCase):
         last = json.loads(text.splitlines()[-1])
         self.assertEqual(last["schema"], "tailtrace.packet/1")
         self.assertEqual(last["outcomes"], "T")
+
+    def test_of_a_file_with_a_hole(self):
+        hole = 768 << 20
+        text, kilobytes = self.listed(TNT, hole=hole)
+        lines = [f"{hole:016x}  PSB", f"{hole + 16:016x}  TNT        T"]
+        self.assertEqual(text.splitlines()[1:], lines)
+        self.assertLess(kilobytes, MOST_MORE_KB)
 
 
 if __name__ == "__main__":

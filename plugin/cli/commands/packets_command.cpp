@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "decoder/base/file.h"
 #include "decoder/base/json_text.h"
+#include "decoder/bundle/trace_file.h"
 #include "decoder/pt/packets/packet_reader.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
@@ -20,8 +20,6 @@ using pt::Packet;
 using pt::PacketKind;
 using pt::ReadStatus;
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr std::size_t kMaxTrace_bytes = std::size_t{1} << 36;
 
 bool has_address(PacketKind kind) {
   return kind == PacketKind::kTip || kind == PacketKind::kTipPge || kind == PacketKind::kTipPgd ||
@@ -112,9 +110,10 @@ struct PacketsCommandOptions {
 
 Result<int> run(const PacketsCommandOptions& options, const OutputOptions& output,
                 const Invocation& invocation) {
-  Result<Bytes> trace = read_file(options.file, kMaxTrace_bytes);
+  Result<MappedFile> trace = open_trace(options.file);
   if (!trace) return fail(std::move(trace.error()));
-  if (auto other = refuse_perf_data(options.file, *trace); !other) return fail(other.error());
+  if (auto other = refuse_perf_data(options.file, trace->bytes()); !other)
+    return fail(other.error());
   pt::Cpu cpu;
   if (!options.cpu.empty()) {
     auto parsed = parse_cpu(options.cpu);
@@ -126,7 +125,7 @@ Result<int> run(const PacketsCommandOptions& options, const OutputOptions& outpu
   if (output.json != JsonForm::kNone)
     list.emplace(out, output.json, OrderedJson{{"schema", schema_of(output.json)}}, "packets");
   std::uint64_t count = 0;
-  list_packets(*trace, pt::errata_of(cpu), [&](const ListedPacket& listed) {
+  list_packets(trace->bytes(), pt::errata_of(cpu), [&](const ListedPacket& listed) {
     if (list)
       list->put(json_text(packet_json(listed)));
     else
