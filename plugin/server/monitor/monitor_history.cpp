@@ -65,12 +65,10 @@ Result<std::optional<ThreadId>> MonitorHistory::meant(std::string_view& words,
                                                       std::string& problem) {
   std::size_t space = words.find_last_of(' ');
   std::string_view last = space == std::string_view::npos ? words : words.substr(space + 1);
-  if (last.starts_with('p')) {
-    auto named = rsp::parse_thread(last);
+  auto named = rsp::parse_thread(last);
+  if (named && named->is_thread()) {
     words.remove_suffix(last.size());
-    if (named && named->is_thread()) return std::optional(named->thread());
-    problem = bad_arguments("... pPID.TID");
-    return std::optional<ThreadId>();
+    return std::optional(named->thread());
   }
   auto thread = below_.debugger_thread();
   if (thread && !*thread)

@@ -7,6 +7,7 @@
 
 #include "plugin/server/gdb/trace_service.h"
 #include "plugin/server/lldb/lldb_trace.h"
+#include "plugin/server/monitor/monitor_history.h"
 #include "plugin/server/rsp/frame.h"
 #include "tests/support/fake_link.h"
 
@@ -226,6 +227,22 @@ TEST(NewestHistory, IsWhatLldbIsGiven) {
             "OK");
   EXPECT_EQ(times("\"tid\":1", ask(R"(jLLDBTraceGetState:{"type":"intel-pt"})")), 1u);
   EXPECT_LE(stand.engine.most, 100'000u);
+}
+
+// A last word that names no thread is the command's own, whatever it begins with.
+TEST(MonitorHistory, TakesOnlyAThreadForAThread) {
+  Stand stand;
+  stand.engine.head_ = 10;
+  ASSERT_TRUE(stand.recorder.start(kThread));
+  MonitorHistory history(stand.below, stand.recorder);
+  auto says = [&](std::string_view command) {
+    auto text = history.answer(command);
+    return text ? text->value_or("?") : text.error().to_string();
+  };
+  for (const char* good : {"hits 5 push", "hits 5 p1", "hits 5 push p1.1", "items -2 2 p1.1"})
+    EXPECT_EQ(times("tailtrace.items/1", says(good)), 1u) << good << ": " << says(good);
+  EXPECT_EQ(times("hits LIMIT LOCATION", says("hits 5 p1.1")), 1u);
+  EXPECT_EQ(times("not recorded", says("hits 5 push p1.2")), 1u);
 }
 
 }  // namespace
