@@ -13,6 +13,26 @@ namespace {
 // Whatever a debugger asks for, an answer stays well inside a packet: escaping may double it.
 constexpr std::uint64_t kMaxPiece_bytes = 1 << 16;
 
+constexpr std::string_view kEscaped = "&<>\"'\t\n\r";
+
+// Bytes of the character that the text begins with; 0 where that is none of UTF-8, or none that a
+// document of XML may hold.
+std::size_t character_bytes(std::string_view text) {
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // of so many bytes
+  const auto lead = static_cast<unsigned char>(text.front());
+  if (lead < 0x80) return lead >= 0x20 || kEscaped.find(text.front()) != kEscaped.npos ? 1 : 0;
+  const std::size_t size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  std::uint32_t code = lead & (0x7fu >> size);
+  if (lead < 0xc0 || lead >= 0xf8 || size > text.size()) return 0;
+  for (const char c : text.substr(1, size - 1)) {
+    if ((c & 0xc0) != 0x80) return 0;
+    code = code << 6 | (c & 0x3f);
+  }
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  const bool is_none = is_surrogate || code == 0xfffe || code == 0xffff || code > 0x10ffff;
+  return code < kLeast[size] || is_none ? 0 : size;
+}
+
 }  // namespace
 
 std::optional<TransferRequest> parse_transfer_read(std::string_view payload) {
@@ -44,13 +64,18 @@ std::string transfer_answer(std::string_view document, const TransferRequest& re
 }
 
 std::string xml_escaped(std::string_view text) {
-  static constexpr std::string_view kSpecial = "&<>\"'";
   std::string out;
-  for (char c : text)
-    if (kSpecial.find(c) == kSpecial.npos)
-      out += c;
-    else
+  while (!text.empty()) {
+    const std::size_t size = character_bytes(text);
+    const char c = text.front();
+    if (size == 0)
+      out += '?';
+    else if (kEscaped.find(c) != kEscaped.npos)
       out += fmt::format("&#{};", static_cast<int>(c));
+    else
+      out += text.substr(0, size);
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
   return out;
 }
 

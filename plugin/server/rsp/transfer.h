@@ -23,7 +23,8 @@ std::optional<TransferRequest> parse_transfer_read(std::string_view payload);
 // `m` and a piece of the document, or `l` and its end.
 std::string transfer_answer(std::string_view document, const TransferRequest& request);
 
-// Text as it stands in a document of XML.
+// Text as it stands in a document of XML, with '?' for what none can hold: a thread may be named
+// with any bytes, and its name ends within a character where it is too long.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace tailtrace::rsp

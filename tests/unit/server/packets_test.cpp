@@ -137,6 +137,19 @@ TEST(Transfers, ThatAreNone) {
     EXPECT_FALSE(parse_transfer_read(text)) << text;
 }
 
+TEST(Documents, HoldWhateverBytesANameIsOf) {
+  EXPECT_EQ(xml_escaped("a<&>\"'\n"), "a&#60;&#38;&#62;&#34;&#39;&#10;");
+  EXPECT_EQ(xml_escaped("\x01 \x1b[2J"), "? ?[2J");
+  const std::string characters = "\u00fc \u20ac \ufffd \U0001f600 \U0010ffff";
+  EXPECT_EQ(xml_escaped(characters), characters);
+  for (const char* none :
+       {"\x80", "\xc3", "\xff", "\xe4z", "\xc0\x80", "\xe2\x82", "\xe0\x9f\xbf", "\xed\xa0\x80",
+        "\xef\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80"}) {
+    const std::string shown = xml_escaped(none);
+    EXPECT_EQ(shown.find_first_not_of("?z"), shown.npos) << shown;
+  }
+}
+
 TEST(Features, KeepTheirOrderAndWhatIsNotUnderstood) {
   auto features = FeatureList::parse("PacketSize=3fff;a+;b-;c?;odd;;Qbtrace:bts-");
   EXPECT_TRUE(features.has("a"));
