@@ -21,7 +21,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 # As enum Name in shim.c.
 NAMES = ("open", "read", "write", "mmap", "ioctl", "perf_event_open", "ptrace", "pread", "mkdir",
-         "rename", "fsync", "ftruncate", "socket", "fork", "pipe", "syncfs", "seize", "clock")
+         "rename", "fsync", "ftruncate", "socket", "fork", "pipe", "syncfs", "seize", "clock",
+         "late")
 
 
 def adopt_orphans():

@@ -4,6 +4,8 @@
  *   FAULT          "NAME:NTH:ERRNO", and ":on" behind it for all calls from that one on
  *                  "clock:NTH:SECONDS": from that look at one on, clocks show so many more; fewer
  *                  only the one that can be set back
+ *                  "late:NTH:0": from that look for a file on, whoever finds none learns of it only
+ *                  when a child has ended
  *   FAULT_COUNTS   a file of kNames numbers of 8 bytes: how often each was called, then how many
  *                  were made to fail
  *
@@ -29,6 +31,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,12 +55,13 @@ enum Name {
   kSyncfs,
   kSeize,
   kClock,
+  kLate,
   kNames
 };
 static const char* const kText[kNames] = {
-    "open",   "read",  "write", "mmap",   "ioctl", "perf_event_open",
-    "ptrace", "pread", "mkdir", "rename", "fsync", "ftruncate",
-    "socket", "fork",  "pipe",  "syncfs", "seize", "clock"};
+    "open",  "read",   "write",  "mmap",  "ioctl",     "perf_event_open", "ptrace",
+    "pread", "mkdir",  "rename", "fsync", "ftruncate", "socket",          "fork",
+    "pipe",  "syncfs", "seize",  "clock", "late"};
 
 static _Atomic long own_counts[kNames + 1];
 static _Atomic long* counts = own_counts;
@@ -71,7 +75,7 @@ static void read_fault(const char* text) {
   if (sscanf(text, "%31[^:]:%ld:%d:%7s", name, &fault_number, &fault_errno, stays) < 3) return;
   for (int i = 0; i < kNames; ++i)
     if (strcmp(name, kText[i]) == 0) fault_name = i;
-  fault_stays = strcmp(stays, "on") == 0 || fault_name == kClock;
+  fault_stays = strcmp(stays, "on") == 0 || fault_name == kClock || fault_name == kLate;
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -257,6 +261,15 @@ int clock_gettime(clockid_t clock, struct timespec* now) {
   if ((clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC) && fails(kClock) &&
       (clock == CLOCK_REALTIME || fault_errno > 0))
     now->tv_sec += fault_errno;
+  errno = before;
+  return result;
+}
+
+int access(const char* path, int mode) {
+  int (*real)(const char*, int) = next("access");
+  int result = real(path, mode), before = errno;
+  siginfo_t child;
+  if (result != 0 && before == ENOENT && fails(kLate)) waitid(P_ALL, 0, &child, WEXITED | WNOWAIT);
   errno = before;
   return result;
 }

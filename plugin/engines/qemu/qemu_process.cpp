@@ -118,9 +118,10 @@ Result<void> QemuProcess::spawn(const QemuOptions& options) {
 Result<void> QemuProcess::wait_for(const std::string& name) {
   std::string path = session_.path() + "/" + name;
   for (;;) {
-    drain(inotify_.get());  // before looking: what comes later wakes us again
+    drain(inotify_.get());     // before looking: what comes later wakes us again
+    auto status = try_wait();  // before looking, too: it may end as soon as the entry is there
     if (::access(path.c_str(), F_OK) == 0) return {};
-    if (auto status = try_wait(); !status || *status)
+    if (!status || *status)
       return fail(ErrorCode::kGone, "qemu is gone", status ? describe_status(**status) : "");
     pollfd fds[2] = {{inotify_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
     if (::poll(fds, 2, -1) < 0 && errno != EINTR) return fail(system_error("cannot wait for qemu"));
