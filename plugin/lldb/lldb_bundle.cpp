@@ -40,7 +40,7 @@ Result<Json> add_modules(lldb::SBTarget target, const fs::path& folder) {
 }  // namespace
 
 Result<std::string> save_by_lldb(Session& session, const std::string& folder) {
-  auto said = session.command("trace save " + folder);
+  auto said = session.command("trace save " + lldb_word(folder));
   if (!said) return said;
   auto modules = add_modules(session.target(), folder);
   if (!modules) return fail(std::move(modules.error()));

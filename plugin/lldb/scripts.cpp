@@ -32,7 +32,7 @@ bool load(Session& session) {
   if (version() < kOldest) return false;
   for (const char* module : kModules) {
     std::string file = plugin_folder() / fmt::format("{}.py", module);
-    if (!session.command(fmt::format("command script import \"{}\"", file))) return false;
+    if (!session.command("command script import " + lldb_word(file))) return false;
   }
   return true;
 }

@@ -49,6 +49,15 @@ std::string with_our_words(std::string text) {
 
 }  // namespace
 
+std::string lldb_word(std::string_view word) {
+  std::string text = "\"";
+  for (const char c : word) {
+    if (c == '\\' || c == '"' || c == '`') text += '\\';
+    text += c;
+  }
+  return text + "\"";
+}
+
 tl::unexpected<Error> interrupted() {
   return fail(ErrorCode::kGone, "tailtrace was interrupted", "nothing of its answer is shown");
 }

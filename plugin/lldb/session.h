@@ -19,6 +19,8 @@ using Json = nlohmann::json;
 
 // `error: WHAT`, `  why:  WHY`, `  fix:  FIX`, `  now:  NOW` as they were.
 Error error_in(std::string_view text);
+// A word as LLDB reads it again in a command, without computing what is in it.
+std::string lldb_word(std::string_view word);
 // What is said where Ctrl-C has ended a command.
 tl::unexpected<Error> interrupted();
 
