@@ -33,7 +33,7 @@ perf_event_attr plain_attr(std::uint32_t type, std::uint64_t config) {
 Result<Event> Event::open(Kernel& kernel, Purpose purpose, const perf_event_attr& attr,
                           Target target, const Event* leader) {
   int fd = kernel.open(attr, target, leader == nullptr ? -1 : leader->fd());
-  if (fd >= 0) return Event(kernel, purpose, target, fd);
+  if (fd >= 0) return Event(kernel, purpose, target, fd, !attr.disabled);
   Refusal refusal;
   refusal.purpose = purpose;
   refusal.error_number = -fd;
@@ -47,6 +47,7 @@ Event& Event::operator=(Event&& other) noexcept {
   std::swap(purpose_, other.purpose_);
   std::swap(target_, other.target_);
   std::swap(fd_, other.fd_);
+  std::swap(is_on_, other.is_on_);
   std::swap(mappings_, other.mappings_);
   std::swap(page_, other.page_);
   std::swap(page_writable_, other.page_writable_);
@@ -181,10 +182,14 @@ Result<void> Event::control(unsigned long request, std::uint64_t argument, Step 
 }
 
 Result<void> Event::enable(bool whole_group) {
-  return control(PERF_EVENT_IOC_ENABLE, whole_group ? PERF_IOC_FLAG_GROUP : 0);
+  auto ok = control(PERF_EVENT_IOC_ENABLE, whole_group ? PERF_IOC_FLAG_GROUP : 0);
+  is_on_ |= ok.has_value();
+  return ok;
 }
 Result<void> Event::disable(bool whole_group) {
-  return control(PERF_EVENT_IOC_DISABLE, whole_group ? PERF_IOC_FLAG_GROUP : 0);
+  auto ok = control(PERF_EVENT_IOC_DISABLE, whole_group ? PERF_IOC_FLAG_GROUP : 0);
+  is_on_ &= !ok.has_value();
+  return ok;
 }
 Result<void> Event::pause_output(bool paused) {
   return control(PERF_EVENT_IOC_PAUSE_OUTPUT, paused ? 1 : 0);

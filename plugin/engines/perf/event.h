@@ -59,6 +59,8 @@ class Event {
   // The control page's clock; nothing when the kernel offers none.
   std::optional<TimeConversion> time_conversion() const;
 
+  // Whether it was opened or enabled to record; one that disabled itself was, too.
+  bool is_on() const { return is_on_; }
   Result<void> enable(bool whole_group = false);
   Result<void> disable(bool whole_group = false);
   // Samples are held back from the ring, and counted as lost with the next. REQUIRES: a ring.
@@ -77,8 +79,8 @@ class Event {
   Target target() const { return target_; }
 
  private:
-  Event(Kernel& kernel, Purpose purpose, Target target, int fd)
-      : kernel_(&kernel), purpose_(purpose), target_(target), fd_(fd) {}
+  Event(Kernel& kernel, Purpose purpose, Target target, int fd, bool is_on)
+      : kernel_(&kernel), purpose_(purpose), target_(target), fd_(fd), is_on_(is_on) {}
   std::uint64_t head(std::size_t offset) const;
   void set_tail(std::size_t offset, std::uint64_t tail);
   Result<void> control(unsigned long request, std::uint64_t argument, Step step = Step::kControl);
@@ -98,6 +100,7 @@ class Event {
   Purpose purpose_ = Purpose::kPt;
   Target target_;
   UniqueFd fd_;
+  bool is_on_ = false;
   std::vector<Mapping> mappings_;
   std::uint8_t* page_ = nullptr;
   bool page_writable_ = false;
@@ -108,19 +111,20 @@ class Event {
 
 // While one lives the event writes nothing, and all it has written shows. The kernel tells of a
 // stop before the stopped thread has left its CPU, and only then brings heads up to date: disabling
-// waits for that, whoever traces the thread.
+// waits for that, whoever traces the thread. One that is still to be enabled stays as it is.
 class Quiet {
  public:
-  explicit Quiet(Event& event) : event_(event), ok_(event.disable().has_value()) {}
+  explicit Quiet(Event& event)
+      : event_(event), was_on_(event.is_on() && event.disable().has_value()) {}
   ~Quiet() {
-    if (ok_) (void)event_.enable().has_value();
+    if (was_on_) (void)event_.enable().has_value();
   }
   Quiet(const Quiet&) = delete;
   Quiet& operator=(const Quiet&) = delete;
 
  private:
   Event& event_;
-  bool ok_;
+  bool was_on_;
 };
 
 // What a backward ring holds, oldest first, though the kernel may write into it: it is read again

@@ -235,10 +235,10 @@ void Lossless::decode_bts(ByteSpan records, const CodeImage& code, Address pc, s
 Result<ThreadSnapshot> Lossless::snapshot(Address pc, std::uint64_t limit) {
   (void)code_->update().has_value();  // of a process that is gone, as it was seen last
   // All that was recorded shows when the event is off; what is cut then is not the buffer's fault.
-  if (auto ok = event_.disable(); !ok) return fail(std::move(ok.error()));
-  auto drained = drain();
-  if (auto ok = event_.enable(); !ok) return fail(std::move(ok.error()));
-  if (!drained) return fail(std::move(drained.error()));
+  {
+    Quiet quiet(event_);
+    if (auto drained = drain(); !drained) return fail(std::move(drained.error()));
+  }
   ThreadSnapshot snapshot;
   snapshot.thread = thread_;
   snapshot.engine = hardware_ == Hardware::kPt ? "pt" : "bts";

@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "decoder/pt/synthesis/synthesis.h"
+#include "plugin/engines/perf/lossless.h"
 #include "plugin/engines/perf/perf_engine.h"
 #include "tests/support/fake_kernel.h"
 
@@ -70,11 +72,10 @@ class PtBuffer : public testing::Test {
     const std::string folder = "/sys/bus/event_source/devices/intel_pt/";
     kernel_.put_file(folder + "format/pt", "config:0\n");
     kernel_.put_file(folder + "format/branch", "config:13\n");
-    PerfConfig config;
-    config.records.ring_records = kKept;
-    config.buffer_bytes = kBuffer_bytes;
-    config.tsc = false;
-    engine_ = std::make_unique<PerfEngine>(kernel_, Hardware::kPt, config);
+    config_.records.ring_records = kKept;
+    config_.buffer_bytes = kBuffer_bytes;
+    config_.tsc = false;
+    engine_ = std::make_unique<PerfEngine>(kernel_, Hardware::kPt, config_);
     EXPECT_TRUE(engine_->start(kThisThread));
   }
 
@@ -104,6 +105,7 @@ class PtBuffer : public testing::Test {
   }
 
   FakeKernel kernel_;
+  PerfConfig config_;
   Loop loop_;
   std::unique_ptr<PerfEngine> engine_;
 };
@@ -135,6 +137,33 @@ TEST_F(PtBuffer, ThatIsFullIsNoOther) {
   const ThreadSnapshot later = seen(second);
   expect_newest_of(later, second);
   EXPECT_EQ(end_of(later), end_of(before) + 100);
+}
+
+// An event that waits for what it is to record, a library that is not loaded yet.
+class WaitingEvent : public PtBuffer {
+ protected:
+  WaitingEvent() { config_.filters = {""}; }
+  bool was_switched_on() const {
+    return std::ranges::any_of(kernel_.controlled(), [](const FakeKernel::Controlled& control) {
+      return control.request == PERF_EVENT_IOC_ENABLE;
+    });
+  }
+};
+
+TEST_F(WaitingEvent, IsNotSwitchedOnByLookingAtIt) {
+  PerfEngine engine(kernel_, Hardware::kPt, config_);
+  ASSERT_TRUE(engine.start(kThisThread));
+  EXPECT_TRUE(engine.snapshot(kThisThread, {loop_.begin(), false}, ~0ull));
+  EXPECT_FALSE(was_switched_on());
+}
+
+TEST_F(WaitingEvent, IsNotSwitchedOnByLookingAtAllThatItWrote) {
+  TempFolder folder;
+  auto lossless =
+      Lossless::start(kernel_, Hardware::kPt, config_, kThisThread, folder.path() + "/pt");
+  ASSERT_TRUE(lossless) << lossless.error().to_string();
+  EXPECT_TRUE(lossless->snapshot(loop_.begin(), ~0ull));
+  EXPECT_FALSE(was_switched_on());
 }
 
 }  // namespace
