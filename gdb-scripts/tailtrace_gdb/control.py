@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import shlex
 import shutil
 
@@ -174,7 +175,8 @@ class Run(Command):
 
 Usage: tailtrace run [ARGUMENTS]
 
-Without arguments the program gets those of `set args`. What starts it is `set tailtrace server`."""
+Without arguments the program gets those of `set args`; a shell reads them, without redirections.
+What starts it is `set tailtrace server`."""
 
     name = "run"
     completion = gdb.COMPLETE_FILENAME
@@ -184,6 +186,9 @@ Without arguments the program gets those of `set args`. What starts it is `set t
         if program is None:
             raise user_error("cannot run", "GDB has no program", "file PROGRAM")
         words = argument.strip() or gdb.parameter("args")
+        if any(mark in unquoted(words) for mark in "<>|&;"):
+            raise user_error("cannot run", "redirections would be those of GDB's connection",
+                             "set args, without < > | & ;")
         server = gdb.parameter("tailtrace server")
         if shutil.which(os.path.expanduser(server)) is None:
             raise user_error("cannot run", f"there is no program {server}",
@@ -209,6 +214,11 @@ Without arguments the program gets those of `set args`. What starts it is `set t
             gdb.write("The program has no symbol `main`: this is its first instruction.\n")
         if steps:
             gdb.execute("record btrace pt")
+
+
+def unquoted(words):
+    """What a shell looks into for marks of its own."""
+    return re.sub(r"\\.|'[^']*'|\"(\\.|[^\"\\])*\"", "", words)
 
 
 def has_function(name):
