@@ -136,12 +136,9 @@ Result<void> Proxy::accept() {
   debugger_.emplace(std::move(accepted->connection));
   debugger_lost_ = interrupts_next_ = false;
   run_choice_ = {};
-  if (owed_ == Owed::kStop) {
-    // The program still runs for a debugger that is gone; this one finds it stopped.
-    hides_next_stop_ = true;
-    return below_.link().interrupt();
-  }
-  return {};
+  asker_is_gone_ = owed_ != Owed::kNothing;
+  // The program still runs for a debugger that is gone; this one finds it stopped.
+  return owed_ == Owed::kStop ? below_.link().interrupt() : Result<void>();
 }
 
 void Proxy::debugger_is_gone() {
@@ -210,6 +207,12 @@ void Proxy::say(std::string_view line) const {
 
 void Proxy::reply(std::string_view payload) {
   if (debugger_ && !debugger_->send(payload)) debugger_lost_ = true;
+}
+
+// What was owed.
+void Proxy::answer(std::string_view payload) {
+  owed_ = Owed::kNothing;
+  if (!std::exchange(asker_is_gone_, false)) reply(payload);
 }
 
 // Whether there was any.
@@ -364,7 +367,7 @@ Result<void> Proxy::on_answer(std::string_view payload) {
   bool may_be_output =
       owed_ != Owed::kNothing && (owed_ != Owed::kAnswer || owed_for_.starts_with("qRcmd,"));
   if (may_be_output && payload.size() > 1 && payload.front() == 'O' && payload != "OK") {
-    reply(payload);
+    if (!asker_is_gone_) reply(payload);
     return {};
   }
   switch (owed_) {
@@ -377,8 +380,7 @@ Result<void> Proxy::on_answer(std::string_view payload) {
         if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
       lldb_.told(payload);
       if (payload.starts_with("E.") && lldb_.is_lldb()) {
-        owed_ = Owed::kNothing;
-        reply(LldbFace::error_for_debugger(payload));
+        answer(LldbFace::error_for_debugger(payload));
         return {};
       }
       break;
@@ -387,14 +389,12 @@ Result<void> Proxy::on_answer(std::string_view payload) {
       break;
     case Owed::kEnd:
       note_done(payload);
-      owed_ = Owed::kNothing;
-      reply(lldb_.end_for_debugger(owed_for_, payload));
+      answer(lldb_.end_for_debugger(owed_for_, payload));
       return {};
     case Owed::kAnswer:
       break;
   }
-  owed_ = Owed::kNothing;
-  reply(payload);
+  answer(payload);
   return {};
 }
 
@@ -427,12 +427,10 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     judge_.set_interrupted(false);
     lldb_trace_.stopped();
     lldb_.told(told);
-    owed_ = Owed::kNothing;
-    if (!std::exchange(hides_next_stop_, false)) reply(told);
+    answer(told);
     return {};
   }
-  owed_ = Owed::kNothing;
-  reply(payload);
+  answer(payload);
   return {};
 }
 

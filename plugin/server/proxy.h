@@ -83,6 +83,7 @@ class Proxy {
   void note_done(std::string_view answer);
 
   void reply(std::string_view payload);
+  void answer(std::string_view payload);
   void say(std::string_view line) const;
 
   const ServeOptions& options_;
@@ -106,12 +107,12 @@ class Proxy {
   bool extended_ = false;
   bool is_non_stop_ = false;
   bool has_thread_events_ = false, thread_events_on_ = false;  // in non-stop
-  bool hides_next_stop_ = false;             // the debugger that asked for it is gone
   std::deque<std::string> waiting_packets_;  // came while the server below owed something
   bool interrupts_next_ = false;             // the next request to run
   bool asked_last_ = false;  // what the server below said with its answers is not looked at yet
 
   Owed owed_ = Owed::kNothing;
+  bool asker_is_gone_ = false;      // that it is owed to
   std::string owed_for_;            // the packet that it is owed for
   rsp::ThreadSelector run_choice_;  // Hc
   std::string expanded_;            // scratch of on_stop_reply

@@ -2,7 +2,8 @@
 """A server below that does what its environment tells, for what a real one would rarely do.
 
 FAKE_GDBSERVER is a JSON object: `silent` (never answers), `answers` (by packet: the payload, or
-null for none at all, or "exit:N" to end there), `raw` (by packet: bytes to write as they are, or a
+null for none at all, "exit:N" to end there, or "file:PATH" for what is read there, which may be
+late), `raw` (by packet: bytes to write as they are, or a
 list of them, one for each time, until there are no more).
 What is in neither is answered with an empty packet.
 """
@@ -55,6 +56,9 @@ def main():
             continue
         if answer.startswith("exit:"):
             sys.exit(int(answer[len("exit:"):]))
+        if answer.startswith("file:"):
+            with open(answer[len("file:"):], encoding="ascii") as file:
+                answer = file.read()
         os.write(1, frame(answer))
 
 

@@ -379,6 +379,22 @@ class ServerBelow(cases.CommandCase):
         self.addCleanup(debugger.close)
         return debugger
 
+    def test_answers_nobody_who_did_not_ask(self):
+        with tempfile.TemporaryDirectory() as folder:
+            late = os.path.join(folder, "late")
+            os.mkfifo(late)
+            server = self.serve(answers={"m1000,2": f"file:{late}", "m2000,2": "beef"})
+            first = self.connect(server)
+            first.send("m1000,2")
+            self.assertEqual(first.byte(), b"+")
+            first.close()
+            second = self.connect(server)
+            second.send("m2000,2")
+            self.assertEqual(second.byte(), b"+")
+            with open(late, "w", encoding="ascii") as file:
+                file.write("dead")
+            self.assertEqual(second.packet(), "beef")
+
     def test_dies_while_the_program_runs(self):
         server = self.serve(answers={"vCont;c": "exit:3"})
         debugger = self.connect(server)
