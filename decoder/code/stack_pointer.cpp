@@ -4,7 +4,13 @@ namespace tailtrace {
 namespace {
 
 enum Register : unsigned { kRbx = 3, kRsp = 4, kRbp = 5, kR12 = 12 };
-enum Opcode : std::uint8_t { kPopRsp = 0x5c, kXchg = 0x87, kMovToRm = 0x89, kMovFromRm = 0x8b };
+enum Opcode : std::uint8_t {
+  kPopRsp = 0x5c,
+  kXchg = 0x87,
+  kMovToRm = 0x89,
+  kMovFromRm = 0x8b,
+  kXchgRaxRsp = 0x94,
+};
 constexpr unsigned kIsRegister = 3;  // of ModRM.mod
 
 // The fields of ModRM, with their bits of REX.
@@ -38,7 +44,7 @@ bool loads_stack_pointer(ByteSpan instruction) {
     instruction = instruction.subspan(1);
   }
   if (instruction.empty()) return false;
-  if (instruction[0] == kPopRsp) return (rex & 1) == 0;
+  if (instruction[0] == kPopRsp || instruction[0] == kXchgRaxRsp) return (rex & 1) == 0;
   if (instruction.size() < 2) return false;
   const Operands of = operands_of(instruction.subspan(1), rex);
   const bool of_registers = of.mod == kIsRegister;

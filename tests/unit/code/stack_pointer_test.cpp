@@ -18,6 +18,7 @@ TEST(StackPointer, IsLoadedByWhoGoesToAnotherStack) {
   EXPECT_TRUE(loads("4c89c4"));          // mov %r8,%rsp
   EXPECT_TRUE(loads("488be7"));          // mov.s %rdi,%rsp
   EXPECT_TRUE(loads("488726"));          // xchg %rsp,(%rsi)
+  EXPECT_TRUE(loads("4894"));            // xchg %rax,%rsp
   EXPECT_TRUE(loads("5c"));              // pop %rsp
 }
 
@@ -31,6 +32,7 @@ TEST(StackPointer, IsNotLoadedByWhoLeavesAFrame) {
   EXPECT_FALSE(loads("4883c418"));    // add $0x18,%rsp
   EXPECT_FALSE(loads("c9"));          // leave
   EXPECT_FALSE(loads("415c"));        // pop %r12
+  EXPECT_FALSE(loads("4994"));        // xchg %rax,%r12
   EXPECT_FALSE(loads("4c8b26"));      // mov (%rsi),%r12
   EXPECT_FALSE(loads("4989fc"));      // mov %rdi,%r12
   EXPECT_FALSE(loads("488922"));      // mov %rsp,(%rdx)
