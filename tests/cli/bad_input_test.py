@@ -160,6 +160,14 @@ class Serving(InFolder):
                               f"somebody listens on :{port} already",
                               f"choose another than :{port}")
 
+    def test_path_is_left_of_one_that_was_killed(self):
+        path = os.path.join(self.folder, "left")
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(path)
+        outcome = cases.tailtrace("serve", "--once", f"unix:{path}", TALKS)
+        self.assert_error(outcome, 7, "Can't bind address: Address already in use",
+                          f"{path} is there already", "remove it where nobody listens")
+
     def test_addresses_that_are_none(self):
         for comm, why, fix in (("127.0.0.1:65536", "`65536` is no port", "from 1 to 65535"),
                                (":99999999999999999999", "is no port", "from 1 to 65535"),

@@ -26,12 +26,14 @@ struct AddressFreer {
 };
 using AddressList = std::unique_ptr<addrinfo, AddressFreer>;
 
-Error cannot_bind(const std::string& what, int error) {
+// With why and fix where it is in use.
+Error cannot_bind(int error, std::string why, std::string fix) {
+  const bool in_use = error == EADDRINUSE;
   // The words are gdbserver's: programs that start one wait for them.
   return {error == EACCES ? ErrorCode::kPermission : ErrorCode::kSystem,
           "Can't bind address: " + std::string(std::strerror(error)) + ".",
-          error == EADDRINUSE ? "somebody listens on " + what + " already" : "",
-          error == EADDRINUSE ? "choose another than " + what + ", or port 0" : "",
+          in_use ? std::move(why) : "",
+          in_use ? std::move(fix) : "",
           {}};
 }
 
@@ -135,7 +137,10 @@ Result<Listener> Listener::open_unix(const std::string& path) {
   int bound = ::bind(listener.fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
   int error = errno;
   ::umask(old);
-  if (bound != 0) return fail(cannot_bind(path, error));
+  // It stays behind a server that was killed.
+  if (bound != 0)
+    return fail(cannot_bind(error, path + " is there already",
+                            "choose another name, or remove it where nobody listens"));
   listener.unix_path_ = path;
   if (::listen(listener.fd(), kBacklog) != 0) return fail(system_error("Can't listen on socket"));
   listener.comm_ = std::string(kUnixPrefix) + path;
@@ -158,9 +163,12 @@ Result<Listener> Listener::open_tcp(const std::string& host, const std::string& 
   if (!listener.socket_) return fail(system_error("Can't open socket"));
   int on = 1;
   ::setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener.fd(), info.ai_addr, info.ai_addrlen) != 0)
-    return fail(cannot_bind(host + ":" + port, errno));
-  if (::listen(listener.fd(), kBacklog) != 0) return fail(cannot_bind(host + ":" + port, errno));
+  if (::bind(listener.fd(), info.ai_addr, info.ai_addrlen) != 0 ||
+      ::listen(listener.fd(), kBacklog) != 0) {
+    const std::string what = host + ":" + port;
+    return fail(cannot_bind(errno, "somebody listens on " + what + " already",
+                            "choose another than " + what + ", or port 0"));
+  }
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&bound), &size);
