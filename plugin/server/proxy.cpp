@@ -6,6 +6,7 @@
 
 #include "decoder/base/bytes.h"
 #include "plugin/engines/protocol_signals.h"
+#include "plugin/server/rsp/resume.h"
 
 namespace tailtrace {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 constexpr std::size_t kMaxWaitingPackets = 1024;
 constexpr int kNotificationsPerTurn = 16;
 constexpr std::string_view kInterrupt = "\x03";  // among the packets that wait
-
-bool is_resume(std::string_view packet) {
-  if (packet.starts_with("vCont;")) return true;
-  return !packet.empty() && std::string_view("cCsS").find(packet.front()) != std::string_view::npos;
-}
 
 // The number behind `prefix`, in hexadecimal: `vKill;1a2b`, `D;1a2b`.
 std::optional<std::int32_t> process_of(std::string_view packet, std::string_view prefix) {
@@ -305,7 +301,7 @@ Result<void> Proxy::on_packet(std::string packet) {
   if (!answered) return fail(std::move(answered.error()));
   if (*answered) return {};
   if (auto noted = note_request(packet); !noted) return noted;
-  if (is_resume(packet)) {
+  if (rsp::is_resume(packet)) {
     const bool interrupts = std::exchange(interrupts_next_, false);
     if (interrupts && stop_at_once(packet)) return {};
     if (auto noted = note_resume(); !noted) return noted;

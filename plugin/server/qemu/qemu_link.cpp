@@ -8,18 +8,13 @@
 
 #include "decoder/base/bytes.h"
 #include "plugin/server/rsp/frame.h"
+#include "plugin/server/rsp/resume.h"
 
 namespace tailtrace {
 namespace {
 
 // A program that blocks SIGINT, or has long to go in the kernel, stops when it can.
 constexpr int kStopPatience_ms = 2000;
-
-bool is_resume(std::string_view request) {
-  if (request.starts_with("vCont;")) return true;
-  return !request.empty() &&
-         std::string_view("cCsS").find(request.front()) != std::string_view::npos;
-}
 
 }  // namespace
 
@@ -44,7 +39,7 @@ Result<QemuInferior*> QemuLink::start(std::vector<std::string> program) {
 }
 
 Result<void> QemuLink::send(std::string_view payload) {
-  if (is_resume(payload)) {
+  if (rsp::is_resume(payload)) {
     return resume(payload);
   } else if (payload == "k") {
     kill_all();

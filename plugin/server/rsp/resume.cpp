@@ -89,6 +89,11 @@ std::string format_verb(const ResumeAction& action) {
 
 }  // namespace
 
+bool is_resume(std::string_view payload) {
+  if (payload.starts_with(kVCont)) return true;
+  return !payload.empty() && std::string_view("cCsS").find(payload.front()) != payload.npos;
+}
+
 std::optional<ResumeActions> parse_resume(std::string_view payload, ThreadSelector chosen) {
   ResumeActions actions;
   if (!payload.starts_with(kVCont)) {

@@ -27,6 +27,9 @@ struct ResumeAction {
 // The first action of a list that names a thread is the one that counts for it.
 using ResumeActions = std::vector<ResumeAction>;
 
+// Whether a packet asks the program to run, well-formed or not.
+bool is_resume(std::string_view payload);
+
 // Actions of `vCont;...`, or of `c`, `s`, `CXX`, `SXX` for the thread that Hc chose. Nothing when
 // it is another packet, malformed, or names an address to go on at.
 std::optional<ResumeActions> parse_resume(std::string_view payload, ThreadSelector chosen);
