@@ -12,8 +12,6 @@
 namespace tailtrace {
 namespace {
 
-constexpr std::uint64_t kPageSize_bytes = 4096;
-
 struct ElfEnd {
   void operator()(Elf* elf) const { elf_end(elf); }
 };
@@ -49,8 +47,8 @@ bool is_elf(ByteSpan bytes) {
 }
 
 std::uint64_t load_bias(Address base, std::uint64_t first) {
-  bool is_page = base.value % kPageSize_bytes == 0;
-  return base.value - (is_page ? first & ~(kPageSize_bytes - 1) : first);
+  bool is_page = base.value % kPage_bytes == 0;
+  return base.value - (is_page ? first & ~(kPage_bytes - 1) : first);
 }
 
 Result<void> add_elf_code(CodeImage& image, const std::string& path, std::optional<Address> base) {

@@ -10,6 +10,7 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/base/file.h"
+#include "decoder/base/text.h"
 
 namespace tailtrace {
 namespace {
@@ -36,19 +37,15 @@ std::optional<T> read_number(const std::string& path, int base = 10) {
   return value;
 }
 
-std::string trimmed(const std::string& text) {
-  auto first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
-
 // "key : value" of the lines of a file such as /proc/cpuinfo, in order.
 std::vector<std::pair<std::string, std::string>> fields_of(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> fields;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    auto colon = line.find(':');
-    if (colon != std::string::npos)
-      fields.emplace_back(trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
+    const std::string_view field = line;
+    const std::size_t colon = field.find(':');
+    if (colon != field.npos)
+      fields.emplace_back(trim(field.substr(0, colon)), trim(field.substr(colon + 1)));
   }
   return fields;
 }

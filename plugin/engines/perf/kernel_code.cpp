@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "decoder/base/file.h"
+#include "decoder/code/maps_line.h"
 
 namespace tailtrace::perf {
 namespace {
@@ -32,31 +33,16 @@ tl::unexpected<Error> not_permitted(std::string why, std::string fix) {
   return fail(ErrorCode::kPermission, kWhat, std::move(why), std::move(fix), kNow);
 }
 
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return line;
-}
-
-std::string_view take_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-  const std::size_t end = std::min(line.find_first_of(" \t"), line.size());
-  std::string_view word = line.substr(0, end);
-  line.remove_prefix(end);
-  return word;
-}
-
 // From _stext to _etext. Lines are "ADDRESS TYPE NAME".
 Result<KernelRange> kernel_range(const std::string& root) {
   auto bytes = read_file(root + "/proc/kallsyms", kMaxKallsyms_bytes);
   if (!bytes) return not_permitted("/proc/kallsyms: " + bytes.error().why, "run it as root");
   KernelRange range{"kernel", 0, 0};
   for (std::string_view text = as_text(*bytes); !text.empty() && range.end == 0;) {
-    std::string_view line = take_line(text);
-    const auto address = parse_hex(take_word(line));
-    take_word(line);
-    const std::string_view name = take_word(line);
+    std::string_view line = cut_line(text);
+    const auto address = parse_hex(cut_word(line));
+    cut_word(line);
+    const std::string_view name = cut_word(line);
     if (name == "_stext" || (name == "_text" && range.begin == 0))
       range.begin = address.value_or(0);
     else if (name == "_etext")
@@ -78,13 +64,13 @@ std::vector<KernelRange> module_ranges(const std::string& root) {
   if (!bytes) return modules;
   std::uint64_t all = 0;
   for (std::string_view text = as_text(*bytes); !text.empty();) {
-    std::string_view line = take_line(text);
-    const std::string name(take_word(line));
-    const std::string_view digits = take_word(line);
+    std::string_view line = cut_line(text);
+    const std::string name(cut_word(line));
+    const std::string_view digits = cut_word(line);
     std::uint64_t size = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    for (int skipped = 0; skipped < 3; ++skipped) take_word(line);
-    std::string_view word = take_word(line);
+    for (int skipped = 0; skipped < 3; ++skipped) cut_word(line);
+    std::string_view word = cut_word(line);
     if (word.starts_with("0x")) word.remove_prefix(2);
     const std::uint64_t begin = parse_hex(word).value_or(0);
     all += size;

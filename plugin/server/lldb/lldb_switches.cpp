@@ -2,13 +2,15 @@
 
 #include <cstring>
 
+#include "decoder/perf/abi.h"
+
 namespace tailtrace {
 namespace {
 
 // Source: include/uapi/linux/perf_event.h, PERF_RECORD_SWITCH_CPU_WIDE with sample_id_all and
 // PERF_SAMPLE_TID | PERF_SAMPLE_TIME.
 struct SwitchRecord {
-  std::uint32_t type = 15;
+  std::uint32_t type = perf::kRecordSwitchCpuWide;
   std::uint16_t misc = 0;
   std::uint16_t size_bytes = 32;
   std::uint32_t other_pid = 0, other_tid = 0;  // 0: the processor idles
@@ -17,7 +19,6 @@ struct SwitchRecord {
 };
 static_assert(sizeof(SwitchRecord) == 32);
 
-constexpr std::uint16_t kMiscSwitchOut = 1 << 13;
 // Time that goes from ticks to nanoseconds and back may lose a little.
 constexpr std::uint64_t kMargin_ns = 1000;
 
@@ -30,7 +31,7 @@ std::string lldb_switches(ThreadId thread, std::uint64_t oldest, std::uint64_t n
   in.pid = out.pid = static_cast<std::uint32_t>(thread.pid);
   in.tid = out.tid = static_cast<std::uint32_t>(thread.tid);
   in.time_ns = conversion.to_ns(oldest) - kMargin_ns;
-  out.misc = kMiscSwitchOut;
+  out.misc = perf::kMiscSwitchOut;
   out.time_ns = conversion.to_ns(newest) + kMargin_ns;
   std::string bytes(2 * sizeof in, '\0');
   std::memcpy(bytes.data(), &in, sizeof in);
