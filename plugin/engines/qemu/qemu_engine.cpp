@@ -156,11 +156,6 @@ void QemuEngine::set_thread_room(std::int32_t, std::optional<std::uint64_t> thre
   (void)folder_.set_thread_room(threads.value_or(kNoThreadLimit)).has_value();
 }
 
-Address QemuEngine::held_at(ThreadId thread) const {
-  Result<const Ring*> ring = folder_.ring_of(thread.tid);
-  return {ring ? (*ring)->header().held_at.load(std::memory_order_relaxed) : 0};
-}
-
 Result<ThreadSnapshot> QemuEngine::snapshot(ThreadId thread, const Stop& stop,
                                             std::uint64_t limit) {
   auto started = started_.find(thread.tid);

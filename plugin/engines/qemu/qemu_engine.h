@@ -55,10 +55,6 @@ class QemuEngine : public Engine {
     return folder_.set_letting_go(letting_go);
   }
 
-  // Where a thread waits before its next block while another one is stopped; qemu's stub does not
-  // know. Null: it does not.
-  Address held_at(ThreadId thread) const;
-
   // The newest `limit` records of a thread of which it is not known where it stands: it has ended,
   // or its process has, or it runs. start() is not needed and nothing is hidden.
   // Errors: kGone when the thread has no ring.

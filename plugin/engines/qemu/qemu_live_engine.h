@@ -21,9 +21,6 @@ class QemuLiveEngine final : public Engine {
   Result<void> open(const std::string& process_folder);
   void close();
 
-  // As QemuEngine's.
-  Address held_at(ThreadId thread) const { return engine_ ? engine_->held_at(thread) : Address{}; }
-
   std::string_view name() const override { return "qemu"; }
   Result<void> start(ThreadId thread) override;
   Result<void> stop(ThreadId thread) override;

@@ -24,8 +24,7 @@ constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 constexpr std::size_t kMostRead_bytes = 1024;
 
 constexpr char kInt3[] = "cc";
-constexpr std::string_view kRegisters = "g", kPc = "p10";
-// In the answer to the first.
+// In the answer to `g`.
 constexpr std::size_t kPcOffset_digits = 16 * 16, kPcSize_digits = 16;
 
 // Of `Z0,addr,kind` or `z0,addr,kind`, also of type 1.
@@ -204,20 +203,13 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
 }
 
 Result<std::string> QemuInferior::ask_of(ThreadId thread, std::string_view request) {
-  Address held_at = engine_.held_at(thread);
   if (selected_tid_ != thread.tid) {
     auto selected = ask("Hg" + rsp::format_thread({pid(), thread.tid}));
     if (!selected || *selected != "OK")
       return selected ? Result<std::string>(std::string(rsp::kFailed)) : selected;
     selected_tid_ = thread.tid;
   }
-  auto answer = ask(request);
-  if (held_at.is_null() || !answer) return answer;
-  // It is about to execute what stands there, whatever its registers say.
-  if (request == kPc && *answer != rsp::kFailed) return register_digits(held_at.value);
-  if (request == kRegisters && answer->size() >= kPcOffset_digits + kPcSize_digits)
-    answer->replace(kPcOffset_digits, kPcSize_digits, register_digits(held_at.value));
-  return answer;
+  return ask(request);
 }
 
 std::size_t QemuInferior::read_memory(Address address, std::span<std::uint8_t> out) {
@@ -431,7 +423,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
 
 Result<std::optional<Address>> QemuInferior::pc_of_stopped() {
   // All of them: one alone it gives only to those that have read its description.
-  auto digits = ask_of(stopped_, kRegisters);
+  auto digits = ask_of(stopped_, "g");
   if (!digits) return fail(std::move(digits.error()));
   if (digits->size() < kPcOffset_digits + kPcSize_digits) return std::optional<Address>();
   auto pc = parse_hex(std::string_view(*digits).substr(kPcOffset_digits, kPcSize_digits));

@@ -4,13 +4,10 @@
 // ends its connection when the program ends or executes another one. What a debugger expects beyond
 // that is made here: a program that was executed is met in its own stub, a running program can be
 // interrupted, a stop at a breakpoint says so, and what a thread stopped for that nobody waits for
-// any more is not told. The recorder keeps the other threads still while one is stopped; where they
-// stand is told here.
+// any more is not told. The recorder keeps the other threads still while one is stopped.
 //
 // Threading: one thread at a time.
 #pragma once
-
-#include <fmt/core.h>
 
 #include <functional>
 #include <map>
@@ -34,11 +31,6 @@ namespace tailtrace {
 
 // What the stub calls its only process.
 constexpr std::int32_t kStubPid = 1;
-
-// As `g` has a register.
-inline std::string register_digits(std::uint64_t value) {
-  return fmt::format("{:016x}", __builtin_bswap64(value));
-}
 
 class QemuInferior {
  public:

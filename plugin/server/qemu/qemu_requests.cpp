@@ -189,7 +189,7 @@ QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
   auto answered = inferior->ask_of(general_, own);
   if (!answered) return fail(std::move(answered.error()));
   if (request == "g" && !answered->starts_with('E'))
-    answered->append(register_digits(inferior->call_of(general_)));
+    answered->append(fmt::format("{:016x}", __builtin_bswap64(inferior->call_of(general_))));
   if (request[0] == 'M' && answered->starts_with('E'))
     answered = write_protected(*inferior, general_, request);
   if (!answered) return fail(std::move(answered.error()));
