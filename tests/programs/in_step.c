@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 static pthread_barrier_t barrier;
-static atomic_int done;
+static atomic_int counts, done;
 volatile unsigned long counter;
 
 __attribute__((noipa)) void together(int round) { (void)round; }
@@ -18,6 +18,7 @@ static void* meet(void* argument) {
 }
 
 static void* count(void* argument) {
+  atomic_store(&counts, 1);
   while (!atomic_load(&done)) ++counter;
   return argument;
 }
@@ -26,6 +27,7 @@ int main(void) {
   pthread_t other, counting;
   pthread_barrier_init(&barrier, 0, 2);
   pthread_create(&counting, 0, count, 0);
+  while (!atomic_load(&counts)) continue;
   pthread_create(&other, 0, meet, 0);
   meet(0);
   pthread_join(other, 0);
