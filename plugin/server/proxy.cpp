@@ -374,12 +374,9 @@ Result<void> Proxy::on_answer(std::string_view payload) {
     case Owed::kStatus:
       if (rsp::expand_runs(payload, expanded_))
         if (auto stop = rsp::parse_stop_reply(expanded_)) note_stop(*stop);
-      lldb_.told(payload);
-      if (payload.starts_with("E.") && lldb_.is_lldb()) {
-        answer(LldbFace::error_for_debugger(payload));
-        return {};
-      }
-      break;
+      answer(payload.starts_with("E.") && lldb_.is_lldb() ? LldbFace::error_for_debugger(payload)
+                                                          : lldb_.tell(payload));
+      return {};
     case Owed::kSelection:
       note_done(payload);
       break;
@@ -422,8 +419,7 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     lldb_replay_.note_stop(*stop);
     judge_.set_interrupted(false);
     lldb_trace_.stopped();
-    lldb_.told(told);
-    answer(told);
+    answer(lldb_.tell(told));
     return {};
   }
   answer(payload);

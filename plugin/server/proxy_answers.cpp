@@ -61,7 +61,7 @@ Result<bool> Proxy::answer_trace(std::string_view packet) {
     if (LldbReplay::goes_back(packet))
       if (auto met = lldb_trace_.meet_threads(); !met) return fail(std::move(met.error()));
     answered = lldb_replay_.answer(packet);
-    if (answered && *answered) lldb_.told(**answered);
+    if (answered && *answered) answered = lldb_.tell(**answered);
   }
   if (answered && !*answered) answered = lldb_server_.answer(packet);
   if (answered && !*answered) answered = lldb_trace_.answer(packet);

@@ -7,6 +7,7 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/code/maps_line.h"
+#include "plugin/engines/tasks.h"
 #include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
@@ -42,6 +43,15 @@ Region region_at(std::int32_t pid, std::uint64_t address) {
     return region;
   }
   return hole;
+}
+
+// A stop reply that has the name of its thread: LLDB asks for that nowhere else, and forgets the
+// one that it knew where there is none.
+std::string with_name(std::string_view reply, const std::optional<rsp::ThreadSelector>& thread) {
+  std::string named(reply);
+  if (!thread || thread->tid <= 0 || reply.find("name:") != reply.npos) return named;
+  const std::string name = name_of("", {thread->tid, thread->tid});
+  return named + fmt::format("hexname:{};", to_hex(as_bytes(name)));
 }
 
 // `T05exec:FILE;thread:ID;`. Told of it in its own words, LLDB looks for the new program in /proc;
@@ -96,11 +106,12 @@ std::string LldbFace::stop_for_debugger(std::string_view payload) const {
   return result;
 }
 
-void LldbFace::told(std::string_view payload) {
-  if (!is_lldb_ || !payload.starts_with('T')) return;
-  told_ = payload;
-  auto reply = rsp::parse_stop_reply(told_);
+std::string LldbFace::tell(std::string_view payload) {
+  if (!is_lldb_ || !payload.starts_with('T')) return std::string(payload);
+  auto reply = rsp::parse_stop_reply(payload);
   told_thread_ = reply ? reply->thread : std::nullopt;
+  told_ = with_name(payload, told_thread_);
+  return told_;
 }
 
 // Of a thread, by its number alone. One that was not told of may stand at a breakpoint, which it
@@ -110,7 +121,7 @@ std::optional<std::string> LldbFace::why_stopped(std::string_view thread) const 
   auto selector = rsp::parse_thread(thread);
   if (selector && told_thread_ && selector->tid == told_thread_->tid) return told_;
   if (is_spoken_below_) return std::nullopt;
-  return fmt::format("T00thread:{};", thread);
+  return with_name(fmt::format("T00thread:{};", thread), selector);
 }
 
 std::string LldbFace::error_for_debugger(std::string_view error) {

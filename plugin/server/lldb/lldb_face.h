@@ -6,6 +6,7 @@
 //   `k`          LLDB waits for a stop reply, the others send none
 //   libraries    LLDB takes the list's `main-lm` for the dynamic linker's own structure, and then
 //                finds no library; without the list it asks the program's memory, and finds all
+//   names        LLDB takes a thread's name from stop replies, which others do not have
 //   memory map, host and process   asked by packets that gdbserver does not know
 //
 // Threading: one thread at a time.
@@ -47,8 +48,8 @@ class LldbFace {
   Result<std::string> request_for_server(std::string packet);
   // A stop reply as LLDB reads it.
   std::string stop_for_debugger(std::string_view payload) const;
-  // LLDB was told of a stop.
-  void told(std::string_view payload);
+  // LLDB is told of a stop: the reply, which has the thread's name now.
+  std::string tell(std::string_view payload);
   // `E.TEXT` as LLDB reads it.
   static std::string error_for_debugger(std::string_view error);
   // What LLDB is told when the server has answered a request to end.
