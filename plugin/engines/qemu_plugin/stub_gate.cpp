@@ -260,6 +260,7 @@ std::string stop_format(int signal) {
   const auto info = take_signal_info(system_signal(static_cast<std::uint8_t>(signal)));
   if (t_answer == OwnAnswer::kNone) {
     if (!words.is_ours) words.text += info_word(info);
+    if (signal == SIGTRAP && has_trapped(pc)) words.text += "trapped:;";
     have_others_stand();
     end_lone_run();
     meet_handler_at_stop();

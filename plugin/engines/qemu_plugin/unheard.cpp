@@ -44,23 +44,12 @@ bool has_steps() {
   return !g_steps.empty();
 }
 
-// Whether the instruction that the thread has just executed is a trap of the program's own.
-bool has_trapped(std::uint32_t cpu, std::uint64_t pc) {
-  Flow flow(cpu);
-  const BlockInfo& info = flow.open_info();
-  std::uint8_t code = 0;
-  if (info.insns == 0 || info.end() != pc || !read_guest(flow.open().last, &code, 1)) return false;
-  constexpr std::uint8_t kInt3 = 0xcc, kInt = 0xcd, kInt1 = 0xf1;
-  return code == kInt3 || code == kInt || code == kInt1;
-}
-
 bool is_at_breakpoint() {
   if (t_cpu < 0) return false;
-  const auto cpu = static_cast<std::uint32_t>(t_cpu);
-  const std::uint64_t* registers = g_recorder.vcpu(cpu).registers;
+  const std::uint64_t* registers = g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)).registers;
   if (registers == nullptr) return false;
   const std::uint64_t pc = registers[kRip];
-  return std::ranges::find(g_breakpoints, pc) != g_breakpoints.end() && !has_trapped(cpu, pc);
+  return std::ranges::find(g_breakpoints, pc) != g_breakpoints.end() && !has_trapped(pc);
 }
 
 bool is_for_debugger(int signal) {
@@ -115,6 +104,16 @@ void renew_unheard(unsigned came) {
 }
 
 bool was_let_go() { return g_let_go.load(); }
+
+bool has_trapped(std::uint64_t pc) {
+  if (t_cpu < 0) return false;
+  Flow flow(static_cast<std::uint32_t>(t_cpu));
+  const BlockInfo& info = flow.open_info();
+  std::uint8_t code = 0;
+  if (info.insns == 0 || info.end() != pc || !read_guest(flow.open().last, &code, 1)) return false;
+  constexpr std::uint8_t kInt3 = 0xcc, kInt = 0xcd, kInt1 = 0xf1;
+  return code == kInt3 || code == kInt || code == kInt1;
+}
 
 void forget_step() { take_step(); }
 

@@ -43,6 +43,9 @@ void renew_unheard(unsigned came);
 // Whether it has. On any thread.
 bool was_let_go();
 
+// Whether the instruction that has brought this thread to `pc` is a trap of the program's own.
+bool has_trapped(std::uint64_t pc);
+
 // The thread ends; on the thread itself.
 void forget_step();
 

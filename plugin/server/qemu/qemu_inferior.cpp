@@ -23,7 +23,6 @@ constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 constexpr std::size_t kMostRead_bytes = 1024;
 
-constexpr char kInt3[] = "cc";
 // In the answer to `g`.
 constexpr std::size_t kPcOffset_digits = 16 * 16, kPcSize_digits = 16;
 
@@ -62,10 +61,10 @@ bool is_lone(const rsp::ResumeActions& actions) {
 // What the recorder says in a stop reply of a thread that has executed nothing since it was resumed
 // (engines/qemu_plugin/stub_gate.h), of one whose access to watched memory was undone (watch.h) or
 // that left a block otherwise (leave_block.h),
-// of one that stands behind a system call, and of one that is to run, not to step: the recorder
-// ends its step (call_trap.h, call_catch.h).
+// of one that stands behind a system call, of one that is to run, not to step: the recorder ends
+// its step (call_trap.h, call_catch.h), and of one whose own instruction is the trap (unheard.h).
 constexpr std::string_view kStands = "stands:;", kUndone = "undone:;", kCalled = "called:;",
-                           kRuns = "runs:;";
+                           kRuns = "runs:;", kTrapped = "trapped:;";
 
 // Whether it says so. Takes the word away.
 bool take_word(std::string& reply, std::string_view word) {
@@ -375,6 +374,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   take_signal_info(event.reply);
   bool stands = take_word(event.reply, kStands);
   is_to_run_ = take_word(event.reply, kRuns);
+  const bool has_trapped = take_word(event.reply, kTrapped);
   if (take_word(event.reply, kUndone)) return step_stopped(), std::optional<Event>();
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   const bool steps = action != nullptr && is_step(*action);
@@ -411,10 +411,9 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   auto pc = pc_of_stopped();
   if (!pc) return fail(std::move(pc.error()));
   if (*pc) {
-    auto untold = is_untold(**pc, was_to_step);
-    if (!untold) return fail(std::move(untold.error()));
+    const bool untold = !has_trapped && is_untold(**pc, was_to_step);
     const bool at_breakpoint = is_any_at(breakpoints_, **pc);
-    if (*untold || (was_to_step && !at_breakpoint && is_in_range(action, **pc)))
+    if (untold || (was_to_step && !at_breakpoint && is_in_range(action, **pc)))
       return go_on(), std::optional<Event>();
     if (at_breakpoint) event.reply.insert(3, "swbreak:;");
   }
@@ -431,7 +430,7 @@ Result<std::optional<Address>> QemuInferior::pc_of_stopped() {
 }
 
 // Whether a thread trapped at `pc` for what nobody waits for.
-Result<bool> QemuInferior::is_untold(Address pc, bool was_to_step) {
+bool QemuInferior::is_untold(Address pc, bool was_to_step) const {
   const rsp::ResumeAction* action = rsp::action_for(resumed_with_, stopped_);
   if (action != nullptr && is_step(*action)) return false;
   // One that was not to run should stand at the breakpoint, and comes to it again.
@@ -439,11 +438,7 @@ Result<bool> QemuInferior::is_untold(Address pc, bool was_to_step) {
   if (is_at_breakpoint) return action == nullptr;
   // It had to wait while another one was stopped: its step is not wanted any more, or the
   // breakpoint is gone.
-  if (!was_to_step && !removed_.contains(pc)) return false;
-  // But the program may have stopped itself just before it.
-  auto byte = ask(fmt::format("m{:x},1", pc.value - 1));
-  if (!byte) return fail(std::move(byte.error()));
-  return *byte != kInt3;
+  return was_to_step || removed_.contains(pc);
 }
 
 // Either the process executes another program now, or it has ended.

@@ -133,7 +133,7 @@ class QemuInferior {
   void step_stopped();
   void deliver(std::uint8_t signal);
   Result<std::optional<Address>> pc_of_stopped();
-  Result<bool> is_untold(Address pc, bool was_to_step);
+  bool is_untold(Address pc, bool was_to_step) const;
 
   QemuProcess process_;
   QemuLiveEngine engine_;
