@@ -134,6 +134,7 @@ Command export_command() {
           "most. These hold 500 levels of calls at most. "
           "perf-data: what was executed as Intel PT in a file of perf's; perf reads the code from "
           "the files that the program had mapped, so what ran elsewhere is a break there. "
+          "btrace: a whole thread (--thread), as debug servers answer GDB's qXfer:btrace:read. "
           "`tailtrace coverage --lcov` and `tailtrace history --json` are exports as well.",
   };
 }
