@@ -11,6 +11,7 @@ namespace {
 
 constinit std::atomic<std::int32_t> g_lone_tid{0};  // 0: none
 constinit std::atomic<bool> g_ends_soon{false};     // as it executes something
+constinit std::atomic<std::int32_t> g_owed_tid{0};  // the word that this one has ended
 
 void set_lone(std::int32_t tid) {
   g_lone_tid.store(tid);
@@ -48,6 +49,19 @@ bool end_lone_run() {
   return true;
 }
 
-void forget_lone_run() { set_lone(0); }
+bool end_lone_thread() {
+  if (!runs_alone()) return false;
+  if (!g_ends_soon.load()) g_owed_tid.store(::gettid());
+  return end_lone_run();
+}
+
+bool is_end_owed() { return g_owed_tid.load() != 0; }
+
+std::int32_t take_owed_end() { return g_owed_tid.exchange(0); }
+
+void forget_lone_run() {
+  g_owed_tid.store(0);
+  set_lone(0);
+}
 
 }  // namespace tailtrace

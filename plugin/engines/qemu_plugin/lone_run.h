@@ -12,6 +12,8 @@
 // Threading: any thread, unless said otherwise.
 #pragma once
 
+#include <cstdint>
+
 namespace tailtrace {
 
 // A thread may have been told to run alone; `is_code_old`: else this one does until it executes
@@ -25,8 +27,15 @@ void wait_for_lone_run();
 
 // This thread executes something.
 void end_first_of_lone_run();
-// It has stopped and tells of it, or ends. True: it was the one to run.
+// It has stopped and tells of it. True: it was the one to run.
 bool end_lone_run();
+
+// It ends. The debugger waits for a word of that, which another one has to say: none may execute
+// anything before.
+bool end_lone_thread();
+bool is_end_owed();
+// The thread of which this one, which is in the stub, is to say it; 0: of none.
+std::int32_t take_owed_end();
 
 // In the child of a fork, which no debugger holds.
 void forget_lone_run();

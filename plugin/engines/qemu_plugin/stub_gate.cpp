@@ -1,6 +1,7 @@
 #include "plugin/engines/qemu_plugin/stub_gate.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -139,6 +140,12 @@ void have_others_stand() {
   wait_until_others_stand();
 }
 
+// From the list that qemu has, too.
+void wait_until_gone(std::int32_t tid) {
+  for (int i = 0; i < kMaxLooks && ::tgkill(::getpid(), tid, 0) == 0; ++i)
+    ::nanosleep(&kBetweenLooks, nullptr);
+}
+
 // As do those that wait before a block or at a system call.
 void wait_while_one_is_inside() {
   const int still = g_still.load();
@@ -248,8 +255,16 @@ std::string stop_format(int signal) {
   if (!was_let_go()) renew_unheard(g_came.load());
   t_signal = signal;
   t_stopped_pc = pc;
+  const std::int32_t ended = take_owed_end();
+  const bool has_only_waited = has_stepped_aside(signal);
+  if (has_only_waited && ended != 0 && !was_let_go()) {
+    t_answer = OwnAnswer::kNone;
+    have_others_stand();
+    wait_until_gone(ended);
+    return "T%02xended:;thread:";
+  }
   // A debugger that has changed its program counter while it waited wants it to run from there.
-  if (has_stepped_aside(signal) || (signal == SIGTRAP && guest_pc() != pc)) {
+  if (has_only_waited || (signal == SIGTRAP && guest_pc() != pc)) {
     stop_words(signal, false);
     t_answer = OwnAnswer::kGoOn;
     return std::string(kStopFormat);
@@ -380,7 +395,8 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
   RingHeader& ring = *ring_of(cpu);
   for (bool goes_beside = false;;) {
     vcpu.executes = true;
-    const bool is_in_way = does_another_run_alone() || g_aside_tid.load() == ::gettid();
+    const bool is_in_way =
+        does_another_run_alone() || g_aside_tid.load() == ::gettid() || (pc != 0 && is_end_owed());
     if (!is_in_way && (goes_beside || g_still.load() == 0)) break;
     if (is_in_way && pc != 0) return step_aside(cpu, pc);
     vcpu.executes = false;
@@ -402,7 +418,9 @@ void wait_at_stub_gate(std::uint32_t cpu) {
 }
 
 void end_at_stub_gate() {
-  if (end_lone_run()) have_queue_look();
+  if (!end_lone_thread()) return;
+  tailtrace_all_slow.store(kSlowBlock);
+  have_queue_look();
 }
 
 void take_down_stub_gate() {

@@ -62,9 +62,10 @@ bool is_lone(const rsp::ResumeActions& actions) {
 // (engines/qemu_plugin/stub_gate.h), of one whose access to watched memory was undone (watch.h) or
 // that left a block otherwise (leave_block.h),
 // of one that stands behind a system call, of one that is to run, not to step: the recorder ends
-// its step (call_trap.h, call_catch.h), and of one whose own instruction is the trap (unheard.h).
+// its step (call_trap.h, call_catch.h), of one whose own instruction is the trap (unheard.h), and
+// of one that has not stopped, but the one that ran alone has ended (lone_run.h).
 constexpr std::string_view kStands = "stands:;", kUndone = "undone:;", kCalled = "called:;",
-                           kRuns = "runs:;", kTrapped = "trapped:;";
+                           kRuns = "runs:;", kTrapped = "trapped:;", kEnded = "ended:;";
 
 // Whether it says so. Takes the word away.
 bool take_word(std::string& reply, std::string_view word) {
@@ -372,6 +373,10 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   }
   event.reply = replace_all(payload, kStubProcess, fmt::format("p{:x}.", pid()));
   take_signal_info(event.reply);
+  if (take_word(event.reply, kEnded)) {
+    event.reply = "N";
+    return std::optional(std::move(event));
+  }
   bool stands = take_word(event.reply, kStands);
   is_to_run_ = take_word(event.reply, kRuns);
   const bool has_trapped = take_word(event.reply, kTrapped);

@@ -171,6 +171,9 @@ Result<void> QemuLink::stop_others(const QemuInferior& stopped) {
 void QemuLink::report(PendingStop stop) {
   owes_stop_ = false;
   if (programs_.find(stop.thread.pid) != nullptr) general_ = stop.thread;
+  // LLDB has no word for a thread that ran alone and has ended.
+  if (stop.reply == "N" && !wants_no_resumed_)
+    stop.reply = fmt::format("T00thread:{};", rsp::format_thread(stop.thread));
   if (stop.reply[0] == 'W')
     ended_with_ = static_cast<int>(parse_hex(stop.reply.substr(1, 2)).value_or(0));
   push(std::move(stop.reply));

@@ -94,6 +94,7 @@ class QemuLink final : public ServerLink {
   // That the debugger has programs get; nothing: it did not say.
   std::optional<rsp::SignalSet> program_signals_;
   bool wants_exec_ = false;          // the debugger understands exec events
+  bool wants_no_resumed_ = false;    // and that nothing runs any more
   bool owes_stop_ = false;           // a request to run was made
   bool exits_ = false;               // after `monitor exit`
   int ended_with_ = 0;               // exit status of the program that ended last

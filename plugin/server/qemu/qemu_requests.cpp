@@ -198,6 +198,7 @@ QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
 
 std::string QemuLink::supported(std::string_view request) {
   wants_exec_ = request.find("exec-events+") != std::string_view::npos;
+  wants_no_resumed_ = request.find("no-resumed+") != std::string_view::npos;
   // The packet size is the stub's.
   std::string text =
       "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
