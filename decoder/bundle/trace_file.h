@@ -1,6 +1,6 @@
 // A file of raw trace, as LLDB's bundles have them.
 //
-// Threading: a pure function.
+// Threading: pure functions.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace tailtrace {
 
 // Like MappedFile::open, but an empty file is an empty trace.
 Result<MappedFile> open_trace(const std::string& path);
+
+// The same of what a user names, which may be a pipe: that is read to its end first.
+Result<MappedFile> open_named_trace(const std::string& path);
 
 }  // namespace tailtrace

@@ -196,7 +196,7 @@ Result<void> refuse_perf_data(const std::string& path, ByteSpan bytes) {
 }
 
 Result<DecodeInput> open_decode_input(const DecodeRequest& request) {
-  auto trace = open_trace(request.trace_path);
+  auto trace = open_named_trace(request.trace_path);
   if (!trace) return fail(trace.error());
   if (auto other = refuse_perf_data(request.trace_path, trace->bytes()); !other)
     return fail(other.error());

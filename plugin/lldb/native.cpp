@@ -45,7 +45,7 @@ Result<void> start_native(Session& session) {
   if (!native) return fail(std::move(native.error()));
   session.print(fmt::format("Recording with {}.\n", native->engine));
   for (const Error& remark : native->recording.take_remarks())
-    session.print(fmt::format("note: {}\n", remark.to_string()));
+    session.print(fmt::format("note: {}\n", remark.to_line()));
   natives().emplace(process.GetUniqueID(), std::move(*native));
   return {};
 }

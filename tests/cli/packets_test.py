@@ -57,6 +57,18 @@ class Packets(unittest.TestCase):
         self.assertEqual(text.splitlines()[1:], lines)
         self.assertLess(kilobytes, MOST_MORE_KB)
 
+    def test_of_a_pipe(self):
+        for words in (["packets"], ["decode", "--print=events", "--code=/bin/true@0", "--pt"]):
+            for packets in (PSB + TNT * 100_000, b""):
+                with tempfile.NamedTemporaryFile() as trace:
+                    trace.write(packets)
+                    trace.flush()
+                    named = cases.tailtrace(*words, trace.name)
+                piped = subprocess.run([cases.TAILTRACE, *words, "/dev/stdin"], input=packets,
+                                       capture_output=True, check=False)
+                self.assertEqual(piped.stdout.decode(), named.stdout)
+                self.assertEqual(piped.returncode, named.returncode, piped.stderr)
+
 
 if __name__ == "__main__":
     cases.main()

@@ -110,7 +110,7 @@ struct PacketsCommandOptions {
 
 Result<int> run(const PacketsCommandOptions& options, const OutputOptions& output,
                 const Invocation& invocation) {
-  Result<MappedFile> trace = open_trace(options.file);
+  Result<MappedFile> trace = open_named_trace(options.file);
   if (!trace) return fail(std::move(trace.error()));
   if (auto other = refuse_perf_data(options.file, trace->bytes()); !other)
     return fail(other.error());
@@ -227,7 +227,8 @@ Command packets_command() {
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<PacketsCommandOptions>();
         auto output = add_output_options(app);
-        app.add_option("FILE", options->file, "the raw bytes of a trace")->required();
+        app.add_option("FILE", options->file, "the raw bytes of a trace; a pipe is read to its end")
+            ->required();
         app.add_option("--cpu", options->cpu, "the processor that wrote the trace, for its errata")
             ->type_name("FAMILY/MODEL/STEPPING");
         add_count(app, "--limit", options->limit, "stop after N packets");
