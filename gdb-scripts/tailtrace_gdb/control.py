@@ -175,8 +175,8 @@ class Run(Command):
 
 Usage: tailtrace run [ARGUMENTS]
 
-Without arguments the program gets those of `set args`; a shell reads them, without redirections.
-What starts it is `set tailtrace server`."""
+Without arguments the program gets those of `set args`; a shell reads them, and of redirections
+takes 2>FILE only. What starts it is `set tailtrace server`."""
 
     name = "run"
     completion = gdb.COMPLETE_FILENAME
@@ -186,9 +186,9 @@ What starts it is `set tailtrace server`."""
         if program is None:
             raise user_error("cannot run", "GDB has no program", "file PROGRAM")
         words = argument.strip() or gdb.parameter("args")
-        if any(mark in unquoted(words) for mark in "<>|&;"):
+        if any(mark in for_shell(words) for mark in "<>|&;"):
             raise user_error("cannot run", "redirections would be those of GDB's connection",
-                             "set args, without < > | & ;")
+                             "set args, without < > | & ; but for 2>FILE")
         server = gdb.parameter("tailtrace server")
         if shutil.which(os.path.expanduser(server)) is None:
             raise user_error("cannot run", f"there is no program {server}",
@@ -216,9 +216,10 @@ What starts it is `set tailtrace server`."""
             gdb.execute("record btrace pt")
 
 
-def unquoted(words):
-    """What a shell looks into for marks of its own."""
-    return re.sub(r"\\.|'[^']*'|\"(\\.|[^\"\\])*\"", "", words)
+def for_shell(words):
+    """What a shell looks into for marks of its own, without where errors go."""
+    unquoted = re.sub(r"\\.|'[^']*'|\"(\\.|[^\"\\])*\"", "", words)
+    return re.sub(r"(?<!\S)2>>?(?!&)", "", unquoted)
 
 
 def has_function(name):
