@@ -8,11 +8,10 @@
     h.records            # a NumPy structured array, in place
 """
 
-from .loading import refused
-
 try:
     from . import _core
 except ImportError as error:
+    from .loading import refused
     raise refused(error) from None
 from ._core import Gap, Instruction
 from .arrays import RECORD_STRUCT, Columns
