@@ -63,7 +63,7 @@ std::string names_of_settings() {
 }
 
 Result<void> apply_one(std::string_view word, PerfConfig& config) {
-  const std::size_t equals = std::min(word.find('='), word.size());
+  const auto equals = static_cast<std::size_t>(std::ranges::find(word, '=') - word.begin());
   const std::string_view name = word.substr(0, equals);
   const std::string_view digits = equals < word.size() ? word.substr(equals + 1) : "1";
   const auto* setting = std::ranges::find(kSettings, name, &Setting::name);
