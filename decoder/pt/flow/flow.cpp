@@ -57,18 +57,20 @@ void FlowWalker::run(std::size_t begin, std::size_t end) {
   std::optional<std::size_t> psb = find_psb(trace_, begin);
   started_at_.reset();
   stopped_at_.reset();
-  bool first = true;
   if (!psb || *psb >= end) return;
-  while (psb && *psb < end) {
-    Next next = walk(*psb);
-    if (std::exchange(first, false)) started_at_ = began_at_;
-    if (next == Next::kDone) break;
+  Next next = walk(*psb);
+  started_at_ = began_at_;
+  while (next == Next::kResync) {
     forget_reading_on();
-    std::size_t from = std::max(consumed_offset_, sync_offset_ + kPsbSize_bytes);
-    psb = find_psb(trace_, from);
-    std::size_t resync = std::min(psb.value_or(end), end);
+    const std::size_t from = std::max(consumed_offset_, sync_offset_ + kPsbSize_bytes);
+    if (psb && *psb < from) psb = find_psb(trace_, from);
+    const std::size_t limit = std::min(psb.value_or(end), end);
+    const bool goes_on = skip_to_enabling(limit);
+    const std::size_t resync = goes_on ? items_.peek().offset_bytes : limit;
     gap_.size_bytes = resync - std::min<std::size_t>(gap_.offset_bytes, resync);
     sink_.gap(gap_);
+    if (!goes_on && limit == end) return;
+    next = goes_on ? go_on() : walk(*psb);
   }
 }
 
@@ -76,8 +78,7 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
   sync_offset_ = consumed_offset_ = psb;
   held_.reset();
   outcome_count_ = 0;
-  returns_.clear();
-  if (fast_ != nullptr) fast_->clear_returns();
+  clear_returns();
   in_transaction_ = mode_known_ = anchored_ = false;
   items_.start(psb);
   enabled_ = items_.start_ip().has_value();
@@ -91,6 +92,10 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
   use_changes(psb, time_);
   straight_on(ip_);
   executed_ = false;
+  return go_on();
+}
+
+FlowWalker::Next FlowWalker::go_on() {
   Next next = deliver_events(nullptr);
   while (next == Next::kGoOn) next = step();
   flush();
@@ -106,6 +111,11 @@ void FlowWalker::push_return(Address to) {
 
 bool FlowWalker::pop_return(std::uint64_t& to) {
   return fast_ != nullptr ? fast_->pop_return(to) : returns_.pop(to);
+}
+
+void FlowWalker::clear_returns() {
+  returns_.clear();
+  if (fast_ != nullptr) fast_->clear_returns();
 }
 
 // For instructions of now, one at least.

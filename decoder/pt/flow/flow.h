@@ -49,6 +49,9 @@ class FlowWalker {
   static constexpr std::uint32_t kMaxStraight = 1u << 20;
 
   Next walk(std::size_t psb);
+  Next go_on();
+  bool skip_to_enabling(std::size_t limit);
+  void note_skipped(const Event& event);
   Next step();
   bool is_quiet();
   Next step_quietly();
@@ -65,6 +68,7 @@ class FlowWalker {
   void forget_reading_on();
   void push_return(Address to);
   bool pop_return(std::uint64_t& to);
+  void clear_returns();
 
   void use_mode(CodeMode mode);
   void use_changes(std::uint64_t offset, std::uint64_t time);
