@@ -231,7 +231,6 @@ PtSegments::PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,
       options_(std::move(options)) {
   options_.least_bytes = std::max(options_.least_bytes, pt::kPsbSize_bytes);
   assert(config_.code_changes.empty());
-  config_.resumption = pt::Resumption::kAtEnabling;
 }
 
 std::unique_ptr<SegmentReader> PtSegments::reader() const {

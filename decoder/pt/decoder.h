@@ -79,9 +79,9 @@ struct CodeChange {
 
 // Where decoding goes on when the code did not lead on.
 enum class Resumption : std::uint8_t {
-  kAtPsb,       // where the trace says all anew, as with libipt
   kAtEnabling,  // where tracing was enabled next, or an overflow ended, if that comes before a PSB:
                 // nothing from before is needed there
+  kAtPsb,       // where the trace says all anew; libipt's decoder has no other
 };
 
 struct DecoderConfig {
@@ -91,7 +91,7 @@ struct DecoderConfig {
   std::array<AddressFilter, 4> filters;
   Epoch first_epoch;
   std::vector<CodeChange> code_changes;
-  Resumption resumption = Resumption::kAtPsb;  // libipt's decoder has no other
+  Resumption resumption = Resumption::kAtEnabling;
 };
 
 enum class EventKind : std::uint8_t {

@@ -446,6 +446,7 @@ void fuzz_one(ByteSpan input) {
   current_trace = trace;
   DecoderConfig config;
   config.timing = {1, 64, 3, 32};
+  config.resumption = Resumption::kAtPsb;
   if (!maker.has_newer_packets())
     compare_with_libipt(code, starts, config,
                         ByteSpan(trace).first(find_mode_without_target(trace)));

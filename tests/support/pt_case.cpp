@@ -162,6 +162,7 @@ bool CaseParser::take(const Section& section) {
 }
 
 Result<PtCase> CaseParser::parse(std::string_view text) {
+  case_.config.resumption = pt::Resumption::kAtPsb;  // libipt knows no other
   read_sections(text);
   for (const Section& section : sections_)
     if (!take(section)) break;

@@ -16,6 +16,7 @@ struct DecodeOptions {
   DecodeRequest request;
   std::string decoder = "flow";
   std::string items = "addresses";
+  std::string resume = "psb";
   std::string bundle_path;
   std::int32_t tid = 0;
   pt::TimingConfig timing;
@@ -42,6 +43,10 @@ void add_options(CLI::App& app, DecodeOptions& options) {
   add_choice(app, "--decoder", options.decoder, "which decoder", {"flow", "libipt"});
   add_choice(app, "--print", options.items, "what to print, one item a line",
              {"addresses", "instructions", "records", "events"});
+  add_choice(app, "--resume", options.resume,
+             "where to go on behind code that is not known or does not fit: at the next PSB, as "
+             "ptxed does, or where tracing is enabled next, as histories do",
+             {"psb", "enabling"});
   app.add_option("--tid", options.tid, "of a bundle only this thread")->type_name("TID");
   app.add_option("--mtc-period", options.timing.mtc_period,
                  "an MTC packet comes every 2^N crystal clock ticks")
@@ -70,6 +75,8 @@ std::unique_ptr<pt::Decoder> make_decoder(const std::string& name, const DecodeJ
 // Decodes one trace and returns the number of its gaps.
 std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json, std::FILE* out) {
   job.config.timing = options.timing;
+  job.config.resumption =
+      options.resume == "psb" ? pt::Resumption::kAtPsb : pt::Resumption::kAtEnabling;
   DecodePrinterConfig config{kItems.at(options.items), json, out, job.name, options.decoder};
   auto printer = make_decode_printer(config, *job.code);
   make_decoder(options.decoder, job)->decode(job.trace.bytes(), *printer);
@@ -98,6 +105,9 @@ Result<int> run_decode(DecodeOptions options, JsonForm json, const Invocation& i
   if (options.request.trace_path.empty())
     return fail(ErrorCode::kUsage, "cannot decode: no trace is named", "",
                 "tailtrace decode --pt FILE --code FILE@ADDRESS");
+  if (options.decoder == "libipt" && options.resume != "psb")
+    return fail(ErrorCode::kUsage, "cannot decode: libipt goes on at PSBs only", "",
+                "leave out --resume, or --decoder");
   if (options.tid != 0) options.request.tid = options.tid;
   auto input = open_decode_input(options.request);
   if (!input) return fail(input.error());

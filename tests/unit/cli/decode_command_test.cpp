@@ -175,6 +175,24 @@ TEST_F(DecodeCommand, WithoutCodeThereIsAGapAndStrictFails) {
   EXPECT_THAT(outcome.err, HasSubstr("gap"));
 }
 
+TEST_F(DecodeCommand, GoesOnAtAPsbOrWhereItIsTold) {
+  pt::PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup({0x1002});
+  out.psbend();
+  out.tip({0x5000});
+  out.tip_pgd_suppressed();
+  out.tip_pge({0x1004});
+  out.fup({0x1005});
+  out.tip_pgd_suppressed();
+  write("trace", out.take());
+  EXPECT_THAT(run({}).out, testing::Not(HasSubstr("[enabled]")));
+  const CommandOutcome outcome = run({"--resume=enabling"});
+  EXPECT_THAT(outcome.out, testing::EndsWith("[enabled]\n0000000000001004\n[disabled]\n"));
+  EXPECT_THAT(run({"--resume=enabling", "--decoder=libipt"}).err, HasSubstr("at PSBs only"));
+}
+
 TEST_F(DecodeCommand, AnEmptyTraceIsNothing) {
   write("trace", {});
   CommandOutcome outcome = run({"--strict"});

@@ -6,7 +6,6 @@
 #include <random>
 #include <thread>
 
-#include "decoder/base/file.h"
 #include "decoder/history/opened_thread.h"
 #include "decoder/history/pt_segments.h"
 #include "decoder/history/record_slices.h"
@@ -14,7 +13,6 @@
 #include "decoder/history/segment_counter.h"
 #include "decoder/pt/record_sink.h"
 #include "decoder/pt/synthesis/synthesis.h"
-#include "tests/support/pt_case.h"
 #include "tests/support/random_program.h"
 #include "tests/support/toy_program.h"
 
@@ -454,17 +452,6 @@ TEST(HistorySegments, ATraceThatPausesAtEveryPsbIsCutThere) {
     EXPECT_FALSE(pt::is_seam(trace.bytes, extent->begin));
   }
   EXPECT_GT(segments, 3u);
-}
-
-TEST(HistorySegments, CodeThatIsNotKnownCostsUpToTheNextEnabling) {
-  const std::string name = "resumption-at-the-next-enabling.case";
-  auto text = read_file(TAILTRACE_SOURCE_DIR "/tests/cases/pt/" + name, 1 << 20);
-  ASSERT_TRUE(text) << text.error().to_string();
-  auto test = parse_pt_case(as_text(*text));
-  ASSERT_TRUE(test) << test.error().to_string();
-  const History history = in_segments({test->trace, test->code, {}}, 1000, Numbers::kFromOldest);
-  EXPECT_EQ(addresses(forwards(history)),
-            (std::vector<Address>{{0x1000}, {0x3000}, {0x3001}, {0x3003}, {0x1005}}));
 }
 
 TEST(HistorySegments, ATraceThatNobodyCanReadIsOneGap) {

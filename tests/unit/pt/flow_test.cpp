@@ -112,6 +112,13 @@ struct Situation {
   std::string text() const { return decode(code, trace, config).text; }
 };
 
+TEST(Flow, CodeThatIsNotKnownCostsUpToTheNextEnabling) {
+  Situation s({0xff, 0xe0, 0x90});  // 1000 jmp rax; 1002 nop
+  s.psb(0x1000).tip(0x5000).tnt("tn").pgd(0x6000).pge(0x1002).fup(0x1003).pgd(0x6000);
+  EXPECT_EQ(s.text(),
+            "[5] 1000 (the bytes of an executed instruction are not known) [0] 1002 [2] ");
+}
+
 // SDM, "RET compression": the entry is popped by every RET. Intel's decoder (2.0.5) leaves it when
 // a RET does not match, and takes the next compressed RET to the wrong place.
 TEST(Flow, ReturnThatDoesNotMatchPopsItsEntry) {
