@@ -79,9 +79,9 @@ struct CodeChange {
 
 // Where decoding goes on when the code did not lead on.
 enum class Resumption : std::uint8_t {
-  kAtEnabling,  // where tracing was enabled next, or an overflow ended, if that comes before a PSB:
-                // nothing from before is needed there
-  kAtPsb,       // where the trace says all anew; libipt's decoder has no other
+  kAtAddress,  // at the next event that says where, if it comes before a PSB: tracing is enabled,
+               // an overflow, an interrupt, a PTWRITE. Nothing from before is needed there
+  kAtPsb,  // where the trace says all anew; libipt's decoder has no other
 };
 
 struct DecoderConfig {
@@ -91,7 +91,7 @@ struct DecoderConfig {
   std::array<AddressFilter, 4> filters;
   Epoch first_epoch;
   std::vector<CodeChange> code_changes;
-  Resumption resumption = Resumption::kAtEnabling;
+  Resumption resumption = Resumption::kAtAddress;
 };
 
 enum class EventKind : std::uint8_t {

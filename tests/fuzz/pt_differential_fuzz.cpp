@@ -451,7 +451,7 @@ void fuzz_one(ByteSpan input) {
     compare_with_libipt(code, starts, config,
                         ByteSpan(trace).first(find_mode_without_target(trace)));
   compare_paths(code, config, trace);
-  config.resumption = Resumption::kAtEnabling;
+  config.resumption = Resumption::kAtAddress;
   compare_paths(code, config, trace);
 }
 

@@ -139,8 +139,8 @@ bool CaseParser::take_setting(const Section& section) {
     case_.config.timing = {a, b, static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(d)};
     return true;
   }
-  if (head[0] == "resume" && head.size() == 2 && head[1] == "enabling") {
-    case_.config.resumption = pt::Resumption::kAtEnabling;
+  if (head[0] == "resume" && head.size() == 2 && head[1] == "address") {
+    case_.config.resumption = pt::Resumption::kAtAddress;
     return true;
   }
   if (head[0] == "print" && head.size() == 2 && head[1] == "records") {

@@ -65,7 +65,7 @@ void FlowWalker::run(std::size_t begin, std::size_t end) {
     const std::size_t from = std::max(consumed_offset_, sync_offset_ + kPsbSize_bytes);
     if (psb && *psb < from) psb = find_psb(trace_, from);
     const std::size_t limit = std::min(psb.value_or(end), end);
-    const bool goes_on = skip_to_enabling(limit);
+    const bool goes_on = skip_to_address(limit);
     const std::size_t resync = goes_on ? items_.peek().offset_bytes : limit;
     gap_.size_bytes = resync - std::min<std::size_t>(gap_.offset_bytes, resync);
     sink_.gap(gap_);

@@ -50,7 +50,8 @@ class FlowWalker {
 
   Next walk(std::size_t psb);
   Next go_on();
-  bool skip_to_enabling(std::size_t limit);
+  bool skip_to_address(std::size_t limit);
+  bool stand_at(const Event& event);
   void note_skipped(const Event& event);
   Next step();
   bool is_quiet();

@@ -29,26 +29,55 @@ void FlowWalker::note_skipped(const Event& event) {
   if (event.kind == EventKind::kTransaction) in_transaction_ = event.has(kEventSpeculative);
 }
 
-// After an error of the code: to the next item that says where it goes on. False where a PSB comes
-// first. The processor counts on no call from before then (SDM, "RET compression").
-bool FlowWalker::skip_to_enabling(std::size_t limit) {
-  if (config_.resumption != Resumption::kAtEnabling || !is_of_code(gap_.error)) return false;
-  if (held_) note_skipped(*held_);
-  held_.reset();
+// After an error of the code: to the next event that says where flow is. False where a PSB comes
+// first. The processor counts on no call from before tracing is enabled or an overflow ends (SDM,
+// "RET compression"); what else it counts on is found to be missing.
+bool FlowWalker::skip_to_address(std::size_t limit) {
+  if (config_.resumption != Resumption::kAtAddress || !is_of_code(gap_.error)) return false;
   outcome_count_ = 0;
   clear_returns();
   enabled_ = anchored_ = false;
   straight_on({});
+  if (held_) {
+    if (held_->ip != gap_.ip && stand_at(*held_)) return true;
+    note_skipped(*held_);
+    held_.reset();
+  }
   for (;; items_.take()) {
     const Item& item = items_.peek();
     if (ends_stream(item.kind) || item.offset_bytes >= limit) return false;
     if (item.kind == ItemKind::kEvent) {
-      const EventKind kind = item.event.kind;
-      if (kind == EventKind::kEnabled || kind == EventKind::kOverflow) return true;
+      if (stand_at(item.event)) return true;
       note_skipped(item.event);
     }
     passed(item);
   }
+}
+
+// Where it says, if it does. All outcomes and targets from before a FUP were sent before it.
+bool FlowWalker::stand_at(const Event& event) {
+  switch (event.kind) {
+    case EventKind::kEnabled:
+    case EventKind::kOverflow:
+      return true;
+    case EventKind::kAsyncBranch:
+    case EventKind::kAsyncDisabled:
+      break;
+    case EventKind::kTransaction:
+    case EventKind::kAsyncPaging:
+    case EventKind::kAsyncVmcs:
+    case EventKind::kPtwrite:
+    case EventKind::kExstop:
+    case EventKind::kMwait:
+    case EventKind::kControlFlow:
+      if (event.has(kEventIpSuppressed)) return false;
+      break;
+    default:
+      return false;
+  }
+  enabled_ = true;
+  straight_on(event.ip);
+  return true;
 }
 
 }  // namespace tailtrace::pt

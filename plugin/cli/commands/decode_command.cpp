@@ -45,8 +45,8 @@ void add_options(CLI::App& app, DecodeOptions& options) {
              {"addresses", "instructions", "records", "events"});
   add_choice(app, "--resume", options.resume,
              "where to go on behind code that is not known or does not fit: at the next PSB, as "
-             "ptxed does, or where tracing is enabled next, as histories do",
-             {"psb", "enabling"});
+             "ptxed does, or at the next event that says where, as histories do",
+             {"psb", "address"});
   app.add_option("--tid", options.tid, "of a bundle only this thread")->type_name("TID");
   app.add_option("--mtc-period", options.timing.mtc_period,
                  "an MTC packet comes every 2^N crystal clock ticks")
@@ -76,7 +76,7 @@ std::unique_ptr<pt::Decoder> make_decoder(const std::string& name, const DecodeJ
 std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json, std::FILE* out) {
   job.config.timing = options.timing;
   job.config.resumption =
-      options.resume == "psb" ? pt::Resumption::kAtPsb : pt::Resumption::kAtEnabling;
+      options.resume == "psb" ? pt::Resumption::kAtPsb : pt::Resumption::kAtAddress;
   DecodePrinterConfig config{kItems.at(options.items), json, out, job.name, options.decoder};
   auto printer = make_decode_printer(config, *job.code);
   make_decoder(options.decoder, job)->decode(job.trace.bytes(), *printer);

@@ -188,9 +188,9 @@ TEST_F(DecodeCommand, GoesOnAtAPsbOrWhereItIsTold) {
   out.tip_pgd_suppressed();
   write("trace", out.take());
   EXPECT_THAT(run({}).out, testing::Not(HasSubstr("[enabled]")));
-  const CommandOutcome outcome = run({"--resume=enabling"});
+  const CommandOutcome outcome = run({"--resume=address"});
   EXPECT_THAT(outcome.out, testing::EndsWith("[enabled]\n0000000000001004\n[disabled]\n"));
-  EXPECT_THAT(run({"--resume=enabling", "--decoder=libipt"}).err, HasSubstr("at PSBs only"));
+  EXPECT_THAT(run({"--resume=address", "--decoder=libipt"}).err, HasSubstr("at PSBs only"));
 }
 
 TEST_F(DecodeCommand, AnEmptyTraceIsNothing) {

@@ -112,7 +112,7 @@ struct Situation {
   std::string text() const { return decode(code, trace, config).text; }
 };
 
-TEST(Flow, CodeThatIsNotKnownCostsUpToTheNextEnabling) {
+TEST(Flow, CodeThatIsNotKnownCostsUpToTheNextEvent) {
   Situation s({0xff, 0xe0, 0x90});  // 1000 jmp rax; 1002 nop
   s.psb(0x1000).tip(0x5000).tnt("tn").pgd(0x6000).pge(0x1002).fup(0x1003).pgd(0x6000);
   EXPECT_EQ(s.text(),

@@ -14,9 +14,10 @@ namespace {
 using Lines = std::vector<std::string>;
 
 bool is_gap(const std::string& line) { return line.starts_with("[error"); }
+// Others do as well, but their address is that of an instruction before them.
 bool says_where(const std::string& line) {
-  return line.starts_with("[enabled") || line.starts_with("[resumed") ||
-         line.starts_with("[overflow");
+  return line.starts_with("[enabled") || line.starts_with("[overflow") ||
+         line.starts_with("[interrupt");
 }
 
 // One that a processor could have sent, and its program without a piece of its code.
@@ -30,7 +31,7 @@ struct LegalCase {
     Choices choices(bytes);
     const LegalProgram program(choices);
     whole.trace = cut.trace = make_legal_trace(choices, program, {});
-    whole.config.resumption = cut.config.resumption = Resumption::kAtEnabling;
+    whole.config.resumption = cut.config.resumption = Resumption::kAtAddress;
     const std::size_t hurt = random() % program.regions().size();
     for (std::size_t i = 0; i < program.regions().size(); ++i) {
       const LegalProgram::Region& region = program.regions()[i];
@@ -61,7 +62,7 @@ Lines told(const PtCase& test) {
 }
 
 struct Resumed {
-  unsigned at_psb = 0, at_enabling = 0;
+  unsigned earlier = 0, at_event = 0;
 };
 
 // Whether `told` is `all` with holes that end as early as they can.
@@ -75,7 +76,7 @@ testing::AssertionResult is_rest_of(const Lines& told, const Lines& all, Resumed
     if (piece != told.begin() && piece != end) {
       const auto earliest = std::find_if(at, all.end(), says_where);
       if (found > earliest) return testing::AssertionFailure() << "could begin at " << *earliest;
-      ++(found == earliest ? resumed.at_enabling : resumed.at_psb);
+      ++(found == earliest ? resumed.at_event : resumed.earlier);
     }
     at = found + (end - piece);
     piece = end == told.end() ? end : end + 1;
@@ -91,8 +92,8 @@ TEST(Resumption, TellsTheRestOfEveryTrace) {
     ASSERT_EQ(std::ranges::count_if(all, is_gap), 0) << "seed " << seed;
     ASSERT_TRUE(is_rest_of(told(test.cut), all, resumed)) << "seed " << seed;
   }
-  EXPECT_GT(resumed.at_enabling, 100u);
-  EXPECT_GT(resumed.at_psb, 10u);
+  EXPECT_GT(resumed.at_event, 100u);
+  EXPECT_GT(resumed.earlier, 10u);
 }
 
 }  // namespace
