@@ -130,6 +130,7 @@ Result<void> apply(const RecordingOptions& recording, ServeOptions& serve) {
     if (!instructions) return fail(std::move(instructions.error()));
     serve.handover_instructions_pt = serve.handover_instructions_bts = *instructions;
     serve.handover_instructions_lldb = *instructions;
+    serve.handover_is_said = true;
   }
   return {};
 }

@@ -42,6 +42,7 @@ struct ServeOptions {
   std::uint64_t handover_instructions_pt = 1'000'000;
   std::uint64_t handover_instructions_bts = 300'000;
   std::uint64_t handover_instructions_lldb = 100'000;  // its list of calls takes 46 KB a call
+  bool handover_is_said = false;  // by the user: a larger buffer of the debugger's is not for more
 
   std::string gdbserver = "gdbserver";  // a name in PATH or a path
   // Path of LLDB's own server. Then it is the one below, and `gdbserver`, `program`, `attach_pid`

@@ -201,10 +201,12 @@ Result<std::string> TraceService::pt(RecordedThread& thread, ThreadSnapshot newe
 }
 
 std::uint64_t TraceService::handover(const RecordedThread& thread) const {
-  if (*thread.enabled == BtraceFormat::kBts)
-    return std::max(options_.handover_instructions_bts,
-                    thread.buffer_size_bytes / kBtsRecord_bytes * kInsnsPerBtsRecord);
-  return std::max(options_.handover_instructions_pt, thread.buffer_size_bytes * kInsnsPerPtByte);
+  const bool is_bts = *thread.enabled == BtraceFormat::kBts;
+  const std::uint64_t most =
+      is_bts ? options_.handover_instructions_bts : options_.handover_instructions_pt;
+  if (options_.handover_is_said) return most;
+  return std::max(most, is_bts ? thread.buffer_size_bytes / kBtsRecord_bytes * kInsnsPerBtsRecord
+                               : thread.buffer_size_bytes * kInsnsPerPtByte);
 }
 
 }  // namespace tailtrace

@@ -82,7 +82,9 @@ Result<std::string> LldbTrace::state(std::string_view json) {
 }
 
 std::uint64_t LldbTrace::instructions_for(const Settings& settings) const {
-  return std::max(options_.handover_instructions_lldb, settings.trace_size_bytes * kInsnsPerPtByte);
+  const std::uint64_t most = options_.handover_instructions_lldb;
+  if (options_.handover_is_said) return most;
+  return std::max(most, settings.trace_size_bytes * kInsnsPerPtByte);
 }
 
 // The bytes of a thread as it stands.

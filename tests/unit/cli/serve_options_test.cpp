@@ -127,6 +127,7 @@ TEST(ServeOptions, RecordingOptionsArrive) {
   EXPECT_EQ(options->ring_records, 2u << 20);
   EXPECT_EQ(options->handover_instructions_pt, 5000u);
   EXPECT_EQ(options->handover_instructions_bts, 5000u);
+  EXPECT_TRUE(options->handover_is_said);
   EXPECT_EQ(options->keep_folder, "kept");
   EXPECT_EQ(options->gdbserver, "/opt/gdbserver");
   EXPECT_EQ(options->qemu, "/opt/qemu");

@@ -215,6 +215,29 @@ TEST(NewestHistory, IsWhatGdbIsGivenAsPt) {
   EXPECT_LE(stand.engine.most, 20'000u);
 }
 
+// GDB always names a buffer's size.
+TEST(NewestHistory, IsNoMoreThanTheUserHasSaidWhateverTheBuffer) {
+  Stand stand;
+  stand.options.handover_instructions_pt = stand.options.handover_instructions_bts = 100;
+  stand.options.handover_instructions_lldb = 100;
+  stand.options.handover_is_said = true;
+  TraceService service(stand.options, stand.below, stand.recorder);
+  EXPECT_EQ(stand.answer(service, "Qbtrace-conf:pt:size=0x4000"), "OK");
+  ASSERT_EQ(stand.answer(service, "Qbtrace:pt"), "OK");
+  EXPECT_EQ(times("<raw>", stand.read(service, "all")), 1u);
+  EXPECT_LE(stand.engine.most, 200u);
+  EXPECT_EQ(stand.answer(service, "Qbtrace:off"), "OK");
+  EXPECT_EQ(stand.answer(service, "Qbtrace-conf:bts:size=0x10000"), "OK");
+  ASSERT_EQ(stand.answer(service, "Qbtrace:bts"), "OK");
+  EXPECT_EQ(times("<block ", stand.read(service, "all")), 50u);
+  LldbTrace trace(stand.options, stand.below, stand.recorder);
+  for (std::string_view packet :
+       {R"(jLLDBTraceStart:{"type":"intel-pt","tids":[1],"iptTraceSize":65536,"enableTsc":false})",
+        R"(jLLDBTraceGetState:{"type":"intel-pt"})"})
+    ASSERT_TRUE(trace.answer(rsp::escape(packet)));
+  EXPECT_LE(stand.engine.most, 200u);
+}
+
 TEST(NewestHistory, IsWhatLldbIsGiven) {
   Stand stand;
   LldbTrace trace(stand.options, stand.below, stand.recorder);
