@@ -155,7 +155,7 @@ Result<std::vector<ThreadSource>> threads_of_lldb_bundle(const std::string& path
 
 // What a process's recording lacks.
 std::vector<Error> losses_of(const ProcessFolder& folder, const RecordingLosses& losses) {
-  std::vector<Error> found;
+  std::vector<Error> found = folder.damaged();
   if (losses.threads != 0)
     found.push_back(
         {ErrorCode::kGaps,

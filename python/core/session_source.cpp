@@ -41,6 +41,9 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& s
   shared->engine = std::move(*engine);
   Result<std::vector<const Ring*>> rings = shared->engine->folder().rings();
   if (!rings) return fail(std::move(rings.error()));
+  // Nothing here tells of what is missing.
+  const std::vector<Error>& damaged = shared->engine->folder().damaged();
+  if (!damaged.empty()) return fail(damaged.front());
   bool alive = shared->engine->folder().is_alive();
   for (const Ring* ring : *rings) {
     ThreadSource source;

@@ -1,6 +1,7 @@
 """What cannot work is said in the agreed shape, with its exit status and its fix."""
 
 import os
+import re
 import shutil
 import socket
 import struct
@@ -251,10 +252,10 @@ class Values(InFolder):
 class Recordings(InFolder):
     """A recording to spoil in many ways, for the verbs that read one."""
 
-    def record(self):
+    def record(self, program=TALKS):
         cases.needs_engine(self, "qemu")
         session = os.path.join(self.folder, "session")
-        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--", TALKS)
+        outcome = cases.tailtrace("run", "--no-debugger", "--keep=" + session, "--", program)
         self.assertEqual(outcome.returncode, 0, outcome.stderr)
         process, = os.listdir(session)
         return session, os.path.join(session, process)
@@ -311,6 +312,20 @@ class Recordings(InFolder):
         session, process = self.record()
         os.truncate(os.path.join(process, "thread.0.ring"), 10000)
         self.check(session, 5, "thread.0.ring", "cut short")
+
+    def test_rings_of_other_threads_than_one_that_is_cut_short(self):
+        session, process = self.record(os.path.join(os.path.dirname(TALKS), "three_workers"))
+        os.truncate(os.path.join(process, "thread.1.ring"), 10000)
+        for verb in (["history"], ["info"], ["save"]):
+            with self.subTest(verb):
+                saved = [self.folder + "/saved"] if verb == ["save"] else []
+                outcome = cases.tailtrace(*verb, session, *saved)
+                self.assertEqual(outcome.returncode, 0, outcome.stderr)
+                self.assertRegex(outcome.stderr,
+                                 r"(?m)^error: cannot read the ring .*/thread\.1\.ring\n"
+                                 r"  why:  it is cut short: 10000 bytes")
+        info = cases.tailtrace("info", self.folder + "/saved").stdout
+        self.assertEqual(re.findall(r"^thread", info, re.M), ["thread"] * 2)
 
     def test_ring_with_an_impossible_capacity(self):
         session, process = self.record()

@@ -168,6 +168,7 @@ Result<void> ProcessFolder::write_header(const void* from, std::size_t size_byte
 Result<void> ProcessFolder::find_rings() {
   if (knows_all_rings_) return {};
   const bool was_alive = is_alive();
+  damaged_.clear();
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
     auto slot = slot_in_name(entry.path().filename().string());
@@ -175,9 +176,12 @@ Result<void> ProcessFolder::find_rings() {
     Result<Ring> ring = Ring::open(entry.path().string());
     // It is just being made, or was when the process was killed.
     if (!ring && (is_alive() || !is_begun(entry.path()))) continue;
-    if (!ring) return fail(std::move(ring.error()));
-    rings_.emplace(*slot, std::move(*ring));
+    if (ring)
+      rings_.emplace(*slot, std::move(*ring));
+    else
+      damaged_.push_back(std::move(ring.error()));
   }
+  if (rings_.empty() && !damaged_.empty()) return fail(damaged_.front());
   // A folder that is gone has no new rings; those already open stay readable.
   if (error && rings_.empty())
     return fail(system_error("cannot list the recording " + path_, error.value()));

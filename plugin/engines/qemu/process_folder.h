@@ -57,9 +57,11 @@ class ProcessFolder {
   std::string perf_map() const;
 
   // The rings of all threads, ended ones included: of the one in which a signal ended the program,
-  // then the others in the order in which they were made. Looks for new ones. Errors: a ring that
-  // cannot be read.
+  // then the others in the order in which they were made. Looks for new ones. Errors: not one of
+  // them can be read.
   Result<std::vector<const Ring*>> rings();
+  // Why those that were found could not be read.
+  const std::vector<Error>& damaged() const { return damaged_; }
 
   // The newest ring of a thread; its pid does not matter. Errors: kGone when there is none.
   Result<const Ring*> ring_of(std::int32_t tid);
@@ -97,6 +99,7 @@ class ProcessFolder {
   const CodeHeader* code_ = nullptr;
 
   std::map<std::uint32_t, Ring> rings_;    // by slot
+  std::vector<Error> damaged_;             // rings that cannot be read
   bool knows_all_rings_ = false;           // nobody makes more
   std::vector<const CodeEntry*> entries_;  // those with epoch 0 first, then as they came
   std::uint64_t read_bytes_ = 0;           // of the code file
