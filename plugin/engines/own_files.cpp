@@ -18,7 +18,8 @@ std::string own_folder() {
     self = info.dli_fname;
   else
     self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return self.parent_path().string();
+  // What it was called by may be a link, which lies anywhere.
+  return std::filesystem::weakly_canonical(self, error).parent_path().string();
 }
 
 }  // namespace

@@ -42,6 +42,13 @@ class Record(cases.CommandCase):
         self.assertEqual(outcome.stdout, "ready\nheard: hello\n")
         self.assertTrue(outcome.stderr.startswith("complained\nrecorded: "), outcome.stderr)
 
+    def test_starts_by_a_link_that_lies_anywhere(self):
+        link = os.path.join(self.folder, "tailtrace-link")
+        os.symlink(cases.TAILTRACE, link)
+        outcome = subprocess.run([link, "run", "--no-debugger", "--", "true"], env=self.env,
+                                 capture_output=True, timeout=cases.HANG_S, check=False)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+
     def test_programs_have_their_own_names(self):
         say = "read name < /proc/self/comm; echo $name"
         outcome = self.record("", program=["/bin/sh", "-c", f"{say}; exec cat /proc/self/comm"])
