@@ -12,6 +12,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/base/process_status.h"
+#include "plugin/engines/perf/pmu.h"
 #include "plugin/engines/perf/slot_book.h"
 
 namespace tailtrace::perf {
@@ -205,8 +206,23 @@ Reason no_slot(const Refusal& refusal, const std::string& root) {
           "software breakpoints"};
 }
 
+// The kernel does not say which; the PMU has a file about it.
+Reason too_many_filters(const std::string& root) {
+  auto pmu = read_pmu(root, "intel_pt");
+  const std::uint64_t ranges = pmu ? pmu->number("nr_addr_filters").value_or(0) : 0;
+  if (ranges == 0)
+    return {ErrorCode::kNoEngine, "this processor's Intel PT has no filters by address",
+            "record without filters", ""};
+  return {
+      ErrorCode::kUsage,
+      fmt::format("this processor's Intel PT has {} filters by address, and more were asked for",
+                  ranges),
+      fmt::format("name {} at most", ranges), ""};
+}
+
 // The kernel has a PMU that cannot do this; else nothing has.
-Reason not_supported(const Refusal& refusal, const Machine& machine) {
+Reason not_supported(const Refusal& refusal, const Machine& machine, const std::string& root) {
+  if (refusal.step == Step::kFilter) return too_many_filters(root);
   const bool is_branches =
       refusal.purpose == Purpose::kBtsSamples || refusal.purpose == Purpose::kLbr;
   if (is_branches) return missing_hardware(refusal.purpose, machine);
@@ -258,7 +274,7 @@ Reason reason_of(Kernel& kernel, const Refusal& refusal, const Machine& machine)
       if (refusal.purpose == Purpose::kBreakpoint) return no_slot(refusal, kernel.root());
       break;
     case EOPNOTSUPP:
-      return not_supported(refusal, machine);
+      return not_supported(refusal, machine, kernel.root());
     case EINVAL:
     case E2BIG:
       return invalid(kernel, refusal, machine);

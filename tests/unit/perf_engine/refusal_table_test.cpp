@@ -49,6 +49,7 @@ const Where kParanoid2{"/proc/sys/kernel/perf_event_paranoid", "2\n"};
 const Where kSeccomp{"/proc/self/status", "Seccomp:\t2\nCapEff:\t0000000000000000\n"};
 const Where kAdminBehindSeccomp{"/proc/self/status", "Seccomp:\t2\nCapEff:\t0000000000200000\n"};
 const Where kVirtual{"/sys/hypervisor/type", "KVM\n"};
+const Where kPtType{"/sys/bus/event_source/devices/intel_pt/type", "8\n"};
 const Where kIsolated{"/sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n"};
 
 using enum ErrorCode;
@@ -137,10 +138,28 @@ const Row kRows[] = {
      kNoEngine,
      "has no last branch records",
      "a machine that has it"},
-    {"not_what_a_pmu_can",
+    {"more_filters_than_a_pmu_has",
      EOPNOTSUPP,
      kPt,
      kFilter,
+     kIntel,
+     {kPtType, {"/sys/bus/event_source/devices/intel_pt/nr_addr_filters", "2\n"}},
+     kUsage,
+     "Intel PT has 2 filters by address, and more",
+     "name 2 at most"},
+    {"no_filters",
+     EOPNOTSUPP,
+     kPt,
+     kFilter,
+     kIntel,
+     {kPtType},
+     kNoEngine,
+     "no filters by address",
+     "record without filters"},
+    {"not_what_a_pmu_can",
+     EOPNOTSUPP,
+     kPt,
+     kOpen,
      kIntel,
      {},
      kNoEngine,
