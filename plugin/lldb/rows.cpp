@@ -94,6 +94,7 @@ Result<void> go(Session& session, const Words& words) {
 
 // LLDB's own bundle stands in the same folder, if it is LLDB that has the thread traced.
 Result<void> save(Session& session, const Words& words) {
+  if (has_recording(session)) return ask_recording(session, "save", words);
   if (has_native(session)) return show(session, save_native(session, words[0]));
   auto said = session.monitor("save " + words[0]);
   bool is_elsewhere = !said && said.error().code == ErrorCode::kNoEngine;
@@ -292,6 +293,14 @@ Result<Words> as_options(Session& session, const Words& words) {
   return options;
 }
 
+// A refusal of words names the command line's verb, and help that LLDB has not.
+Error in_our_words(Error refused, const Row& row) {
+  if (refused.fix != fmt::format("tailtrace help {}", row.verb)) return refused;
+  refused.what = fmt::format("cannot understand the arguments of `tailtrace {}`", row.name);
+  refused.fix = fmt::format("help tailtrace {}", row.name);
+  return refused;
+}
+
 Result<void> ask_command_line(const Row& row, Session& session, Words words) {
   if (row.run == stack) {
     auto options = as_options(session, words);
@@ -304,7 +313,8 @@ Result<void> ask_command_line(const Row& row, Session& session, Words words) {
     words.push_back(fmt::format("--at={}", stands));
   bool has_count = is_hits && words.size() == 2 && is_range(words[1]) && !words[1].starts_with('-');
   if (has_count) words[1] = "--limit=" + words[1];
-  return ask_recording(session, row.verb, with_range(session, row.verb, std::move(words)));
+  auto answered = ask_recording(session, row.verb, with_range(session, row.verb, std::move(words)));
+  return answered ? answered : fail(in_our_words(std::move(answered.error()), row));
 }
 
 }  // namespace
