@@ -172,7 +172,8 @@ class Serving(InFolder):
     def test_addresses_that_are_none(self):
         for comm, why, fix in (("127.0.0.1:65536", "`65536` is no port", "from 1 to 65535"),
                                (":99999999999999999999", "is no port", "from 1 to 65535"),
-                               (":-1", "", ""), ("127.0.0.1:", "`` is no port", "from 1 to 65535"),
+                               (":-1", "`-1` is no port", "from 1 to"),
+                               ("127.0.0.1:", "`` is no port", "from 1 to 65535"),
                                ("here", "it is none of HOST:PORT", ":0"),
                                ("unix:", "a path of 1 to", "a shorter path")):
             for engine in ("qemu", "step"):

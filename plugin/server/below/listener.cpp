@@ -66,16 +66,21 @@ bool is_port(const std::string& port) {
   return port.size() <= 5 && std::stoi(port) <= kMaxPort;
 }
 
+tl::unexpected<Error> no_port(const std::string& host, const std::string& port) {
+  return fail(ErrorCode::kUsage, fmt::format("cannot listen on {}:{}", host, port),
+              fmt::format("`{}` is no port", port),
+              fmt::format("a number from 1 to {}, or 0 for any that is free", kMaxPort));
+}
+
 Result<AddressList> resolve(const std::string& host, const std::string& port) {
-  if (!is_port(port))
-    return fail(ErrorCode::kUsage, fmt::format("cannot listen on {}:{}", host, port),
-                fmt::format("`{}` is no port", port),
-                fmt::format("a number from 1 to {}, or 0 for any that is free", kMaxPort));
+  if (!is_port(port)) return no_port(host, port);
   addrinfo hint{};
   hint.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const char* name = host.empty() ? "127.0.0.1" : host.c_str();
-  if (int error = ::getaddrinfo(name, port.c_str(), &hint, &found); error != 0)
+  const int error = ::getaddrinfo(name, port.c_str(), &hint, &found);
+  if (error == EAI_SERVICE) return no_port(host, port);
+  if (error != 0)
     return fail(ErrorCode::kUsage, fmt::format("cannot listen on {}:{}", host, port),
                 fmt::format("cannot resolve name: {}", ::gai_strerror(error)),
                 "name an address of this machine, such as 127.0.0.1:PORT");
