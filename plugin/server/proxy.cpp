@@ -87,6 +87,7 @@ Result<void> Proxy::turn() {
       server_is_gone(served.error());
     return {};
   }
+  recorder_.drop_ended_if_any_was_made();
   if (gone || debugger_lost_) debugger_is_gone();
   return connects ? accept() : Result<void>();
 }

@@ -38,9 +38,13 @@ Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
   auto started = GdbserverLink::start(options, !listener.is_stdio(), signals);
   if (!started) return fail(std::move(started.error()));
   if (!started->link) return started->exit_status;
+  GdbserverLink& link = *started->link;
   Below below(std::move(started->link), signals);
   ChosenEngine chosen = choose_engine(options, folder->path(), below);
   Recorder recorder(below, *chosen.engine, chosen.step);
+  // With steps the Stepper meets them, and knows where they stand.
+  if (!recorder.needs_steps())
+    link.set_on_new_thread([&recorder](std::int32_t tid) { recorder.thread_made(tid); });
   if (!kept) return serve_with(options, listener, below, recorder, signals);
   recorder.keep_in(*kept);
   auto served = serve_with(options, listener, below, recorder, signals);

@@ -10,6 +10,7 @@
 
 #include "decoder/base/text.h"
 #include "plugin/engines/own_files.h"
+#include "plugin/server/below/gdbserver_preload/new_threads.h"
 #include "plugin/server/below/server_link.h"
 
 namespace tailtrace {
@@ -106,10 +107,10 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
   return command;
 }
 
-Result<pid_t> GdbserverCommand::start(int talk, int messages) const {
+Result<pid_t> GdbserverCommand::start(int talk, int messages, int new_threads) const {
   pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start " + words_.front()));
-  if (pid == 0) become(talk, messages, parent);
+  if (pid == 0) become(talk, messages, new_threads, parent);
   return pid;
 }
 
@@ -124,7 +125,7 @@ void GdbserverCommand::preload() const {
 }
 
 // In the child: becomes gdbserver, with the signals as a program expects them.
-void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
+void GdbserverCommand::become(int talk, int messages, int new_threads, pid_t parent) const {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -137,6 +138,9 @@ void GdbserverCommand::become(int talk, int messages, pid_t parent) const {
   ::setpgid(0, 0);
   talk = out_of_the_way(talk);
   messages = out_of_the_way(messages);
+  // The library closes it where a program is executed.
+  new_threads = ::fcntl(new_threads, F_DUPFD, kLastKeeper + 1);
+  ::setenv(kNewThreadsVariable, std::to_string(new_threads).c_str(), 1);
   std::array<int, 3> stdio = stdio_;
   for (int& fd : stdio) fd = out_of_the_way(fd);
   for (std::size_t i = 0; i < stdio.size(); ++i) ::dup2(stdio[i], keepers_[i]);

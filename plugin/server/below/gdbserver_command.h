@@ -26,14 +26,15 @@ class GdbserverCommand {
   // find_own_file().
   static Result<GdbserverCommand> make(const ServeOptions& options, bool inferior_owns_stdio);
 
-  // Starts it; `talk` becomes its stdin and stdout, `messages` its stderr. Errors: kSystem.
-  Result<pid_t> start(int talk, int messages) const;
+  // Starts it; `talk` becomes its stdin and stdout, `messages` its stderr, and on `new_threads` it
+  // tells of threads (gdbserver_preload/new_threads.h). Errors: kSystem.
+  Result<pid_t> start(int talk, int messages, int new_threads) const;
 
   const std::vector<std::string>& words() const { return words_; }
 
  private:
   void preload() const;
-  [[noreturn]] void become(int talk, int messages, pid_t parent) const;
+  [[noreturn]] void become(int talk, int messages, int new_threads, pid_t parent) const;
 
   std::vector<std::string> words_;
   bool outlives_us_ = false;      // it is not killed when we are

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 
+#include "decoder/base/process_status.h"
 #include "plugin/server/recording/code_in_memory.h"
 
 namespace tailtrace {
@@ -58,6 +60,27 @@ void Recorder::thread_created(ThreadId id, Address pc) {
   thread.begun_before_enabled = true;
   threads_.emplace(id, std::move(thread));
   ++met_;
+}
+
+void Recorder::thread_made(std::int32_t tid) {
+  auto status = process_status(tid);
+  if (!status) return;
+  ThreadId id{0, tid};
+  const std::string_view pid = status_value(*status, "Tgid");
+  std::from_chars(pid.data(), pid.data() + pid.size(), id.pid);
+  if (!records_process(id.pid)) return;
+  if (const RecordedThread* ended = find(id)) {  // of the same number
+    keep(*ended);
+    (void)engine_.stop(id);
+  }
+  // The debugger is told why it cannot be recorded when it asks for it.
+  if (!engine_.start(id)) return;
+  RecordedThread thread;
+  thread.id = id;
+  thread.begun_before_enabled = true;
+  threads_.insert_or_assign(id, std::move(thread));
+  ++met_;
+  any_was_made_ = true;
 }
 
 void Recorder::keep(const RecordedThread& thread) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "plugin/engines/engine.h"
 #include "plugin/engines/step/step_engine.h"
@@ -82,6 +83,8 @@ class Recorder {
   Result<RecordedThread*> start_running(ThreadId thread);
   // The same for a new thread that stands at `pc`, unless its process is not recorded.
   void thread_created(ThreadId thread, Address pc);
+  // The same for one that has not run yet, by its number alone.
+  void thread_made(std::int32_t tid);
   Result<void> stop(ThreadId thread);
 
   // A stop report: the thread stands at `pc` now. False when a trap there need not be the end of
@@ -134,6 +137,10 @@ class Recorder {
   // Drops what is kept of threads that are there no more. In all-stop nobody tells of their end,
   // and their numbers come again.
   void drop_ended();
+  // The same if one was made since the last call. REQUIRES: nobody walks through the threads.
+  void drop_ended_if_any_was_made() {
+    if (std::exchange(any_was_made_, false)) drop_ended();
+  }
   void process_gone(std::int32_t pid);
   void forget_all();
 
@@ -145,6 +152,7 @@ class Recorder {
   StepEngine* step_;
   std::map<ThreadId, RecordedThread> threads_;
   std::uint64_t met_ = 0;
+  bool any_was_made_ = false;
   RecordedThread* last_ = nullptr;  // found last
   KeptRecording* kept_ = nullptr;
 };

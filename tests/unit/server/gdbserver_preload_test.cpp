@@ -1,14 +1,21 @@
 // What runs inside gdbserver, here in a tracer of the test's own.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "plugin/server/below/gdbserver_preload/new_threads.h"
 
 namespace {
 
@@ -114,6 +121,46 @@ TEST_F(GdbserverPreload, DebugRegistersAreWhatTheyAre) {
   EXPECT_EQ(errno, 0);
   EXPECT_EQ(ptrace_(PTRACE_PEEKUSER, pid_, place_of(offsetof(user, u_debugreg) + 1), nullptr), -1);
   EXPECT_EQ(errno, EIO);  // the kernel's answer to what is no register
+}
+
+void* ends_at_once(void*) { return nullptr; }
+
+TEST(GdbserverPreloadThreads, AreToldOfBeforeTheyRun) {
+  int line[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line), 0);
+  ::setenv(tailtrace::kNewThreadsVariable, std::to_string(line[1]).c_str(), 1);
+  void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  EXPECT_EQ(::getenv(tailtrace::kNewThreadsVariable), nullptr);
+  auto ptrace = reinterpret_cast<long (*)(int, pid_t, void*, void*)>(::dlsym(library, "ptrace"));
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(line[0]);
+    ::raise(SIGSTOP);
+    pthread_t thread;
+    ::_exit(::pthread_create(&thread, nullptr, ends_at_once, nullptr));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, WUNTRACED), pid);
+  ASSERT_EQ(ptrace(PTRACE_SEIZE, pid, nullptr, reinterpret_cast<void*>(PTRACE_O_TRACECLONE)), 0);
+  ::kill(pid, SIGCONT);
+  while (::waitpid(pid, &status, 0) == pid && status >> 16 != PTRACE_EVENT_CLONE)
+    ASSERT_EQ(::ptrace(PTRACE_CONT, pid, nullptr, nullptr), 0);
+  std::int32_t told = 0;
+  std::thread listener([&] {
+    EXPECT_EQ(::recv(line[0], &told, sizeof told, 0), ssize_t{sizeof told});
+    EXPECT_EQ(::send(line[0], "", 1, 0), 1);
+  });
+  unsigned long made = 0;
+  EXPECT_EQ(ptrace(PTRACE_GETEVENTMSG, pid, nullptr, &made), 0);
+  listener.join();
+  EXPECT_EQ(told, static_cast<std::int32_t>(made));
+  ::close(line[0]);
+  EXPECT_EQ(ptrace(PTRACE_GETEVENTMSG, pid, nullptr, &made), 0);  // nobody is there any more
+  ::kill(pid, SIGKILL);
+  for (pid_t traced : {told, pid}) ::waitpid(traced, &status, __WALL);
+  ::dlclose(library);
+  ::close(line[1]);
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 // another thread executes a program meanwhile there is no such thread any more, and gdbserver ends:
 // in here it was no watchpoint, and gdbserver finds out by itself that the thread is gone.
 //
+// In all-stop nobody is told of new threads before the next stop: in here we are, before they run
+// (new_threads.h).
+//
 // Where (before 14) AVX-512's registers lie in other places than Intel's it would read and write
 // them back where others are, and the program would go on with wrong ones: in here those are not
 // seen, gdbserver knows the registers up to AVX, and all others stay as they are. Where there are
@@ -20,8 +23,10 @@
 // program can, in siginfo_t::si_code.
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -36,6 +41,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "plugin/server/below/gdbserver_preload/new_threads.h"
 #include "plugin/server/below/gdbserver_preload/xsave_layout.h"
 
 namespace {
@@ -135,6 +141,34 @@ long debug_register(pid_t tid, void* place) {
   return 0;
 }
 
+int new_threads = -1;  // nobody is to be told
+
+__attribute__((constructor)) void take_new_threads() {
+  const char* number = ::getenv(tailtrace::kNewThreadsVariable);
+  if (number == nullptr) return;
+  new_threads = std::atoi(number);
+  ::fcntl(new_threads, F_SETFD, FD_CLOEXEC);
+  ::unsetenv(tailtrace::kNewThreadsVariable);
+}
+
+// Whether what the kernel is asked about is a thread that this one has made.
+bool is_new_thread(int request, pid_t tid) {
+  siginfo_t info{};
+  return new_threads >= 0 && request == PTRACE_GETEVENTMSG &&
+         real_ptrace()(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 &&
+         info.si_code >> 8 == PTRACE_EVENT_CLONE;
+}
+
+// Returns when note was taken of it, or nobody is there any more.
+void tell_of_thread(std::int32_t tid) {
+  char noted = 0;
+  ssize_t got = ::send(new_threads, &tid, sizeof tid, MSG_NOSIGNAL);
+  if (got == sizeof tid)
+    while ((got = ::recv(new_threads, &noted, sizeof noted, 0)) < 0 && errno == EINTR) {
+    }
+  if (got <= 0) new_threads = -1;
+}
+
 // The program that gdbserver starts is not to have it, nor the descriptor by which it was named.
 __attribute__((constructor)) void leave_environment() {
   const char* all = ::getenv("LD_PRELOAD");
@@ -162,5 +196,8 @@ extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request r
       layout().is_other() && reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
   if (is_area && request == PTRACE_GETREGSET) return get(pid, address, *static_cast<iovec*>(data));
   if (is_area && request == PTRACE_SETREGSET) return set(pid, address, *static_cast<iovec*>(data));
-  return real_ptrace()(request, pid, address, data);
+  const long result = real_ptrace()(request, pid, address, data);
+  if (result == 0 && is_new_thread(request, pid))
+    tell_of_thread(static_cast<std::int32_t>(*static_cast<unsigned long*>(data)));
+  return result;
 }
