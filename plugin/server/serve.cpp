@@ -25,6 +25,12 @@ Result<int> serve_with(const ServeOptions& options, Listener& listener, Below& b
   return Proxy(options, listener, below, recorder, signals).run();
 }
 
+// With steps the Stepper meets them, and knows where they stand.
+void meet_new_threads(NewThreads& threads, Recorder& recorder) {
+  if (recorder.needs_steps()) return;
+  threads.set_on_new_thread([&recorder](std::int32_t tid) { recorder.thread_made(tid); });
+}
+
 Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
                                EndSignals& signals) {
   std::optional<KeptRecording> kept;
@@ -42,9 +48,7 @@ Result<int> serve_by_gdbserver(const ServeOptions& options, Listener& listener,
   Below below(std::move(started->link), signals);
   ChosenEngine chosen = choose_engine(options, folder->path(), below);
   Recorder recorder(below, *chosen.engine, chosen.step);
-  // With steps the Stepper meets them, and knows where they stand.
-  if (!recorder.needs_steps())
-    link.set_on_new_thread([&recorder](std::int32_t tid) { recorder.thread_made(tid); });
+  meet_new_threads(link.new_threads(), recorder);
   if (!kept) return serve_with(options, listener, below, recorder, signals);
   recorder.keep_in(*kept);
   auto served = serve_with(options, listener, below, recorder, signals);
@@ -67,10 +71,12 @@ Result<int> serve_by_lldb_server(const ServeOptions& options, Listener& listener
         options.lldb_server,
         "it has exited with status " + std::to_string(started->exit_status) + " at once");
   if (!started->link) return started->exit_status;
+  LldbServerLink& link = *started->link;
   Below below(std::move(started->link), signals);
   below.set_lldb_server();
   ChosenEngine chosen = choose_engine(options, folder->path(), below);
   Recorder recorder(below, *chosen.engine, chosen.step);
+  meet_new_threads(link.new_threads(), recorder);
   return serve_with(options, listener, below, recorder, signals);
 }
 

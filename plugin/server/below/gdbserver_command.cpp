@@ -9,8 +9,6 @@
 #include <cstdlib>
 
 #include "decoder/base/text.h"
-#include "plugin/engines/own_files.h"
-#include "plugin/server/below/gdbserver_preload/new_threads.h"
 #include "plugin/server/below/server_link.h"
 
 namespace tailtrace {
@@ -83,9 +81,6 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
   command.stdio_ = stdio_of_program(options, inferior_owns_stdio);
   bool plain_shell = is_plain_shell(std::getenv("SHELL"));
   if (!plain_shell) command.shell_ = "/bin/sh";
-  auto preload = find_own_file("libtailtrace_gdbserver.so");
-  if (!preload) return fail(std::move(preload.error()));
-  command.preload_ = std::move(*preload);
   std::vector<std::string>& words = command.words_;
   words = {options.gdbserver};
   // With this it lets go of the process in good order should we be killed. It also gives up at the
@@ -107,25 +102,16 @@ Result<GdbserverCommand> GdbserverCommand::make(const ServeOptions& options,
   return command;
 }
 
-Result<pid_t> GdbserverCommand::start(int talk, int messages, int new_threads) const {
+Result<pid_t> GdbserverCommand::start(int talk, int messages, const NewThreads& new_threads) const {
   pid_t parent = ::getpid(), pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start " + words_.front()));
   if (pid == 0) become(talk, messages, new_threads, parent);
   return pid;
 }
 
-// By a descriptor, for there is no way to write a path with a blank or a colon; the library closes
-// it.
-void GdbserverCommand::preload() const {
-  const int library = ::open(preload_.c_str(), O_RDONLY);
-  std::string paths = fmt::format("/proc/self/fd/{}", ::fcntl(library, F_DUPFD, kLastKeeper + 1));
-  ::close(library);
-  if (const char* others = std::getenv("LD_PRELOAD")) paths.append(":").append(others);
-  ::setenv("LD_PRELOAD", paths.c_str(), 1);
-}
-
 // In the child: becomes gdbserver, with the signals as a program expects them.
-void GdbserverCommand::become(int talk, int messages, int new_threads, pid_t parent) const {
+void GdbserverCommand::become(int talk, int messages, const NewThreads& new_threads,
+                              pid_t parent) const {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -138,9 +124,6 @@ void GdbserverCommand::become(int talk, int messages, int new_threads, pid_t par
   ::setpgid(0, 0);
   talk = out_of_the_way(talk);
   messages = out_of_the_way(messages);
-  // The library closes it where a program is executed.
-  new_threads = ::fcntl(new_threads, F_DUPFD, kLastKeeper + 1);
-  ::setenv(kNewThreadsVariable, std::to_string(new_threads).c_str(), 1);
   std::array<int, 3> stdio = stdio_;
   for (int& fd : stdio) fd = out_of_the_way(fd);
   for (std::size_t i = 0; i < stdio.size(); ++i) ::dup2(stdio[i], keepers_[i]);
@@ -148,7 +131,7 @@ void GdbserverCommand::become(int talk, int messages, int new_threads, pid_t par
   ::dup2(talk, STDOUT_FILENO);
   ::dup2(messages, STDERR_FILENO);
   if (!shell_.empty()) ::setenv("SHELL", shell_.c_str(), 1);
-  preload();
+  new_threads.become_its(kLastKeeper + 1, false);
   std::vector<char*> argv;
   for (const std::string& word : words_) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "decoder/base/file.h"
+#include "plugin/server/below/new_threads.h"
 #include "plugin/server/below/server_options.h"
 
 namespace tailtrace {
@@ -22,24 +23,21 @@ class GdbserverCommand {
  public:
   // The program gets the descriptors that the options name; else our 0, 1 and 2 if
   // `inferior_owns_stdio`; else 0 is empty and 1 goes where 2 goes.
-  // Errors: kSystem when there are no descriptors to keep them in meanwhile; as
-  // find_own_file().
+  // Errors: kSystem when there are no descriptors to keep them in meanwhile.
   static Result<GdbserverCommand> make(const ServeOptions& options, bool inferior_owns_stdio);
 
-  // Starts it; `talk` becomes its stdin and stdout, `messages` its stderr, and on `new_threads` it
-  // tells of threads (gdbserver_preload/new_threads.h). Errors: kSystem.
-  Result<pid_t> start(int talk, int messages, int new_threads) const;
+  // Starts it; `talk` becomes its stdin and stdout, `messages` its stderr. Errors: kSystem.
+  Result<pid_t> start(int talk, int messages, const NewThreads& new_threads) const;
 
   const std::vector<std::string>& words() const { return words_; }
 
  private:
-  void preload() const;
-  [[noreturn]] void become(int talk, int messages, int new_threads, pid_t parent) const;
+  [[noreturn]] void become(int talk, int messages, const NewThreads& new_threads,
+                           pid_t parent) const;
 
   std::vector<std::string> words_;
   bool outlives_us_ = false;      // it is not killed when we are
   std::string shell_;             // for SHELL; empty: ours will do
-  std::string preload_;           // for LD_PRELOAD, before what is there
   std::array<int, 3> keepers_{};  // where the program's 0, 1, 2 are kept until it takes them
   std::array<int, 3> stdio_{};    // what they are; -1 is /dev/null
 };

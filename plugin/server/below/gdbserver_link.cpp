@@ -19,20 +19,16 @@ constexpr std::string_view kMonitorExit = "qRcmd,65786974";
 constexpr std::size_t kMaxMessage_bytes = 1 << 16;
 
 struct Channels {
-  UniqueFd talk, its_talk, messages, its_messages, new_threads, its_new_threads;
+  UniqueFd talk, its_talk, messages, its_messages;
 };
 
 Result<Channels> open_channels() {
-  int pipe[2];
+  int pair[2], pipe[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return fail(system_error("cannot make a socket pair"));
   Channels channels;
-  for (auto [ours, its] : {std::pair{&channels.talk, &channels.its_talk},
-                           {&channels.new_threads, &channels.its_new_threads}}) {
-    int pair[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-      return fail(system_error("cannot make a socket pair"));
-    *ours = UniqueFd(pair[0]);
-    *its = UniqueFd(pair[1]);
-  }
+  channels.talk = UniqueFd(pair[0]);
+  channels.its_talk = UniqueFd(pair[1]);
   if (::pipe2(pipe, O_CLOEXEC) != 0) return fail(system_error("cannot make a pipe"));
   channels.messages = UniqueFd(pipe[0]);
   channels.its_messages = UniqueFd(pipe[1]);
@@ -64,7 +60,7 @@ pid_t created_process(std::string_view line) {
 
 }  // namespace
 
-GdbserverLink::GdbserverLink(UniqueFd talk, UniqueFd messages, UniqueFd new_threads, pid_t pid,
+GdbserverLink::GdbserverLink(UniqueFd talk, UniqueFd messages, NewThreads new_threads, pid_t pid,
                              Say say)
     : connection_(std::make_unique<rsp::Connection>(std::move(talk))),
       messages_(std::move(messages)),
@@ -85,15 +81,16 @@ Result<GdbserverLink::Started> GdbserverLink::start(const ServeOptions& options,
   if (!channels) return fail(std::move(channels.error()));
   auto command = GdbserverCommand::make(options, inferior_owns_stdio);
   if (!command) return fail(std::move(command.error()));
-  auto pid = command->start(channels->its_talk.get(), channels->its_messages.get(),
-                            channels->its_new_threads.get());
+  auto new_threads = NewThreads::open();
+  if (!new_threads) return fail(std::move(new_threads.error()));
+  auto pid = command->start(channels->its_talk.get(), channels->its_messages.get(), *new_threads);
   if (!pid) return fail(std::move(pid.error()));
   channels->its_talk.reset();
   channels->its_messages.reset();
-  channels->its_new_threads.reset();
+  new_threads->started();
   Started started;
   started.link.reset(new GdbserverLink(std::move(channels->talk), std::move(channels->messages),
-                                       std::move(channels->new_threads), *pid, options.say));
+                                       std::move(*new_threads), *pid, options.say));
   auto ready = started.link->await_first_answer(signals);
   if (!ready) return fail(std::move(ready.error()));
   if (*ready) return started;
@@ -110,10 +107,9 @@ Result<bool> GdbserverLink::await_first_answer(EndSignals& signals) {
   rsp::append_frame(frame, "QStartNoAckMode");
   if (auto sent = connection_->send_raw(frame); !sent) return false;
   for (;;) {
-    std::vector<pollfd> polled = {{connection_->in(), POLLIN, 0},
-                                  {messages_.get(), POLLIN, 0},
-                                  {process_.get(), POLLIN, 0},
-                                  {new_threads_.get(), POLLIN, 0}};
+    std::vector<pollfd> polled = {
+        {connection_->in(), POLLIN, 0}, {messages_.get(), POLLIN, 0}, {process_.get(), POLLIN, 0}};
+    new_threads_.add_poll(polled);
     if (auto waited = signals.wait(polled); !waited) return fail(std::move(waited.error()));
     if (polled[2].revents != 0) return false;
     if (auto received = receive(); !received) {
@@ -151,11 +147,11 @@ void GdbserverLink::add_poll(std::vector<pollfd>& polled) const {
   if (connection_->wants_to_write()) events |= POLLOUT;
   polled.push_back({connection_->in(), events, 0});
   if (messages_) polled.push_back({messages_.get(), POLLIN, 0});
-  if (new_threads_) polled.push_back({new_threads_.get(), POLLIN, 0});
+  new_threads_.add_poll(polled);
 }
 
 Result<void> GdbserverLink::receive() {
-  meet_new_threads();
+  new_threads_.receive();
   if (connection_->wants_to_write())
     if (auto flushed = connection_->flush(); !flushed) return flushed;
   auto received = connection_->receive();
@@ -168,19 +164,6 @@ Result<std::optional<rsp::Frame>> GdbserverLink::next() {
   handed_out_ = std::move(own_answers_.front());
   own_answers_.pop_front();
   return std::optional(rsp::Frame{rsp::Frame::Kind::kPacket, handed_out_});
-}
-
-// gdbserver waits until each was taken note of.
-void GdbserverLink::meet_new_threads() {
-  std::int32_t tid = 0;
-  ssize_t got = 0;
-  while (new_threads_ &&
-         (got = ::recv(new_threads_.get(), &tid, sizeof tid, MSG_DONTWAIT)) == sizeof tid) {
-    if (on_new_thread_) on_new_thread_(tid);
-    const char noted = 0;
-    (void)::send(new_threads_.get(), &noted, sizeof noted, MSG_NOSIGNAL);
-  }
-  if (got == 0) new_threads_.reset();
 }
 
 void GdbserverLink::read_messages() {
@@ -226,7 +209,7 @@ int GdbserverLink::exit_status() {
 
 // Reads on meanwhile: a server whose answers nobody takes does not get to its end.
 bool GdbserverLink::exits_within(int timeout_ms) {
-  new_threads_.reset();
+  new_threads_.close();
   auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "plugin/server/below/end_signals.h"
+#include "plugin/server/below/new_threads.h"
 #include "plugin/server/below/server_link.h"
 #include "plugin/server/below/server_options.h"
 #include "plugin/server/below/terminal_loan.h"
@@ -34,10 +35,7 @@ class GdbserverLink final : public ServerLink {
 
   ~GdbserverLink() override;
 
-  // Is called for each thread that the program makes, before it runs, while answers are waited for.
-  void set_on_new_thread(std::function<void(std::int32_t tid)> meet) {
-    on_new_thread_ = std::move(meet);
-  }
+  NewThreads& new_threads() { return new_threads_; }
 
   Result<void> send(std::string_view payload) override;
   Result<void> send_frame(std::string_view frame) override;
@@ -53,18 +51,17 @@ class GdbserverLink final : public ServerLink {
  private:
   using Say = std::function<void(std::string_view line)>;
 
-  GdbserverLink(UniqueFd talk, UniqueFd messages, UniqueFd new_threads, pid_t pid, Say say);
+  GdbserverLink(UniqueFd talk, UniqueFd messages, NewThreads new_threads, pid_t pid, Say say);
 
   Result<bool> await_first_answer(EndSignals& signals);
   bool exits_within(int timeout_ms);
-  void meet_new_threads();
   void read_messages();
   void take_message(std::string_view line);
 
   std::unique_ptr<rsp::Connection> connection_;
-  UniqueFd messages_, new_threads_;
+  UniqueFd messages_;
+  NewThreads new_threads_;
   std::string message_;  // what came of a line so far
-  std::function<void(std::int32_t tid)> on_new_thread_;
   Say say_;
   pid_t pid_ = -1;
   UniqueFd process_;  // ready when it has exited

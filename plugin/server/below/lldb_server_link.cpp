@@ -19,7 +19,8 @@ constexpr int kNewest = 40, kOldest = 15;
 constexpr int kItsTalk = 3;
 
 // In the child: becomes lldb-server, with the signals as a program expects them.
-[[noreturn]] void become(const std::string& path, std::vector<std::string> words, int talk) {
+[[noreturn]] void become(const std::string& path, std::vector<std::string> words, int talk,
+                         const NewThreads& new_threads) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -28,6 +29,7 @@ constexpr int kItsTalk = 3;
     ::fcntl(talk, F_SETFD, 0);
   else
     ::dup2(talk, kItsTalk);
+  new_threads.become_its(kItsTalk + 1, true);
   words.insert(words.begin(), {path, "gdbserver", fmt::format("--fd={}", kItsTalk)});
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -58,8 +60,9 @@ tl::unexpected<Error> not_lldb_server(const std::string& path, std::string why) 
               "export TAILTRACE_LLDB_SERVER=/usr/lib/llvm-22/bin/lldb-server");
 }
 
-LldbServerLink::LldbServerLink(UniqueFd talk, pid_t pid)
+LldbServerLink::LldbServerLink(UniqueFd talk, NewThreads new_threads, pid_t pid)
     : connection_(std::make_unique<rsp::Connection>(std::move(talk))),
+      new_threads_(std::move(new_threads)),
       pid_(pid),
       process_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
 
@@ -74,12 +77,15 @@ Result<LldbServerLink::Started> LldbServerLink::start(const std::string& path,
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return fail(system_error("cannot make a socket pair"));
   UniqueFd talk(pair[0]), its_talk(pair[1]);
+  auto new_threads = NewThreads::open();
+  if (!new_threads) return fail(std::move(new_threads.error()));
   pid_t pid = ::fork();
   if (pid < 0) return fail(system_error("cannot start " + path));
-  if (pid == 0) become(path, words, its_talk.get());
+  if (pid == 0) become(path, words, its_talk.get(), *new_threads);
   its_talk.reset();
+  new_threads->started();
   Started started;
-  started.link.reset(new LldbServerLink(std::move(talk), pid));
+  started.link.reset(new LldbServerLink(std::move(talk), std::move(*new_threads), pid));
   auto ready = started.link->await_first_answer(signals);
   if (!ready && ready.error().code == ErrorCode::kNoEngine)
     return not_lldb_server(path, ready.error().why);
@@ -96,7 +102,9 @@ Result<bool> LldbServerLink::await_first_answer(EndSignals& signals) {
   if (auto sent = connection_->send("QStartNoAckMode"); !sent) return false;
   for (;;) {
     std::vector<pollfd> polled = {{connection_->in(), POLLIN, 0}};
+    new_threads_.add_poll(polled);
     if (auto waited = signals.wait(polled); !waited) return fail(std::move(waited.error()));
+    new_threads_.receive();
     if (auto received = connection_->receive(); !received) {
       if (received.error().code == ErrorCode::kGone) return false;
       return fail(std::move(received.error()));
@@ -115,15 +123,18 @@ void LldbServerLink::add_poll(std::vector<pollfd>& polled) const {
   short events = POLLIN;
   if (connection_->wants_to_write()) events |= POLLOUT;
   polled.push_back({connection_->in(), events, 0});
+  new_threads_.add_poll(polled);
 }
 
 Result<void> LldbServerLink::receive() {
+  new_threads_.receive();
   if (connection_->wants_to_write())
     if (auto flushed = connection_->flush(); !flushed) return flushed;
   return connection_->receive();
 }
 
-bool LldbServerLink::exits_within(int timeout_ms) const {
+bool LldbServerLink::exits_within(int timeout_ms) {
+  new_threads_.close();
   pollfd polled{process_.get(), POLLIN, 0};
   return ::poll(&polled, 1, timeout_ms) > 0;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plugin/server/below/end_signals.h"
+#include "plugin/server/below/new_threads.h"
 #include "plugin/server/below/server_link.h"
 #include "plugin/server/rsp/connection.h"
 
@@ -35,6 +36,8 @@ class LldbServerLink final : public ServerLink {
 
   ~LldbServerLink() override;
 
+  NewThreads& new_threads() { return new_threads_; }
+
   Result<void> send(std::string_view payload) override { return connection_->send(payload); }
   Result<void> send_frame(std::string_view frame) override { return connection_->send_raw(frame); }
   Result<void> interrupt() override { return connection_->send_raw("\x03"); }
@@ -46,12 +49,13 @@ class LldbServerLink final : public ServerLink {
   pid_t tracer() const override { return pid_; }
 
  private:
-  LldbServerLink(UniqueFd talk, pid_t pid);
+  LldbServerLink(UniqueFd talk, NewThreads new_threads, pid_t pid);
 
   Result<bool> await_first_answer(EndSignals& signals);
-  bool exits_within(int timeout_ms) const;
+  bool exits_within(int timeout_ms);
 
   std::unique_ptr<rsp::Connection> connection_;
+  NewThreads new_threads_;
   pid_t pid_ = -1;
   UniqueFd process_;  // ready when it has exited
 };

@@ -1,4 +1,5 @@
-// libtailtrace_gdbserver.so, preloaded into gdbserver.
+// libtailtrace_gdbserver.so, preloaded into gdbserver; and into lldb-server, to tell of new
+// threads.
 //
 // Each thread that it attaches to stops by a SIGSTOP of the kernel's, and others it stops by one of
 // its own. Where another thread gets a signal meanwhile, or the thread becomes another by an
@@ -142,11 +143,13 @@ long debug_register(pid_t tid, void* place) {
 }
 
 int new_threads = -1;  // nobody is to be told
+bool nothing_else = false;
 
 __attribute__((constructor)) void take_new_threads() {
   const char* number = ::getenv(tailtrace::kNewThreadsVariable);
   if (number == nullptr) return;
   new_threads = std::atoi(number);
+  nothing_else = std::strchr(number, tailtrace::kNothingElse) != nullptr;
   ::fcntl(new_threads, F_SETFD, FD_CLOEXEC);
   ::unsetenv(tailtrace::kNewThreadsVariable);
 }
@@ -181,6 +184,16 @@ __attribute__((constructor)) void leave_environment() {
     ::setenv("LD_PRELOAD", others + 1, 1);
 }
 
+long as_gdbserver_means(int request, pid_t pid, void* address, void* data) {
+  if (is_delivery(request, data) && is_own_stop(pid)) data = nullptr;
+  if (is_debug_register(request, address)) return debug_register(pid, address);
+  const bool is_area =
+      layout().is_other() && reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
+  if (is_area && request == PTRACE_GETREGSET) return get(pid, address, *static_cast<iovec*>(data));
+  if (is_area && request == PTRACE_SETREGSET) return set(pid, address, *static_cast<iovec*>(data));
+  return real_ptrace()(request, pid, address, data);
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request request, ...) {
@@ -190,13 +203,8 @@ extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request r
   void* address = va_arg(arguments, void*);
   void* data = va_arg(arguments, void*);
   va_end(arguments);
-  if (is_delivery(request, data) && is_own_stop(pid)) data = nullptr;
-  if (is_debug_register(request, address)) return debug_register(pid, address);
-  const bool is_area =
-      layout().is_other() && reinterpret_cast<std::uintptr_t>(address) == NT_X86_XSTATE;
-  if (is_area && request == PTRACE_GETREGSET) return get(pid, address, *static_cast<iovec*>(data));
-  if (is_area && request == PTRACE_SETREGSET) return set(pid, address, *static_cast<iovec*>(data));
-  const long result = real_ptrace()(request, pid, address, data);
+  const long result = nothing_else ? real_ptrace()(request, pid, address, data)
+                                   : as_gdbserver_means(request, pid, address, data);
   if (result == 0 && is_new_thread(request, pid))
     tell_of_thread(static_cast<std::int32_t>(*static_cast<unsigned long*>(data)));
   return result;
