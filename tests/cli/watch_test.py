@@ -217,6 +217,7 @@ class Watch(cases.CommandCase):
                            (["counter+9"], "counter has 8 bytes only"),
                            (["*counter"], "no address behind the *"),
                            (["*0xffffffff81000000"], "no program has such an address"),
+                           (["*0x7fffffffffff"], "no program has the address 0x7fffffffffff"),
                            (["add"] * 5, "four debug registers")):
             with self.subTest(words):
                 self.assert_error(self.watch(*words), 2, "cannot watch", why)

@@ -237,6 +237,10 @@ Reason invalid(Kernel& kernel, const Refusal& refusal, const Machine& machine) {
   std::string blamed;
   if (refusal.attr != nullptr)
     blamed = attribute_to_blame(kernel, *refusal.attr, refusal.target, refusal.error_number);
+  // Its size and kind were looked at before.
+  if (blamed.empty() && refusal.purpose == Purpose::kBreakpoint && refusal.attr != nullptr)
+    return {ErrorCode::kUsage,
+            fmt::format("no program has the address {:#x}", refusal.attr->bp_addr), "", ""};
   if (blamed.empty())
     return {ErrorCode::kUsage,
             fmt::format("Linux {} does not take the event, whatever single attribute is left out",

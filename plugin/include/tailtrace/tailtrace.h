@@ -197,8 +197,9 @@ TT_API tt_error* tt_watch_remark(tt_watch* watch);
 // A trigger: somebody waits for the hits of a place, as to stop the thread and take a snapshot.
 TT_API tt_alarm* tt_alarm_new(int32_t tid, const tt_place* place, tt_error** error);
 TT_API void tt_alarm_free(tt_alarm* alarm);
-// How many hits there were since the last call, after the first of them or the time (-1: however
-// long it takes); 0 also when the thread ended. -1 with an error.
+// How many hits there are to be had since the last call, after the first of them or the time (-1:
+// however long it takes); 0 also when the thread ended. -1 with an error. A hole in their numbers
+// is hits that came faster than they were taken.
 TT_API int64_t tt_alarm_wait(tt_alarm* alarm, int timeout_ms, tt_error** error);
 // Of the last call, by index; 0, or -1 when there is none.
 TT_API int tt_alarm_hit(const tt_alarm* alarm, size_t index, tt_hit* hit);

@@ -2,6 +2,7 @@
 // counts. Skipped where perf events are not allowed at all.
 #include "plugin/engines/perf/breakpoints.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/hw_breakpoint.h>
@@ -62,6 +63,19 @@ void expect_tail(const MarkerLog& log, std::uint64_t count) {
     ASSERT_EQ(hit.ip.value, reinterpret_cast<std::uint64_t>(&marker));
     ASSERT_GE(hit.time_ns, log.hits[i == 0 ? 0 : i - 1].time_ns);
   }
+}
+
+TEST_F(Breakpoints, AreRefusedWhereNoProgramIs) {
+  Child child({[] {}});
+  BreakpointSpec spec;
+  for (std::uint64_t address : {0x8000000000000000, 0xffffffff81000000}) {
+    spec.address = {address};
+    auto opened = Marker::open(real_kernel(), child.pid(), spec, 16384);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kUsage);
+    EXPECT_EQ(opened.error().why, fmt::format("no program has the address {:#x}", address));
+  }
+  ASSERT_TRUE(child.run());
 }
 
 TEST_F(Breakpoints, LogTheNewestHitsOfManyAndCountThemAll) {
