@@ -17,7 +17,7 @@ std::string_view CommandWords::word() {
 }
 
 bool CommandWords::stretch(std::int64_t& first, std::uint64_t& count) {
-  return number(first) && number(count) && first != 0;
+  return number(first) && number(count) && ended() && first != 0;
 }
 
 std::string refusal(std::string what, std::string why, std::string fix) {

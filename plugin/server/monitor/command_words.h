@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "decoder/base/text.h"
+
 namespace tailtrace {
 
 struct CommandWords {
@@ -21,7 +23,8 @@ struct CommandWords {
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     return error == std::errc() && end == digits.data() + digits.size();
   }
-  // FIRST, from 1 or back from -1, and COUNT.
+  bool ended() const { return trim(rest).empty(); }
+  // FIRST, from 1 or back from -1, and COUNT: all that is left.
   bool stretch(std::int64_t& first, std::uint64_t& count);
 };
 

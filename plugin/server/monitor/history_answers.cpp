@@ -92,8 +92,8 @@ std::string HistoryAnswers::head_line(std::string_view schema, bool counted,
 std::optional<HistoryAnswers::Asked> HistoryAnswers::item_asked_for(CommandWords words,
                                                                     bool or_where_it_stands) const {
   Asked asked;
-  if (!words.number(asked.position) || !words.number(asked.limit) || asked.limit == 0)
-    return std::nullopt;
+  const bool good = words.number(asked.position) && words.number(asked.limit) && words.ended();
+  if (!good || asked.limit == 0) return std::nullopt;
   asked.limit = std::min(asked.limit, kMaxItems);
   auto number = history_->resolve(asked.position);
   const bool stands = or_where_it_stands && asked.position == 0;
@@ -115,14 +115,17 @@ HistoryAnswers::Text HistoryAnswers::instruction_history(CommandWords words) {
   if (!history.holds(history.newest())) return "No instruction was recorded yet.\n";
   ListingOptions listing;
   listing.addresses = true;
-  std::string_view word = words.word();
-  if (word.starts_with('/')) {
-    listing.fold = word.find('f') != std::string_view::npos;
-    listing.lines = word.find('s') != std::string_view::npos;
-    word = words.word();
+  std::string_view text = trim(words.rest);
+  if (text.starts_with('/')) {
+    const std::string_view modifiers = words.word();
+    if (modifiers.find_first_not_of("/fs") != std::string_view::npos)
+      return bad_arguments("instruction-history [/fs] [RANGE]");
+    listing.fold = modifiers.find('f') != std::string_view::npos;
+    listing.lines = modifiers.find('s') != std::string_view::npos;
+    text = trim(words.rest);
   }
-  if (!is_all() && !has_range(word)) return std::nullopt;
-  auto range = item_range(history, word, kPage, shown_items_);
+  if (!is_all() && !has_range(text)) return std::nullopt;
+  auto range = item_range(history, text, kPage, shown_items_);
   if (!range) return range.error().to_string() + "\n";
   shown_items_ = *range;
   return instructions_text(history, *symbols_, *range, listing, kMaxText_bytes);
@@ -176,8 +179,8 @@ HistoryAnswers::Text HistoryAnswers::counts(CommandWords words) {
   for (auto& end : ends) {
     std::string_view word = words.word();
     end = parse_hex(word.starts_with("0x") ? word.substr(2) : word);
-    if (!end) return bad_arguments("counts BEGIN END [pPID.TID]");
   }
+  if (!ends[0] || !ends[1] || !words.ended()) return bad_arguments("counts BEGIN END [pPID.TID]");
   std::string text = head_line("tailtrace.counts/1", true);
   const History& history = *history_;
   list_counts_json(history, {history.oldest(), history.newest()}, {*ends[0]}, {*ends[1]},

@@ -34,7 +34,7 @@ Result<const CallHistory*> HistoryAnswers::newest_calls(const EnoughCalls& enoug
 }
 
 HistoryAnswers::Text HistoryAnswers::function_call_history(CommandWords words) {
-  const std::string_view text = words.word();
+  const std::string_view text = trim(words.rest);
   const bool is_near = is_long_ && !calls_ && (text.empty() || text.starts_with('-'));
   if (!is_near && !is_all()) return std::nullopt;
   // Ranges that were shown are kept as if there were so many calls: others may be looked at later.
@@ -79,8 +79,8 @@ HistoryAnswers::Text HistoryAnswers::calls(CommandWords words) {
 
 HistoryAnswers::Text HistoryAnswers::call_tree(CommandWords words) {
   std::uint64_t limit = 0, parts = 0, skipped = 0;
-  bool good = words.number(limit) && words.number(parts) && words.number(skipped);
-  if (!good || limit == 0 || parts == 0)
+  const bool good = words.number(limit) && words.number(parts) && words.number(skipped);
+  if (!good || !words.ended() || limit == 0 || parts == 0)
     return bad_arguments("call-tree LIMIT PARTS SKIPPED [pPID.TID]");
   const bool is_near = is_long_ && !calls_ && parts < CallHistory::kMaxSegments;
   if (!is_near && !is_all()) return std::nullopt;

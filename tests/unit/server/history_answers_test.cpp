@@ -132,9 +132,16 @@ TEST(HistoryAnswers, ACallTreeComesInPieces) {
 
 TEST(HistoryAnswers, WordsThatCannotBeReadAreToldHow) {
   auto all = answers_of(Part::kAll);
-  for (const char* words : {"items", "items x 1", "call-tree", "call-tree 1 2", "call-tree 0 1 1",
-                            "call-tree 1 0 1", "whole-calls 1", "find 1", "hits 0 f0", "why -1"})
+  for (const char* words :
+       {"items",           "items x 1",       "call-tree",         "call-tree 1 2",
+        "call-tree 0 1 1", "call-tree 1 0 1", "whole-calls 1",     "find 1",
+        "hits 0 f0",       "why -1",          "items -2 2 junk",   "records -1 1 1",
+        "loops -9 9 x",    "calls -1 1 x",    "call-tree 1 1 1 1", "counts 0 1 2",
+        "why -1 1 1",      "stack -1 1 x",    "frames -1 1 x",     "instruction-history /x"})
     EXPECT_TRUE(answer(*all, words)->starts_with("error: cannot read the command")) << words;
+  for (const char* words : {"instruction-history 1,2 junk", "function-call-history 1 2"})
+    EXPECT_TRUE(answer(*all, words)->starts_with("error: cannot read the range")) << words;
+  EXPECT_EQ(answer(*all, "instruction-history /f 5, +3"), answer(*all, "instruction-history 5,7"));
 }
 
 }  // namespace
