@@ -205,6 +205,9 @@ Result<DecodeInput> open_decode_input(const DecodeRequest& request) {
     if (!bundle) return fail(bundle.error());
     return BundleOpener(request, *bundle).open();
   }
+  if (request.tid)
+    return fail(ErrorCode::kUsage, "cannot decode one thread of " + request.trace_path,
+                "it has the bytes of Intel PT, which do not tell threads apart", "leave out --tid");
   pt::Cpu cpu;
   if (!request.cpu.empty()) {
     auto parsed = parse_cpu(request.cpu);

@@ -18,7 +18,6 @@ struct DecodeOptions {
   std::string items = "addresses";
   std::string resume = "psb";
   std::string bundle_path;
-  std::int32_t tid = 0;
   pt::TimingConfig timing;
   std::vector<std::string> filters, stops;
   bool strict = false;
@@ -47,7 +46,7 @@ void add_options(CLI::App& app, DecodeOptions& options) {
              "where to go on behind code that is not known or does not fit: at the next PSB, as "
              "ptxed does, or at the next event that says where, as histories do",
              {"psb", "address"});
-  app.add_option("--tid", options.tid, "of a bundle only this thread")->type_name("TID");
+  app.add_option("--tid", options.request.tid, "of a bundle only this thread")->type_name("TID");
   app.add_option("--mtc-period", options.timing.mtc_period,
                  "an MTC packet comes every 2^N crystal clock ticks")
       ->type_name("N")
@@ -108,7 +107,6 @@ Result<int> run_decode(DecodeOptions options, JsonForm json, const Invocation& i
   if (options.decoder == "libipt" && options.resume != "psb")
     return fail(ErrorCode::kUsage, "cannot decode: libipt goes on at PSBs only", "",
                 "leave out --resume, or --decoder");
-  if (options.tid != 0) options.request.tid = options.tid;
   auto input = open_decode_input(options.request);
   if (!input) return fail(input.error());
   auto filters = parse_filters(options.filters, options.stops);

@@ -69,6 +69,13 @@ TEST_F(DecodeCommand, PrintsEveryAddressAndEvent) {
   EXPECT_EQ(outcome.out, kAddresses);
 }
 
+TEST_F(DecodeCommand, RefusesAThreadOfBytesThatDoNotTellThreadsApart) {
+  const CommandOutcome outcome = run({"--tid=7"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("cannot decode one thread of "));
+}
+
 TEST_F(DecodeCommand, PrintsTheSameWithIntelsDecoder) {
   EXPECT_EQ(run({"--decoder=libipt"}).out, kAddresses);
 }
