@@ -41,7 +41,9 @@ class Grid : public Symbolizer {
   Grid() {
     for (std::uint64_t i = 0; i < kCode_bytes / 32; ++i) {
       Address begin = ToyProgram::kBase + i * 32;
-      std::string name = i % 5 == 4 ? "" : i % 7 == 3 ? "_Unwind_X" : "f" + std::to_string(i / 2);
+      std::string name = i % 5 == 4   ? ""
+                         : i % 7 == 3 ? "_Unwind_Resume"
+                                      : "f" + std::to_string(i / 2);
       // Some in two parts.
       Address entry = i % 3 == 1 && i % 2 == 1 ? begin - 32 : begin;
       functions_.push_back({begin, begin + 32, entry, name, name, "", "", ""});

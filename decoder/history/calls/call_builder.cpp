@@ -290,9 +290,10 @@ void CallBuilder::begin_return(std::uint32_t function, Address address, std::uin
 // which comes back to its callers only.
 void CallBuilder::begin_landing(std::uint32_t function, Address address, std::uint64_t item) {
   const std::uint32_t unwinder = from_;
-  std::uint32_t outside = stacks_.at(unwinder).caller;
-  if (calls_.functions_[stacks_.at(unwinder).function]->plain_name() == "_Unwind_Resume")
-    outside = stacks_.at(stacks_.returns_to(unwinder)).caller;
+  const bool resumes =
+      calls_.functions_[stacks_.at(unwinder).function]->plain_name() == "_Unwind_Resume";
+  const std::uint32_t inside = resumes ? stacks_.returns_to(unwinder) : unwinder;
+  const std::uint32_t outside = inside != 0 ? stacks_.at(inside).caller : 0;
   const std::uint32_t lands = stacks_.find_function(outside, function);
   suspended_.unwind(stacks_.at(unwinder).caller, lands);
   if (lands == 0) return begin_older(function, address, item);

@@ -272,6 +272,12 @@ TEST(Calls, ThatWereUnwoundAreNotComeBackTo) {
   EXPECT_EQ(story.calls().at(8).earlier, 5u);
 }
 
+// As corrupt records say: who resumes was jumped from.
+TEST(Calls, ThatResumeAnUnwindingForNobodyKnownLandFurtherOut) {
+  EXPECT_EQ(CallStory({"f", "_Unwind_Resume"}).jump("_Unwind_Resume").jump("f", 9).told(),
+            "f:1:1-2 _Unwind_Resume:2:3-4 f:0:5-5");
+}
+
 // The same code cleans up in each of the calls.
 TEST(Calls, ThatCleanUpAreLeftOneByOneWhenTheUnwindingIsResumed) {
   CallStory story({"main", "f", "_Unwind_RaiseException", "_Unwind_Resume"});
