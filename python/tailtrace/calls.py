@@ -117,12 +117,20 @@ class Calls(Sequence[Call]):
 
     def stack(self, position: int) -> "list[Call]":
         """The calls that were open at an item, innermost first, as far as they were recorded."""
-        found = []
         call = self.holding(position)
-        while call is not None:
-            found.append(call)
-            call = self.number(call.caller) if call.caller else None
-        return found
+        return [] if call is None else list(self.linked(call, "caller"))
+
+    def linked(self, call: Call, link: str) -> Iterator[Call]:
+        """The call, and those that `caller`, `earlier` or `later` leads to, from one to the next.
+
+        Corrupt records may describe them in a circle: it ends, and some of them come again.
+        """
+        for _ in range(len(self)):
+            yield call
+            number = getattr(call, link)
+            if not number:
+                return
+            call = self.number(number)
 
     def older_callers(self, position: int) -> "list[Caller]":
         """Who called the outermost call of `stack(position)` before the history began, innermost

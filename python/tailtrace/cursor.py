@@ -151,12 +151,10 @@ class Cursor:
         """Where the innermost of its callers that goes on behind it does so."""
         calls = self.history.all_calls
         end = calls.last_part(call.number).last
-        while call.caller:
-            call = calls.number(call.caller)
-            while call.first <= end and call.later:
-                call = calls.number(call.later)
-            if call.first > end:
-                return call.first
+        for caller in calls.linked(call, "caller"):
+            for part in calls.linked(caller, "later"):
+                if part.first > end:
+                    return part.first
         return None
 
     def _before(self, call: "Call") -> Optional[int]:

@@ -242,3 +242,22 @@ def test_reversed_views_that_were_not_counted_are_like_others(example):
         assert [insn.address for insn in reversed(make())] == addresses[::-1]
         assert [insn.address for insn in make().find(limit=2)] == addresses[:2]
         assert make().positions[-1] == make()[-1].position
+
+
+def test_calls_that_corrupt_records_describe_in_a_circle_come_to_an_end(example, monkeypatch):
+    class Circle:
+        size = 2
+
+        def holding(self, position):
+            return 1
+
+        def fields(self, number):
+            return number, "f", "m", 0, 1, 6, 3 - number, 3 - number, 3 - number, False, False
+
+        def last_part(self, number):
+            return 2
+
+    monkeypatch.setattr(example.all_calls, "_core", Circle())
+    assert [call.number for call in example.all_calls.stack(-1)] == [1, 2]
+    with pytest.raises(tailtrace.PositionError):
+        example.goto(-1).finish()
