@@ -247,7 +247,9 @@ class Cursor:
         where code begins that is no statement, or of no line (False).
         """
         item = self.history.at(number)
-        if isinstance(item, Gap) or (item.line is None and item.function != was.functions[0]):
+        if isinstance(item, Gap):
+            return True
+        if item.line is None and (item.function,) != was.functions[:1]:
             return True
         return self._begins(number) > 0 or item.begins_line
 

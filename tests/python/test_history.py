@@ -261,3 +261,13 @@ def test_calls_that_corrupt_records_describe_in_a_circle_come_to_an_end(example,
     assert [call.number for call in example.all_calls.stack(-1)] == [1, 2]
     with pytest.raises(tailtrace.PositionError):
         example.goto(-1).finish()
+
+
+def test_what_has_no_line_is_gone_to_from_a_gap(tmp_path):
+    records = rings.example_records()
+    records.insert(2, rings.record(rings.GAP, 0, 0x1008))
+    path = rings.write_ring(tmp_path / "gap.ring", records, stands_at=0x100d)
+    h = tailtrace.open(path, code=[(rings.CODE_AT, rings.CODE)]).threads[0]
+    gap = h.find(kind="gap")[0].number
+    assert h.goto(gap).next().number == gap + 1
+    assert h.goto(gap).next_back().number < gap
