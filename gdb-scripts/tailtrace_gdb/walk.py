@@ -114,6 +114,10 @@ class Frame:
         self.position = before
         return True
 
+    def line(self):
+        """(file, line), or the function where it has no lines; None for gaps."""
+        return line_at(self.history, self.position) or (self.call or {}).get("function")
+
 
 def newest_branch(history):
     """What led to the present, if it was a branch."""
@@ -149,10 +153,10 @@ def line_at(history, position):
 def start_of_line_before(history, position):
     """Where the line that `position` is in begins, or if it stands there, the one before."""
     frame = Frame(history, position)
-    line = line_at(history, position)
+    line = frame.line()
     start = position
     while frame.step():
-        here = line_at(history, frame.position)
+        here = frame.line()
         if here != line:
             if start != position:
                 return start
