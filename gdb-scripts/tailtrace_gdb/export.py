@@ -10,6 +10,9 @@ from .styles import plain
 from .words import Words, source_line
 
 
+MOST_FOLDED = 500  # functions of a stack; deeper calls count for the one there
+
+
 def numbered(history, item):
     return {"number": item["position"] + history.size + 1, **item}
 
@@ -28,16 +31,20 @@ def text_items(history, first, last):
             yield words.line(item, set()).rstrip("\n")
 
 
-def calls_of(history, first, last):
-    """The calls that have any of the items."""
-    for call in history.fetch("calls", -history.number_of_calls(), -1):
-        if call["last"] >= first and call["first"] <= last:
-            yield call
+def all_calls(history):
+    return history.fetch("calls", -history.number_of_calls(), -1)
+
+
+def has_any(call, first, last):
+    """Whether it has any of the items."""
+    return call["last"] >= first and call["first"] <= last
 
 
 def json_calls(history, first, last):
     items, calls = history.size + 1, history.number_of_calls() + 1
-    for call in calls_of(history, first, last):
+    for call in all_calls(history):
+        if not has_any(call, first, last):
+            continue
         call = {"number": call["position"] + calls, **call}
         for name, before in (("first", items), ("last", items), ("caller", calls),
                              ("earlier", calls), ("later", calls)):
@@ -46,17 +53,29 @@ def json_calls(history, first, last):
         yield json.dumps(call)
 
 
+def stack_of(calls, position, known):
+    """The functions of a call and its callers, outermost first. `known` ones are taken from there,
+    and added to."""
+    inner = []
+    while position in calls and position not in known and len(inner) < len(calls):
+        inner.append(position)
+        position = calls[position].get("caller")
+    stack = known.get(position, ())
+    for position in reversed(inner):
+        if len(stack) < MOST_FOLDED:
+            stack += (calls[position].get("function", "??").replace(";", ":"),)
+        known[position] = stack
+    return stack
+
+
 def folded_stacks(history, first, last):
     """"main;twice;inc 14": how many instructions were executed with which stack."""
-    stacks, times = {}, collections.Counter()
-    for call in calls_of(history, first, last):
-        if "gap" in call:
-            continue
-        outer = stacks.get(call.get("caller"), ())
-        name = call.get("function", "??").replace(";", ":")
-        stacks[call["position"]] = outer + (name,)
-        inside = min(call["last"], last) - max(call["first"], first) + 1
-        times[stacks[call["position"]]] += inside
+    calls = {call["position"]: call for call in all_calls(history)}
+    known, times = {}, collections.Counter()
+    for call in calls.values():
+        if "gap" not in call and has_any(call, first, last):
+            inside = min(call["last"], last) - max(call["first"], first) + 1
+            times[stack_of(calls, call["position"], known)] += inside
     for stack, count in times.items():
         yield f"{';'.join(stack)} {count}"
 
