@@ -115,8 +115,10 @@ class Frame:
         return True
 
     def line(self):
-        """(file, line), or the function where it has no lines; None for gaps."""
-        return line_at(self.history, self.position) or (self.call or {}).get("function")
+        """(file, line), or the function where it has no lines; and the level of the call, by which
+        a function is told from itself called by it."""
+        call = self.call or {}
+        return line_at(self.history, self.position) or call.get("function"), call.get("level")
 
 
 def newest_branch(history):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .history import History
 
 Item = Union[Instruction, Gap]
+Functions = Tuple[Optional[str], ...]
 
 
 def items(count: int) -> str:
@@ -27,16 +28,18 @@ class Place(NamedTuple):
 
 class Shown(NamedTuple):
     """An item as a debugger shows it: the functions around, the inlined ones last, and its place in
-    the innermost of them.
+    the innermost of them; by the level of its call a function is told from itself called by it.
     """
 
-    functions: Tuple[Optional[str], ...]
+    functions: Functions
     place: Place
+    level: Optional[int]
 
     def is_inside(self, other: "Shown") -> bool:
         """Whether it is in what is inlined into the other one's innermost function."""
         depth = len(other.functions)
-        return 0 < depth < len(self.functions) and self.functions[:depth] == other.functions
+        return (self.level == other.level and 0 < depth < len(self.functions) and
+                self.functions[:depth] == other.functions)
 
 
 class Cursor:
@@ -79,7 +82,7 @@ class Cursor:
         """Function and line of what it stands on. Where `next` or `next_back` led to a line that
         begins with an inlined function, that is the call of it, as in a debugger.
         """
-        return self._shown(self.number, self._outside).place
+        return self._around(self.number, self._outside)[1]
 
     @property
     def call(self) -> "Optional[Call]":
@@ -196,16 +199,20 @@ class Cursor:
         return self._before(call)
 
     def _shown(self, number: int, outside: Optional[int] = None) -> Shown:
+        call = self.history.all_calls.holding(number)
+        return Shown(*self._around(number, outside), call.level if call else None)
+
+    def _around(self, number: int, outside: Optional[int]) -> "Tuple[Functions, Place]":
         """`outside`: of so many inlined functions; of all that begin there if nothing is said."""
         item = self.history.at(number)
         if isinstance(item, Gap):
-            return Shown((), Place(None, None, None))
+            return (), Place(None, None, None)
         inlined = item.inlined
         if outside is None:
             outside = item.begins_inlined if inlined else 0
         functions = (item.function, *(function for function, _, _ in reversed(inlined[outside:])))
         _, file, line = inlined[outside - 1] if outside else (None, item.file, item.line)
-        return Shown(functions, Place(functions[-1], file, line))
+        return functions, Place(functions[-1], file, line)
 
     def _by_line(self, count: int, forward: bool) -> Item:
         number, outside = self.number, self._outside
@@ -270,8 +277,9 @@ class Cursor:
         return start if start != number else None
 
     def _is_line_of(self, shown: Shown, was: Shown) -> bool:
-        """Whether two items are of one line of one function that was called."""
-        return (shown.functions[:1], shown.place[1:]) == (was.functions[:1], was.place[1:])
+        """Whether two items are of one line of one function, called once."""
+        return ((shown.functions[:1], shown.place[1:], shown.level) ==
+                (was.functions[:1], was.place[1:], was.level))
 
     def _move(self, by: int) -> Item:
         position = self._position + by

@@ -334,3 +334,15 @@ def test_html_is_a_folded_tree(h):
     assert whole.count("<details") == whole.count("</details>") > 1
     assert h[:0]._repr_html_().count("<details") == h[:0]._repr_html_().count("</details>")
     assert h.calls(-3000)._repr_html_().count("inc &times;2 ") == 3
+
+
+def test_next_back_goes_out_of_a_function_of_one_line_that_calls_itself_once_at_a_time():
+    h = run("recursion")
+    cursor = h.goto(h.last("fibonacci").number)
+    depth = len([call for call in h.all_calls.stack(cursor.number) if call.function == "fibonacci"])
+    assert depth > 3
+    for left in range(depth - 1, 0, -1):
+        assert cursor.next_back().function == "fibonacci"
+        stack = h.all_calls.stack(cursor.number)
+        assert [call.function for call in stack[:left + 1]] == ["fibonacci"] * left + ["main"]
+    assert cursor.next_back().function == "main"
