@@ -15,7 +15,8 @@ class ToySymbols : public Symbolizer {
   static constexpr std::uint64_t kFunction_bytes = 64;
 
   // Loaded so many bytes further up than a toy program is.
-  explicit ToySymbols(std::uint64_t moved_bytes = 0) : base_(ToyProgram::kBase + moved_bytes) {}
+  explicit ToySymbols(std::uint64_t moved_bytes = 0, std::string module = "/bin/toy")
+      : base_(ToyProgram::kBase + moved_bytes), module_(std::move(module)) {}
 
   const Function& function_at(Address address) override {
     std::uint64_t index = (address - base_) / kFunction_bytes;
@@ -23,8 +24,7 @@ class ToySymbols : public Symbolizer {
     if (added) {
       Address begin = base_ + index * kFunction_bytes;
       std::string name = "f" + std::to_string(index);
-      known->second = {begin,     begin + kFunction_bytes, begin, name, name, "", "src/toy.c",
-                       "/bin/toy"};
+      known->second = {begin, begin + kFunction_bytes, begin, name, name, "", "src/toy.c", module_};
     }
     return known->second;
   }
@@ -39,6 +39,7 @@ class ToySymbols : public Symbolizer {
 
  private:
   Address base_;
+  std::string module_;
   std::map<std::uint64_t, Function> functions_;
 };
 

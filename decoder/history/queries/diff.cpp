@@ -1,8 +1,9 @@
 #include "decoder/history/queries/diff.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <tuple>
+#include <set>
 
 #include "decoder/history/calls/calls.h"
 #include "decoder/history/location.h"
@@ -16,18 +17,41 @@ constexpr std::uint64_t kMaxDiffSteps = 1ull << 31;
 // The newest calls are compared.
 constexpr std::uint64_t kMaxCalls = CallHistory::kMaxSegments - 1;
 
-// Names of calls as numbers, the same for both sides.
+std::string_view module_name(const CallSegment& segment) {
+  return segment.function == nullptr ? "" : base_name(segment.function->module);
+}
+
+std::set<std::string, std::less<>> modules_of(const CallHistory& calls) {
+  std::set<std::string, std::less<>> names;
+  for (std::uint64_t n = 1; n <= calls.size(); ++n)
+    if (const auto name = module_name(calls.at(n)); !names.contains(name)) names.emplace(name);
+  return names;
+}
+
+// Names of calls as numbers, the same for both sides. Modules count where both have them: another
+// build, or version of a library, may be a file of another name.
 class Names {
  public:
+  Names(const CallHistory& here, const CallHistory& there) {
+    std::ranges::set_intersection(modules_of(here), modules_of(there),
+                                  std::inserter(modules_, modules_.end()));
+  }
+
   std::uint32_t of(const CallSegment& segment) {
     std::pair<std::string, std::string> name("(gap)", "");
     if (segment.function != nullptr)
-      name = {segment.function->name, std::string(base_name(segment.function->module))};
+      name = {segment.function->name, std::string(known_module(segment))};
     return numbers_.try_emplace(std::move(name), static_cast<std::uint32_t>(numbers_.size()))
         .first->second;
   }
 
  private:
+  std::string_view known_module(const CallSegment& segment) const {
+    const std::string_view name = module_name(segment);
+    return modules_.contains(name) ? name : "";
+  }
+
+  std::set<std::string, std::less<>> modules_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> numbers_;
 };
 
@@ -250,7 +274,7 @@ Result<HistoryDiff> diff_histories(const DiffSide& here, const DiffSide& there, 
   if (!ours) return fail(std::move(ours.error()));
   Result<CallHistory> theirs = calls_of(there);
   if (!theirs) return fail(std::move(theirs.error()));
-  Names names;
+  Names names(*ours, *theirs);
   Side a(here, std::move(*ours), names), b(there, std::move(*theirs), names);
   if (!here.module.empty() && a.tokens().empty() && b.tokens().empty())
     return fail(ErrorCode::kUsage, "cannot compare code of " + here.module,

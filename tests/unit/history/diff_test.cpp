@@ -44,6 +44,17 @@ TEST(Diff, WhereAProgramWasLoadedIsNoDifference) {
   }
 }
 
+TEST(Diff, WhatAProgramIsCalledIsNoDifference) {
+  ToyRun run = ToyProgram(1, 4, 5).run(1, 4000);
+  History here(run.snapshot), there(moved(*run.snapshot));
+  ToySymbols ours(0, "/bin/toy"), theirs(kMoved_bytes, "/opt/toy-2");
+  Result<HistoryDiff> diff = diff_histories({here, ours, {1, here.size()}, ""},
+                                            {there, theirs, {1, there.size()}, ""}, 10);
+  ASSERT_TRUE(diff);
+  EXPECT_TRUE(diff->divergences.empty());
+  EXPECT_EQ(diff->same_calls, diff->calls_here);
+}
+
 TEST(Diff, TheFirstIsWhereTheRunsPartedAndNothingBeforeItIsTold) {
   int paths = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
