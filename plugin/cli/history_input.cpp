@@ -67,6 +67,7 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& t
   bool alive = open->engine->folder().is_alive();
   for (const QemuEngine::Thread& thread : *found) {
     threads.push_back({folder, state_text(thread, alive), thread.thread, false, {}, {}, {}, open});
+    if (!alive && thread.ended_by != 0) threads.back().cause = signal_text(thread.ended_by);
   }
   return {};
 }
@@ -103,14 +104,11 @@ Result<std::vector<ThreadSource>> threads_of_bundle(const std::string& path) {
   Result<Bundle> bundle = read_bundle(path);
   if (!bundle) return fail(std::move(bundle.error()));
   std::vector<ThreadSource> threads;
-  for (const BundleThread& thread : bundle->threads)
-    threads.push_back({path,
-                       "saved",
-                       thread.thread,
-                       false,
-                       {},
-                       {},
-                       std::make_shared<const BundleThread>(thread)});
+  for (const BundleThread& thread : bundle->threads) {
+    auto in_bundle = std::make_shared<const BundleThread>(thread);
+    threads.push_back({path, "saved", thread.thread, false, {}, {}, std::move(in_bundle)});
+    if (thread.thread == bundle->about->thread) threads.back().cause = bundle->about->cause;
+  }
   return threads;
 }
 

@@ -38,6 +38,7 @@ struct ThreadSource {
   // from 1.
   std::size_t program = 1;
   bool has_more_programs = false;
+  std::string cause = {};  // the signal in it that ended the process, or what a bundle was made for
 };
 
 // Threads in order of their appearance, but in each process first the one in which a signal ended

@@ -62,6 +62,8 @@ class RecorderCase(cases.CommandCase):
                                           bundle or self.bundle).stdout)["threads"][0]["stop"]
         self.assertEqual(int(stop, 16), int(first["registers"]["rip"], 16))
         self.assertEqual(len(about["threads"]), 2)
+        why = cases.tailtrace("why", bundle or self.bundle).stderr
+        self.assertIn(f".{first['tid']} of 2 is that of SIGSEGV; --thread=TID picks", why)
         self.assert_info_tells(about, bundle or self.bundle)
 
     def assert_info_tells(self, about, bundle):

@@ -90,7 +90,7 @@ class Threads(cases.CommandCase):
         program = os.path.join(cases.BINARY_DIR, "tests", "programs", "crashes_in_thread")
         cases.tailtrace("run", "--no-debugger", "--keep=" + crashed, "--", program)
         outcome = cases.tailtrace("why", crashed)
-        self.assertRegex(outcome.stderr, r"thread \S+ of 4 was there last; --thread=TID picks")
+        self.assertRegex(outcome.stderr, r"thread \S+ of 4 is that of SIGSEGV; --thread=TID picks")
         newest = outcome.stdout.splitlines()[:2]
         self.assertRegex(newest[0], r"next  crashes_in_thread\.c:\d+  store$")
         self.assertIn("not taken", newest[1])

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "decoder/base/text.h"
 #include "decoder/history/queries/find.h"
 #include "decoder/history/queries/why_listing.h"
 #include "plugin/cli/commands.h"
@@ -49,13 +50,25 @@ Result<std::uint64_t> item_asked_for(const WhyCommandOptions& options, const His
               "it is not in what is held");
 }
 
-// The thread that was at the place last, or executed last, if there are several and none is named.
+Result<std::string> thread_told(std::string thread, std::string_view why, std::size_t count,
+                                std::FILE* err) {
+  fmt::print(err, "thread {} of {} {}; --thread=TID picks another\n", thread, count, why);
+  return thread;
+}
+
+// If there are several and none is named: the one that was at the place last. Without a place the
+// one of the crash, or that executed last.
 Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE* err) {
   const std::string& named = options.shared.thread;
   if (!named.empty() || options.at) return named;
   Result<std::vector<ThreadSource>> threads = recorded_threads(options.shared.path);
   if (!threads) return fail(std::move(threads.error()));
   if (threads->size() == 1) return named;
+  const auto cause = std::ranges::find_if(
+      *threads, [](const ThreadSource& thread) { return !thread.cause.empty(); });
+  if (!options.wanted.location && cause != threads->end())
+    return thread_told(thread_text(*cause), "is that of " + printable(cause->cause),
+                       threads->size(), err);
   QuestionOptions all;
   all.shared = options.shared;
   AskedProcesses asked;
@@ -80,9 +93,7 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
   if (newest.empty())
     return fail(ErrorCode::kNegative, options.location + " was not reached",
                 fmt::format("it is not in what is held of {} threads", threads->size()));
-  fmt::print(err, "thread {} of {} was there last; --thread=TID picks another\n", newest,
-             threads->size());
-  return newest;
+  return thread_told(std::move(newest), "was there last", threads->size(), err);
 }
 
 std::string outcome_of(const Decision& decision, Symbolizer& symbols) {
@@ -226,7 +237,7 @@ Command why_command() {
             ->type_name("N");
         add_count(app, "--limit", options->limit, "show the newest N decisions");
         app.add_option("--thread", options->shared.thread,
-                       "which one; that which was there last, with --at the first")
+                       "which one; that of the crash, or was there last; with --at the first")
             ->type_name(kThreadWord);
         add_thread_options(app, options->shared);
         return [options](const Invocation& invocation) { return show_why(*options, invocation); };
