@@ -3,6 +3,7 @@
 from typing import Any, Dict, Optional, Tuple
 
 from . import _core
+from .words import counted
 
 # One branch record for `struct.iter_unpack` over the memoryview that takes the place of an array:
 # from, to, time, insns, kind, flags, extra.
@@ -43,7 +44,7 @@ class Columns(Dict[str, Any]):
 
     def __repr__(self) -> str:
         rows = len(next(iter(self._buffers.values())))
-        return f"<{rows} row{'' if rows == 1 else 's'} of {', '.join(self)}>"
+        return f"<{counted(rows, 'row')} of {', '.join(self)}>"
 
     def __arrow_c_schema__(self) -> object:
         return _core.arrow_schema(self._buffers)

@@ -6,6 +6,7 @@ from . import _core
 from .arguments import whole_number
 from .errors import PositionError
 from .html_tree import tree
+from .words import counted
 
 if TYPE_CHECKING:
     from .history import History
@@ -150,4 +151,4 @@ class Calls(Sequence[Call]):
         return tree(self)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} calls of thread {self.history.tid}>"
+        return f"<{counted(len(self), 'call')} of thread {self.history.tid}>"

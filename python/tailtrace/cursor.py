@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional, Tuple, Union
 from ._core import Gap, Instruction
 from .arguments import whole_number
 from .errors import PositionError
+from .words import counted
 
 if TYPE_CHECKING:
     from .calls import Call
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
 
 Item = Union[Instruction, Gap]
 Functions = Tuple[Optional[str], ...]
-
-
-def items(count: int) -> str:
-    return f"{count} item{'' if count == 1 else 's'}"
 
 
 class Place(NamedTuple):
@@ -284,11 +281,12 @@ class Cursor:
     def _move(self, by: int) -> Item:
         position = self._position + by
         if position >= 0:
-            raise PositionError("cannot go on so far", f"the history ends {items(position + 1)} "
-                                "earlier")
+            raise PositionError("cannot go on so far",
+                                f"the history ends {counted(position + 1, 'item')} earlier")
         if not self.history._holds(position):
             later = -len(self.history) - position
-            raise PositionError("cannot go back so far", f"the history begins {items(later)} later")
+            raise PositionError("cannot go back so far",
+                                f"the history begins {counted(later, 'item')} later")
         return self.goto(position)
 
     def __repr__(self) -> str:

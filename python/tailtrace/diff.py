@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, List, NamedTuple, Optional, Tuple
 
 from . import _core
+from .words import counted
 
 if TYPE_CHECKING:
     from .history import History
@@ -44,8 +45,7 @@ class Diff(List[Change]):
         if not self:
             return "<some difference>" if self.more else "<no difference>"
         more = " or more" if self.more else ""
-        return (f"<{len(self)}{more} difference{'' if len(self) == 1 else 's'}, "
-                f"first {self[0]!r}>")
+        return f"<{counted(len(self), 'difference', more)}, first {self[0]!r}>"
 
 
 def numbers(positions: Items, before: int) -> Items:

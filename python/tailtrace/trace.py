@@ -9,6 +9,7 @@ from . import _core
 from .arguments import amount, code_pieces, whole_number
 from .errors import Error, UsageError
 from .history import History
+from .words import counted
 
 # Of a ring file: RING.md.
 MOST_RING_RECORDS = 1 << 32
@@ -59,8 +60,7 @@ class Trace:
         self.close()
 
     def __repr__(self) -> str:
-        count = len(self.threads)
-        return f"<Trace {self.path!r}: {count} thread{'' if count == 1 else 's'}>"
+        return f"<Trace {self.path!r}: {counted(len(self.threads), 'thread')}>"
 
 
 def name_of(path: "Union[str, os.PathLike[str]]", verb: str) -> bytes:

@@ -10,6 +10,7 @@ from .arrays import Columns
 from .calls import Calls
 from .errors import PositionError, UsageError
 from .html_tree import tree
+from .words import counted
 
 if TYPE_CHECKING:
     from .history import History
@@ -254,7 +255,8 @@ class View(Sequence[Item]):
         tid = self.history.tid
         if not self.positions:
             return f"<no items of thread {tid}>"
-        return f"<{len(self)} items of thread {tid}: {self.positions[0]} to {self.positions[-1]}>"
+        ends = f"{self.positions[0]} to {self.positions[-1]}"
+        return f"<{counted(len(self), 'item')} of thread {tid}: {ends}>"
 
     def _repr_html_(self) -> str:
         if self.positions and self.positions.step != 1:

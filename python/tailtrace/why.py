@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, List, NamedTuple, Optional, Tuple, Union
 from . import _core
 from ._core import Gap, Instruction
 from .errors import NegativeError
+from .words import counted
 
 if TYPE_CHECKING:
     from .history import History
@@ -54,7 +55,7 @@ class Why(List[Reason]):
     end: str
 
     def __repr__(self) -> str:
-        return f"<{len(self)} reasons of {self.item or 'where it stands'!r}>"
+        return f"<{counted(len(self), 'reason')} of {self.item or 'where it stands'!r}>"
 
 
 def why(history: "History", where: Union[int, str, None], limit: int) -> Why:

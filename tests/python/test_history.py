@@ -271,3 +271,9 @@ def test_what_has_no_line_is_gone_to_from_a_gap(tmp_path):
     gap = h.find(kind="gap")[0].number
     assert h.goto(gap).next().number == gap + 1
     assert h.goto(gap).next_back().number < gap
+
+
+def test_one_of_them_is_told_as_one(example):
+    assert repr(example[-1:]) == "<1 item of thread 43: -1 to -1>"
+    assert repr(example.calls(-1)) == "<1 call of thread 43>"
+    assert repr(example.columns()).startswith("<4 rows of from, ")
