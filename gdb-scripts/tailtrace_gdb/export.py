@@ -7,7 +7,7 @@ import os
 from .errors import user_error
 from .ranges import Pager, Things
 from .styles import plain
-from .words import Words, source_line
+from .words import Words, line_of
 
 
 MOST_FOLDED = 500  # functions of a stack; deeper calls count for the one there
@@ -88,20 +88,23 @@ def lcov(history, first, last):
     times = collections.defaultdict(collections.Counter)
     lines, before, calls = {}, None, []
     for item in history.fetch("items", first, last):
-        place = None
-        if "gap" not in item:
-            address = int(item["address"], 16)
-            if address not in lines:
-                found = source_line(address)
-                lines[address] = (found[0].fullname(), found[1]) if found else None
-            place = lines[address]
+        if "gap" in item:
+            before = None
+            continue
+        address = item["address"]
+        if address not in lines:
+            lines[address] = line_of(item)
+        place = lines[address]
         if place is not None and place != before:
             times[place[0]][place[1]] += 1
         before = place
         if item.get("branch") in CALLS:
             calls.append(place)
+            before = None  # what is called may be in the same line
         elif item.get("branch") == "return" and calls:
             before = calls.pop()
+    if not times:
+        raise user_error("cannot export as `lcov`", "nothing that was executed has source lines")
     yield "TN:tailtrace"
     for file in sorted(times):
         yield f"SF:{file}"

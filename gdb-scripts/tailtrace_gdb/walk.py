@@ -7,7 +7,7 @@ from .errors import user_error
 from .export import CALLS
 from .prefix import Command, completed
 from .ranges import number_of
-from .words import listed, source_line
+from .words import line_of, listed
 
 
 def go_to(history, position):
@@ -143,13 +143,10 @@ def calling(history, position):
 
 def line_at(history, position):
     """(file, line) of an item; None for gaps and where there is none."""
-    if position == 0:
-        text = history.facts().get("stop")
-    else:
-        text = history.item(position).get("address")
-        text = None if "gap" in history.item(position) else text
-    found = source_line(int(text, 16)) if text else None
-    return None if found is None else (found[0].fullname(), found[1])
+    if position != 0:
+        return line_of(history.item(position))
+    stop = history.facts().get("stop")
+    return line_of({"address": stop}) if stop else None
 
 
 def start_of_line_before(history, position):

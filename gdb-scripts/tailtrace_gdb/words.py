@@ -72,6 +72,17 @@ def source_line(address):
     return place.symtab, place.line
 
 
+def line_of(item):
+    """(file, line) of an item as GDB knows it, or else, as beside a saved folder alone, the
+    history; None for gaps and where there is none."""
+    if "gap" in item:
+        return None
+    found = source_line(int(item["address"], 16))
+    if found is not None:
+        return found[0].fullname(), found[1]
+    return (item["file"], item["line"]) if "line" in item else None
+
+
 def text_of_line(symtab, line):
     """The line as it is in the source, without its line feed; "" where that cannot be read."""
     try:
