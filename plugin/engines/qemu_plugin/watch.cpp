@@ -46,7 +46,6 @@ std::uint64_t g_high = 0;
 constinit thread_local std::uint64_t t_undone_pc = 0;
 constinit thread_local bool t_is_undone_told = false;
 constinit thread_local const WatchedRange* t_passed = nullptr;
-constinit thread_local std::uint64_t t_passed_address = 0;
 
 std::uint8_t* host_memory(std::uint64_t address) {
   return reinterpret_cast<std::uint8_t*>(address + g_recorder.guest_base);
@@ -84,7 +83,6 @@ void meet(unsigned cpu, Watch& watch, const Access& access, std::uint64_t pc) {
   const bool again = t_undone_pc == pc;
   if (again && t_is_undone_told) {
     t_passed = &watch.range;
-    t_passed_address = std::max(access.begin, watch.range.begin);
     return;
   }
   t_undone_pc = pc;
@@ -146,6 +144,7 @@ void keep_watched_memory() {
   }
 }
 
+// The range is told by its begin, as debug registers tell it: LLDB knows it by that alone.
 std::string watch_stop_word() {
   if (t_undone_pc != 0 && !std::exchange(t_is_undone_told, true)) return "undone:;";
   t_undone_pc = 0;
@@ -153,7 +152,7 @@ std::string watch_stop_word() {
   if (passed == nullptr) return {};
   char word[32];
   std::snprintf(word, sizeof word, "%s:%llx;", passed->on_loads != 0 ? "awatch" : "watch",
-                static_cast<unsigned long long>(t_passed_address));
+                static_cast<unsigned long long>(passed->begin));
   return word;
 }
 

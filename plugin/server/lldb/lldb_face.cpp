@@ -17,6 +17,8 @@ constexpr std::string_view kTriple = "x86_64-pc-linux-gnu";
 // LLDB's own patience with a packet is a second, and less than a program may take that is stepped.
 constexpr int kPacketTimeout_s = 60;
 constexpr std::string_view kExec = "T05exec:";
+// The type of watchpoints that stop for loads and stores; the processor has none for loads alone.
+constexpr char kWatchAccess = '4';
 
 struct Region {
   std::uint64_t begin = 0, end = 0;
@@ -85,6 +87,7 @@ void LldbFace::change_features(rsp::FeatureList& features) const {
 
 Result<std::string> LldbFace::request_for_server(std::string packet) {
   if (!is_lldb_ || is_spoken_below_) return packet;
+  if (packet.starts_with("Z3") || packet.starts_with("z3")) packet[1] = kWatchAccess;
   bool kills = packet == "k";
   bool detaches = packet == "D" || packet.starts_with("D;");
   if (!kills && !(detaches && detach_kills_)) return packet;

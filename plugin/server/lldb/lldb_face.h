@@ -6,6 +6,8 @@
 //   `k`          LLDB waits for a stop reply, the others send none
 //   libraries    LLDB takes the list's `main-lm` for the dynamic linker's own structure, and then
 //                finds no library; without the list it asks the program's memory, and finds all
+//   watchpoints  GDB takes those for loads and stores where those for loads alone are refused;
+//                LLDB does not
 //   names        LLDB takes a thread's name from stop replies, which others do not have
 //   memory map, host and process   asked by packets that gdbserver does not know
 //
