@@ -126,7 +126,7 @@ std::string HostFiles::open(std::string_view arguments) {
   if (!path || !flags) return fmt::format("F-1,{:x}", kInvalid);
   if ((*flags & kOpenWriteBits) != 0) return fmt::format("F-1,{:x}", kReadOnlySystem);
   if (open_.size() >= kMaxOpen) return fmt::format("F-1,{:x}", kTooManyFiles);
-  auto made = made_(*path);
+  auto made = made_file_(*path);
   UniqueFd fd =
       made ? open_made(*made) : UniqueFd(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return failed(errno);
@@ -166,6 +166,7 @@ std::string HostFiles::close(std::string_view arguments) {
 std::string HostFiles::read_link(std::string_view arguments) {
   auto path = path_of(arguments);
   if (!path) return failed(EINVAL);
+  if (auto made = made_link_(*path)) return with_data(*made);
   char target[4096];
   ssize_t n = ::readlink(path->c_str(), target, sizeof target);
   if (n < 0) return failed(errno);

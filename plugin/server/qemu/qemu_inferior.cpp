@@ -152,8 +152,8 @@ Result<void> QemuInferior::connect(bool is_first) {
   return {};
 }
 
-// It is behind `-0 NAME` on qemu's command line.
-std::vector<std::string> QemuInferior::executed_program() const {
+// `NAME FILE ARGUMENTS...`: on qemu's command line that is behind `-0`, with `--` behind the name.
+std::vector<std::string> QemuInferior::words() const {
   auto line = read_file(fmt::format("/proc/{}/cmdline", pid()), kMaxCommandLine_bytes);
   std::vector<std::string> words;
   std::string_view left = line ? as_text(*line) : std::string_view();
@@ -161,10 +161,27 @@ std::vector<std::string> QemuInferior::executed_program() const {
     words.emplace_back(left.substr(0, left.find('\0')));
     left.remove_prefix(std::min(left.size(), words.back().size() + 1));
   }
-  auto begin = std::find(words.begin(), words.end(), "-0");
-  std::advance(begin, std::min<std::ptrdiff_t>(words.end() - begin, 2));
-  if (begin != words.end() && *begin == "--") ++begin;
-  return begin == words.end() ? program_ : std::vector<std::string>(begin, words.end());
+  auto name = std::find(words.begin(), words.end(), "-0");
+  words.erase(words.begin(), name == words.end() ? name : name + 1);
+  if (words.size() > 1 && words[1] == "--") words.erase(words.begin() + 1);
+  if (words.size() > 1) return words;
+  words = program_;
+  words.insert(words.begin(), program_[0]);
+  return words;
+}
+
+std::vector<std::string> QemuInferior::executed_program() const {
+  auto program = words();
+  program.erase(program.begin());
+  return program;
+}
+
+std::string QemuInferior::command_line() const {
+  auto arguments = words();
+  arguments.erase(arguments.begin() + 1);
+  std::string line;
+  for (const std::string& argument : arguments) line.append(argument) += '\0';
+  return line;
 }
 
 std::string QemuInferior::executed_file() const { return absolute(executed_program()[0]); }

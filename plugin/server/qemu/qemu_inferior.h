@@ -49,6 +49,8 @@ class QemuInferior {
   std::vector<std::string> executed_program() const;
   // The file, from the root on.
   std::string executed_file() const;
+  // As /proc/PID/cmdline would have it, were there no qemu.
+  std::string command_line() const;
   // The thread that stopped last.
   ThreadId stopped_thread() const { return stopped_; }
   bool is_running() const { return running_; }
@@ -111,6 +113,7 @@ class QemuInferior {
   // By what follows the Z of the request that set them.
   using Breakpoints = std::map<std::string, Address, std::less<>>;
 
+  std::vector<std::string> words() const;
   Result<void> connect(bool is_first);
   Result<std::string> exchange(std::string_view request);
   Result<std::optional<Event>> event_of(std::string_view payload);

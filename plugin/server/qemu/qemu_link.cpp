@@ -21,7 +21,8 @@ constexpr int kStopPatience_ms = 2000;
 QemuLink::QemuLink(const ServeOptions& options, QemuPrograms& programs)
     : options_(options),
       programs_(programs),
-      files_([this](const std::string& path) { return made_file(path); }),
+      files_([this](const std::string& path) { return made_file(path); },
+             [this](const std::string& path) { return made_link(path); }),
       answers_ready_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {}
 
 void QemuLink::say(std::string_view line) const {

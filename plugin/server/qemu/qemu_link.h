@@ -80,6 +80,7 @@ class QemuLink final : public ServerLink {
   void forget(std::int32_t pid);
 
   std::optional<std::string> made_file(const std::string& path);
+  std::optional<std::string> made_link(const std::string& path);
   QemuInferior* selected();
   void say(std::string_view line) const;
   void push(std::string payload);

@@ -165,9 +165,17 @@ QemuLink::Answer QemuLink::answer_transfer(std::string_view request) {
 }
 
 std::optional<std::string> QemuLink::made_file(const std::string& path) {
-  for (const auto& [pid, inferior] : programs_.all())
+  for (const auto& [pid, inferior] : programs_.all()) {
     for (const char* file : {"maps", "smaps"})
       if (path == fmt::format("/proc/{}/{}", pid, file)) return inferior->maps(file);
+    if (path == fmt::format("/proc/{}/cmdline", pid)) return inferior->command_line();
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> QemuLink::made_link(const std::string& path) {
+  for (const auto& [pid, inferior] : programs_.all())
+    if (path == fmt::format("/proc/{}/exe", pid)) return inferior->executed_file();
   return std::nullopt;
 }
 
