@@ -143,6 +143,17 @@ class AtATerminal(cases.EngineCase):
         session.expect(PROMPT)
         self.assertEqual(session.leave_gdb(), 0)
 
+    def test_control_z_stops_the_program_for_gdb(self):
+        session = self.start()
+        self.resume(session)
+        session.type("\x1a")
+        session.expect("received signal SIGTSTP")
+        session.expect(PROMPT)
+        session.type("signal 0\n")
+        session.expect("with no signal")
+        session.type("status 3\n")
+        session.expect("exited with code 03")
+
     def test_control_c_at_the_prompt_is_gdbs(self):
         session = self.start()
         session.interrupt()

@@ -275,6 +275,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
   for (rsp::ResumeAction action : actions) {
     if (action.selector.pid > 0 && action.selector.pid != pid()) continue;
     if (action.kind == rsp::ResumeAction::Kind::kStop) continue;
+    if (halted_by_ != 0 && action.signal == halted_by_) action.signal.reset();
     // It has no steps over ranges: they are made one by one.
     if (action.kind == rsp::ResumeAction::Kind::kRangeStep)
       action.kind = rsp::ResumeAction::Kind::kStep;
@@ -289,6 +290,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
   step_caught(actions, own);
   if (stub_ && (is_to_run_ || !is_lone(actions) || !is_step(actions[0]))) remove_doomed();
   interrupt_wanted_ = false;
+  halted_by_ = 0;
   selected_tid_ = 0;
   resumed_with_ = actions;
   let_run(rsp::format_resume(own));
@@ -358,6 +360,7 @@ void QemuInferior::send_wanted_interrupt() {
 
 Result<std::optional<QemuInferior::Event>> QemuInferior::take_event() {
   if (!running_) return std::optional<Event>();
+  take_halt();
   bool gone = !stub_ || !stub_->receive();
   while (stub_) {
     auto frame = stub_->next();
@@ -417,6 +420,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   if (!is_trap) {
     const bool is_programs = stop->signal != kProtocolSigTrap && !event.was_interrupted;
     told_signal_ = is_programs ? stop->signal : 0;
+    if (event.was_interrupted) tell_interrupt(event);
     return std::optional(std::move(event));
   }
   if (was_to_step && !call.empty()) {
@@ -425,7 +429,7 @@ Result<std::optional<QemuInferior::Event>> QemuInferior::event_of(std::string_vi
   }
   // The signal comes too late for it, and is kept from the program.
   if (steps && was_to_step && interrupt_wanted_) {
-    event.reply.replace(0, 3, fmt::format("T{:02x}", kProtocolSigInt));
+    tell_interrupt(event);
     return std::optional(std::move(event));
   }
   if (!was_to_step && breakpoints_.empty() && doomed_.empty() && removed_.empty())

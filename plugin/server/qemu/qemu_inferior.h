@@ -129,6 +129,8 @@ class QemuInferior {
   std::string left_call();
   bool is_passed(std::uint8_t signal) const;
   void take_signal_info(std::string& reply);
+  void take_halt();
+  void tell_interrupt(Event& event);
   bool has_ended(std::int32_t tid);
   void step_caught(const rsp::ResumeActions& actions, rsp::ResumeActions& own);
   void let_run(std::string_view request);
@@ -162,7 +164,9 @@ class QemuInferior {
   Bytes signal_info_;
   std::optional<std::string> maps_;  // since it stopped
   std::uint8_t told_signal_ = 0;     // of the program, for which it stopped last
-  bool is_to_run_ = false;           // the thread that stopped last
+  // The signal that has stopped the process since it was resumed, as Ctrl-Z does; 0: none has.
+  std::uint8_t halted_by_ = 0;
+  bool is_to_run_ = false;  // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;
   bool interrupt_wanted_ = false;  // since it was resumed

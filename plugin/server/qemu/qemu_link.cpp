@@ -120,11 +120,15 @@ Result<void> QemuLink::interrupt() {
 
 void QemuLink::add_poll(std::vector<pollfd>& polled) const {
   polled.push_back({answers_ready_.get(), POLLIN, 0});
+  polled.push_back({changes_.fd(), POLLIN, 0});
   for (const auto& [pid, inferior] : programs_.all())
     if (inferior->is_running()) polled.push_back({inferior->stub_fd(), POLLIN, 0});
 }
 
-Result<void> QemuLink::receive() { return take_events(); }
+Result<void> QemuLink::receive() {
+  changes_.forget();
+  return take_events();
+}
 
 Result<void> QemuLink::take_events() {
   std::vector<std::int32_t> running;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plugin/server/below/server_link.h"
+#include "plugin/server/qemu/child_changes.h"
 #include "plugin/server/qemu/host_files.h"
 #include "plugin/server/qemu/qemu_programs.h"
 #include "plugin/server/rsp/signal_set.h"
@@ -88,6 +89,7 @@ class QemuLink final : public ServerLink {
   const ServeOptions& options_;
   QemuPrograms& programs_;
   HostFiles files_;
+  ChildChanges changes_;
   std::vector<std::string> program_;  // started last
   ThreadId general_;                  // Hg
   rsp::ThreadSelector run_choice_;    // Hc

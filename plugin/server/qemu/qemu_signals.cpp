@@ -1,6 +1,8 @@
 // The signals of a program under qemu: which it gets without the debugger being told, and what is
 // known of one that it stops for.
+#include <fmt/core.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "decoder/base/bytes.h"
 #include "plugin/engines/protocol_signals.h"
@@ -37,6 +39,28 @@ void QemuInferior::take_signal_info(std::string& reply) {
   auto bytes = from_hex(std::string_view(reply).substr(begin, end - begin));
   if (bytes) signal_info_ = std::move(*bytes);
   reply.erase(at, end + 1 - at);
+}
+
+// A signal that stops the whole process stops the stub in it, too. So it goes on at once, and stops
+// for the debugger, which is told that it was for that signal.
+void QemuInferior::take_halt() {
+  siginfo_t info{};
+  const auto process = static_cast<id_t>(pid());
+  if (::waitid(P_PID, process, &info, WSTOPPED | WNOHANG) != 0 || info.si_pid == 0) return;
+  const std::uint8_t signal = protocol_signal(info.si_status);
+  if (!passed_.test(signal)) {
+    halted_by_ = signal;
+    interrupt();
+  }
+  ::kill(pid(), SIGCONT);
+}
+
+void QemuInferior::tell_interrupt(Event& event) {
+  const std::uint8_t signal = halted_by_ != 0 ? halted_by_ : kProtocolSigInt;
+  event.reply.replace(0, 3, fmt::format("T{:02x}", signal));
+  if (halted_by_ == 0) return;
+  event.was_interrupted = false;
+  signal_info_.clear();
 }
 
 }  // namespace tailtrace
