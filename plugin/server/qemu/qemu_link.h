@@ -54,6 +54,7 @@ class QemuLink final : public ServerLink {
   Answer answer_of_threads(std::string_view request);
   Answer answer_transfer(std::string_view request);
   Answer answer_of_stub(std::string_view request);
+  Answer answer_of_memory(QemuInferior& inferior, std::string_view request);
   Answer answer_untold(std::string_view request);
   std::string memory_region_at(std::string_view digits);
   std::string signal_info(const rsp::TransferRequest& request);

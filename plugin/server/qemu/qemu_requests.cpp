@@ -6,6 +6,7 @@
 
 #include "decoder/base/bytes.h"
 #include "plugin/engines/protocol_signals.h"
+#include "plugin/server/qemu/memory_request.h"
 #include "plugin/server/qemu/protected_memory.h"
 #include "plugin/server/qemu/qemu_link.h"
 #include "plugin/server/qemu/target_description.h"
@@ -192,24 +193,39 @@ QemuLink::Answer QemuLink::answer_of_stub(std::string_view request) {
   if (of_loads) return std::optional(std::string());
   QemuInferior* inferior = selected();
   if (inferior == nullptr) return std::optional<std::string>(rsp::kFailed);
+  if (request[0] == 'm' || request[0] == 'M') return answer_of_memory(*inferior, request);
   std::string own(request);
   if (own[0] == 'G' && own.size() > kOrigRax_digits) own.resize(own.size() - kOrigRax_digits);
   auto answered = inferior->ask_of(general_, own);
   if (!answered) return fail(std::move(answered.error()));
   if (request == "g" && !answered->starts_with('E'))
     answered->append(fmt::format("{:016x}", __builtin_bswap64(inferior->call_of(general_))));
-  if (request[0] == 'M' && answered->starts_with('E'))
-    answered = write_protected(*inferior, general_, request);
-  if (!answered) return fail(std::move(answered.error()));
   return std::optional(std::move(*answered));
+}
+
+// As much as can be read; `OK` when all is written.
+QemuLink::Answer QemuLink::answer_of_memory(QemuInferior& inferior, std::string_view request) {
+  const bool writes = request[0] == 'M';
+  std::string all;
+  for (const std::string& part : parts_of_memory_request(request)) {
+    auto answered = inferior.ask_of(general_, part);
+    if (answered && writes && answered->starts_with('E'))
+      answered = write_protected(inferior, general_, part);
+    if (!answered) return fail(std::move(answered.error()));
+    const bool is_done = !answered->starts_with('E');
+    if (!is_done && (writes || all.empty())) return std::optional(std::move(*answered));
+    if (!is_done) break;
+    all = writes ? std::move(*answered) : all + *answered;
+  }
+  return std::optional(std::move(all));
 }
 
 std::string QemuLink::supported(std::string_view request) {
   wants_exec_ = request.find("exec-events+") != std::string_view::npos;
   wants_no_resumed_ = request.find("no-resumed+") != std::string_view::npos;
-  // The packet size is the stub's.
+  // As much as gdbserver takes, of which the stub takes a fifth (memory_request.h).
   std::string text =
-      "PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
+      "PacketSize=47ff;qXfer:features:read+;qXfer:auxv:read+;qXfer:exec-file:read+;"
       "qXfer:libraries-svr4:read+;qXfer:threads:read+;qXfer:siginfo:read+;multiprocess+;"
       "QEnvironmentHexEncoded+;QEnvironmentUnset+;QEnvironmentReset+;QSetWorkingDir+;"
       "QStartupWithShell+;QCatchSyscalls+;QPassSignals+;QProgramSignals+;QDisableRandomization+;"
