@@ -86,8 +86,10 @@ std::string qemu_target_description() {
   return "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
          "<target><architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>" +
          feature("org.gnu.gdb.i386.core", core()) +
+         // LLDB finds thread-local variables by the register that it knows for the thread pointer.
          feature("org.gnu.gdb.i386.segments",
-                 registers(24, {"fs_base", "gs_base"}, 64, "type=\"int64\"")) +
+                 registers(24, {"fs_base"}, 64, "type=\"int64\" generic=\"tp\"") +
+                     registers(25, {"gs_base"}, 64, "type=\"int64\"")) +
          // Of the emulated processor; no program can read them.
          feature("org.qemu.x86-64.system",
                  registers(26, {"k_gs_base", "cr0", "cr2", "cr3", "cr4", "cr8", "efer"}, 64,
