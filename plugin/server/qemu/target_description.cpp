@@ -58,8 +58,9 @@ std::string core() {
          registers(6, {"rbp", "rsp"}, 64, "type=\"data_ptr\"") +
          registers(8, {"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}, 64,
                    "type=\"int64\"") +
-         registers(16, {"rip"}, 64, "type=\"code_ptr\"") +
-         registers(17, {"eflags"}, 32, "type=\"eflags_bits\"") +
+         // To LLDB, which names the function twice of what has no format, and calls flags so.
+         registers(16, {"rip"}, 64, "type=\"code_ptr\" format=\"hex\"") +
+         registers(17, {"eflags"}, 32, "type=\"eflags_bits\" altname=\"rflags\"") +
          registers(18, {"cs", "ss", "ds", "es", "fs", "gs"}, 32, "type=\"int32\"") +
          registers(33, {"st0", "st1", "st2", "st3", "st4", "st5", "st6", "st7"}, 80,
                    "type=\"i387_ext\"") +
