@@ -386,7 +386,8 @@ Result<void> Proxy::on_answer(std::string_view payload) {
       answer(lldb_.end_for_debugger(owed_for_, payload));
       return {};
     case Owed::kAnswer:
-      break;
+      answer(lldb_.answer_for_debugger(payload));
+      return {};
   }
   answer(payload);
   return {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include "decoder/base/bytes.h"
 #include "decoder/code/maps_line.h"
@@ -19,6 +20,13 @@ constexpr int kPacketTimeout_s = 60;
 constexpr std::string_view kExec = "T05exec:";
 // The type of watchpoints that stop for loads and stores; the processor has none for loads alone.
 constexpr char kWatchAccess = '4';
+// In the description of the registers: by what LLDB finds thread-local variables, has no symbol
+// behind the program counter twice, and knows the flags by its own name for them.
+constexpr std::pair<std::string_view, std::string_view> kSaidOfRegisters[] = {
+    {" name=\"fs_base\"", " generic=\"tp\""},
+    {" name=\"rip\"", " format=\"hex\""},
+    {" name=\"eflags\"", " altname=\"rflags\""},
+};
 
 struct Region {
   std::uint64_t begin = 0, end = 0;
@@ -129,6 +137,15 @@ std::optional<std::string> LldbFace::why_stopped(std::string_view thread) const 
 
 std::string LldbFace::error_for_debugger(std::string_view error) {
   return "E01;" + to_hex(as_bytes(error.substr(2)));
+}
+
+std::string LldbFace::answer_for_debugger(std::string_view payload) const {
+  static constexpr std::string_view kWholeDescription = "l<?xml";
+  std::string told(payload);
+  if (!is_lldb_ || is_spoken_below_ || !payload.starts_with(kWholeDescription)) return told;
+  for (const auto& [reg, said] : kSaidOfRegisters)
+    if (const std::size_t at = told.find(reg); at != std::string::npos) told.insert(at, said);
+  return told;
 }
 
 std::string LldbFace::end_for_debugger(std::string_view request, std::string_view payload) const {

@@ -8,6 +8,7 @@
 //                finds no library; without the list it asks the program's memory, and finds all
 //   watchpoints  GDB takes those for loads and stores where those for loads alone are refused;
 //                LLDB does not
+//   registers    LLDB is told more of them: which one is the thread pointer, for one
 //   names        LLDB takes a thread's name from stop replies, which others do not have
 //   memory map, host and process   asked by packets that gdbserver does not know
 //
@@ -54,6 +55,8 @@ class LldbFace {
   std::string tell(std::string_view payload);
   // `E.TEXT` as LLDB reads it.
   static std::string error_for_debugger(std::string_view error);
+  // The answer to any other request as LLDB reads it.
+  std::string answer_for_debugger(std::string_view payload) const;
   // What LLDB is told when the server has answered a request to end.
   std::string end_for_debugger(std::string_view request, std::string_view payload) const;
 

@@ -58,9 +58,8 @@ std::string core() {
          registers(6, {"rbp", "rsp"}, 64, "type=\"data_ptr\"") +
          registers(8, {"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}, 64,
                    "type=\"int64\"") +
-         // To LLDB, which names the function twice of what has no format, and calls flags so.
-         registers(16, {"rip"}, 64, "type=\"code_ptr\" format=\"hex\"") +
-         registers(17, {"eflags"}, 32, "type=\"eflags_bits\" altname=\"rflags\"") +
+         registers(16, {"rip"}, 64, "type=\"code_ptr\"") +
+         registers(17, {"eflags"}, 32, "type=\"eflags_bits\"") +
          registers(18, {"cs", "ss", "ds", "es", "fs", "gs"}, 32, "type=\"int32\"") +
          registers(33, {"st0", "st1", "st2", "st3", "st4", "st5", "st6", "st7"}, 80,
                    "type=\"i387_ext\"") +
@@ -87,10 +86,8 @@ std::string qemu_target_description() {
   return "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
          "<target><architecture>i386:x86-64</architecture><osabi>GNU/Linux</osabi>" +
          feature("org.gnu.gdb.i386.core", core()) +
-         // LLDB finds thread-local variables by the register that it knows for the thread pointer.
          feature("org.gnu.gdb.i386.segments",
-                 registers(24, {"fs_base"}, 64, "type=\"int64\" generic=\"tp\"") +
-                     registers(25, {"gs_base"}, 64, "type=\"int64\"")) +
+                 registers(24, {"fs_base", "gs_base"}, 64, "type=\"int64\"")) +
          // Of the emulated processor; no program can read them.
          feature("org.qemu.x86-64.system",
                  registers(26, {"k_gs_base", "cr0", "cr2", "cr3", "cr4", "cr8", "efer"}, 64,
