@@ -81,7 +81,7 @@ struct CodeChange {
 enum class Resumption : std::uint8_t {
   kAtAddress,  // at the next event that says where, if it comes before a PSB: tracing is enabled,
                // an overflow, an interrupt, a PTWRITE. Nothing from before is needed there
-  kAtPsb,  // where the trace says all anew; libipt's decoder has no other
+  kAtPsb,      // where the trace says all anew; libipt's decoder has no other
 };
 
 struct DecoderConfig {
