@@ -1,14 +1,17 @@
 """Tests that are long once, and short from then on: how many turns one has had with a program as it
-is built now. It stands beside the program, in PROGRAM.TEST."""
+is built now, and with the scripts that it needs. It stands beside the program, in PROGRAM.TEST."""
 
 import hashlib
 
 
 class Turns:
-    def __init__(self, program, test):
+    def __init__(self, program, test, scripts=()):
         self.path = f"{program}.{test}"
-        with open(program, "rb") as file:
-            self.digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digests = hashlib.sha256()
+        for path in (program, *scripts):
+            with open(path, "rb") as file:
+                digests.update(hashlib.file_digest(file, "sha256").digest())
+        self.digest = digests.hexdigest()
 
     def had(self):
         try:
