@@ -67,7 +67,8 @@ void FlowWalker::run(std::size_t begin, std::size_t end) {
     const std::size_t limit = std::min(psb.value_or(end), end);
     const bool goes_on = skip_to_address(limit);
     const std::size_t resync = goes_on ? items_.peek().offset_bytes : limit;
-    gap_.size_bytes = resync - std::min<std::size_t>(gap_.offset_bytes, resync);
+    gap_.offset_bytes = std::min<std::uint64_t>(gap_.offset_bytes, resync);
+    gap_.size_bytes = resync - gap_.offset_bytes;
     sink_.gap(gap_);
     if (!goes_on && limit == end) return;
     next = goes_on ? go_on() : walk(*psb);

@@ -86,6 +86,7 @@ class FlowWalker {
   Next apply_enabled(Event& event);
   Next apply_mode(const Event& event);
   bool outside_filters(Address address) const;
+  bool is_doubtful(const Event& event) const;
   void anchor() {
     anchored_ = true;
     since_anchor_ = 0;
@@ -101,8 +102,11 @@ class FlowWalker {
   void consumed(const Item& item);
   void turn_to(const Item& item);
   void passed(const Item& item) {
-    consumed_offset_ = std::max<std::size_t>(consumed_offset_, item.offset_bytes + 1);
+    use_up(item.offset_bytes);
     if (next_change_ < config_.code_changes.size()) use_changes(item.offset_bytes, item.time);
+  }
+  void use_up(std::uint64_t offset_bytes) {
+    consumed_offset_ = std::max<std::size_t>(consumed_offset_, offset_bytes + 1);
   }
 
   Instruction* room_in_run();
@@ -133,9 +137,10 @@ class FlowWalker {
   unsigned outcome_count_ = 0;
   ReturnStack returns_;
 
-  bool proceeding_ = false;  // behind the last instruction of run_
-  bool executed_ = false;    // the instruction at ip_, and what comes of it is not known
-  std::optional<Event> held_;
+  bool proceeding_ = false;    // behind the last instruction of run_
+  bool executed_ = false;      // the instruction at ip_, and what comes of it is not known
+  std::optional<Event> held_;  // used up when it is delivered
+  std::uint64_t held_offset_bytes_ = 0;
   PacketTime held_time_;
   bool bound_paging_ = false, bound_vmcs_ = false, bound_ptwrite_ = false, bound_flow_ = false;
   bool anchored_ = false;

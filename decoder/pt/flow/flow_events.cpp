@@ -38,7 +38,8 @@ void FlowWalker::hold_event() {
   held_->time = not_before(time_, held_->time);
   // Until it is delivered, what runs has the time before.
   held_time_ = {not_before(time_, item.time), item.time_exact};
-  passed(item);
+  held_offset_bytes_ = item.offset_bytes;
+  if (next_change_ < config_.code_changes.size()) use_changes(item.offset_bytes, item.time);
   items_.take();
   if (counts_to_trigger()) held_->ip = {};
 }
@@ -193,6 +194,12 @@ bool FlowWalker::outside_filters(Address address) const {
   return any && filtered && !inside;
 }
 
+// PSB+ says that tracing is enabled where it is not known to be, or the other way round. If what
+// comes next does not fit, packets were lost before it, and decoding goes on at that PSB.
+bool FlowWalker::is_doubtful(const Event& event) const {
+  return event.has(kEventStatusUpdate) && enabled_ == event.has(kEventIpSuppressed);
+}
+
 // --- What they do ----------------------------------------------------------------------------
 
 FlowWalker::Next FlowWalker::deliver() {
@@ -201,6 +208,7 @@ FlowWalker::Next FlowWalker::deliver() {
   time_ = held_time_.ticks;
   time_exact_ = held_time_.exact;
   if (Next next = apply(event); next != Next::kGoOn) return next;
+  if (!is_doubtful(event)) use_up(held_offset_bytes_);
   sink_.event(event);
   held_.reset();
   // An event is a packet too: a loop that passes it is not without one.

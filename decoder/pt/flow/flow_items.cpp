@@ -33,7 +33,21 @@ void ItemReader::start(std::size_t psb_offset) {
   at_fup_.clear();
   at_tip_.clear();
   out_begin_ = out_end_ = 0;
-  read_and_take();
+  if (skip_to_last_psb()) read_and_take();
+}
+
+// Of PSBs with nothing between them the last one counts. False: the boundary is among those behind
+// the first, so that another reader begins there.
+bool ItemReader::skip_to_last_psb() {
+  PacketReader ahead = packets_;
+  Packet packet;
+  ahead.next(packet);
+  for (;;) {
+    packet_offset_ = ahead.offset();
+    if (ahead.next(packet) != ReadStatus::kOk || packet.kind != PacketKind::kPsb) return true;
+    if (packet_offset_ == boundary_) return stop_at_boundary();
+    packets_.seek(packet_offset_);
+  }
 }
 
 void ItemReader::fetch() {

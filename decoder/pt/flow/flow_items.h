@@ -145,9 +145,10 @@ class ItemReader {
   bool take_packet(const Packet& packet);
   bool take_other(const Packet& packet);
 
+  bool skip_to_last_psb();
   bool take_psb(std::size_t offset);
   bool take_header_packet(const Packet& packet);
-  bool header_fup_is_bdm70() const;
+  static bool header_fup_is_bdm70(PacketReader ahead);
   void end_header();
 
   void take_address(const Packet& packet);
@@ -184,6 +185,7 @@ class ItemReader {
     Clock clock;               // with this time
     std::optional<Packet> ip;  // at the address of this packet; none: disabled
   };
+  std::optional<Resumption> find_in_psb() const;
   std::optional<Resumption> find_skd010() const;
   std::optional<Resumption> find_apl11() const;
   std::optional<Resumption> find_apl12(std::size_t fup_end) const;

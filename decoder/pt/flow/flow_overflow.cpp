@@ -92,6 +92,7 @@ bool ItemReader::take_ovf() {
   if (after != AfterOvf::kFup) {
     if (errata.skd010) resumption = find_skd010();
     if (!resumption && errata.apl11 && after == AfterOvf::kOutOfPlace) resumption = find_apl11();
+    if (!resumption && after == AfterOvf::kDisabled) resumption = find_in_psb();
   } else if (errata.apl12) {
     resumption = find_apl12(fup_end);
   }
@@ -119,6 +120,24 @@ ItemReader::AfterOvf ItemReader::look_behind_ovf(std::size_t& fup_end) const {
       return AfterOvf::kDisabled;
   }
   return AfterOvf::kDisabled;
+}
+
+// The FUP of a PSB+ that comes first says where the flow goes on, too. But with TIP.PGE right
+// behind it, it is that of BDM70, whether or not the processor is known to have that.
+std::optional<ItemReader::Resumption> ItemReader::find_in_psb() const {
+  PacketReader ahead = packets_;
+  Resumption here{0, clock_, {}};
+  Packet packet;
+  do {
+    here.offset = ahead.offset();
+    if (ahead.next(packet) != ReadStatus::kOk) return std::nullopt;
+    if (is_timing(packet.kind)) here.clock.take(packet, false);
+  } while (is_timing(packet.kind) || packet.kind == PacketKind::kPad);
+  if (packet.kind != PacketKind::kPsb) return std::nullopt;
+  here.ip = find_header_fup(ahead);
+  const bool says = here.ip && here.ip->kind == PacketKind::kFup && here.ip->bits != kIpSuppressed;
+  if (!says || header_fup_is_bdm70(ahead)) return std::nullopt;
+  return here;
 }
 
 // SKD010: the FUP may have been dropped. A later packet with an address tells that tracing was

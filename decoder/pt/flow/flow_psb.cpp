@@ -58,7 +58,7 @@ bool ItemReader::take_header_packet(const Packet& packet) {
         have_ip_ = false;
         return true;
       }
-      if (config_.errata.bdm70 && !enabled_ && header_fup_is_bdm70()) return true;
+      if (config_.errata.bdm70 && !enabled_ && header_fup_is_bdm70(packets_)) return true;
       last_ip_ = apply_ip(last_ip_, packet);
       have_ip_ = enabled_ = true;
       return true;
@@ -94,8 +94,7 @@ bool ItemReader::take_header_packet(const Packet& packet) {
 }
 
 // BDM70: a PSB+ before TIP.PGE may say that tracing is enabled while it is not.
-bool ItemReader::header_fup_is_bdm70() const {
-  PacketReader ahead = packets_;
+bool ItemReader::header_fup_is_bdm70(PacketReader ahead) {
   for (Packet packet; ahead.next(packet) == ReadStatus::kOk;) {
     switch (packet.kind) {
       case PacketKind::kTipPge:
