@@ -46,25 +46,11 @@ std::string trigger(const Event& event) {
                      event.has(kEventSeveral) ? ", mult" : "");
 }
 
-std::string addresses(const Event& event) {
-  bool branches = event.kind == EventKind::kAsyncBranch;
-  if (!branches && event.kind != EventKind::kAsyncDisabled)
-    return event.ip.is_null() ? "" : fmt::format(", ip: {:016x}", event.ip.value);
-  std::string text = fmt::format(", {}: {:016x}", branches ? "from" : "at", event.ip.value);
-  if (!event.to.is_null())
-    text += fmt::format(", {}: {:016x}", branches ? "to" : "ip", event.to.value);
-  return text;
-}
-
-}  // namespace
-
-std::string EventText::control_flow(const Event& event) const {
+std::string control_flow_words(const Event& event) {
   auto vector = static_cast<unsigned>(event.payload >> 8 & 0xff);
-  std::string text;
   switch (event.payload & 0xff) {
     case kCfeInterrupt:
-      text = fmt::format("interrupt {}", vector);
-      break;
+      return fmt::format("interrupt {}", vector);
     case kCfeIret:
       return "iret";
     case kCfeSmi:
@@ -78,11 +64,9 @@ std::string EventText::control_flow(const Event& event) const {
     case kCfeVmEntry:
       return "vmentry";
     case kCfeVmExit:
-      text = "vmexit";
-      break;
+      return "vmexit";
     case kCfeVmExitInterrupt:
-      text = fmt::format("vmexit, intr: {}", vector);
-      break;
+      return fmt::format("vmexit, intr: {}", vector);
     case kCfeShutdown:
       return "shutdown";
     case kCfeUserInterrupt:
@@ -92,11 +76,30 @@ std::string EventText::control_flow(const Event& event) const {
     default:
       return fmt::format("control flow {}, {}", event.payload & 0xff, vector);
   }
+}
+
+std::string addresses(const Event& event) {
+  bool branches = event.kind == EventKind::kAsyncBranch;
+  if (!branches && event.kind != EventKind::kAsyncDisabled)
+    return event.ip.is_null() ? "" : fmt::format(", ip: {:016x}", event.ip.value);
+  std::string text = fmt::format(", {}: {:016x}", branches ? "from" : "at", event.ip.value);
+  if (!event.to.is_null())
+    text += fmt::format(", {}: {:016x}", branches ? "to" : "ip", event.to.value);
+  return text;
+}
+
+}  // namespace
+
+std::string EventText::control_flow(const Event& event) const {
+  std::string text = control_flow_words(event);
   constexpr std::pair<EventDataType, std::string_view> kNames[] = {
       {kPageFaultAddress, "cr2"}, {kVmExitReason, "vmxr"}, {kVmExitQualification, "vmxq"}};
   for (auto [type, name] : kNames)
     for (const Event& data : data_)
       if (data.size_bytes == type) text += fmt::format(", {}: {:016x}", name, data.payload);
+  for (const Event& data : data_)
+    if (data.size_bytes > kVmExitReason)
+      text += fmt::format(", evd {}: {:016x}", data.size_bytes, data.payload);
   return text;
 }
 
@@ -161,13 +164,15 @@ std::string EventText::of(const Event& event) {
     return {};
   }
   std::string text = event.has(kEventStatusUpdate) ? "" : words(event);
-  if (event.kind == EventKind::kControlFlow) data_.clear();
+  // What an overflow hides may be the CFE that they belong to.
+  if (event.kind == EventKind::kControlFlow || event.kind == EventKind::kOverflow) data_.clear();
   if (text.empty()) return text;
   if (with_addresses_) text += addresses(event);
   return "[" + text + "]";
 }
 
 std::string EventText::of(const Gap& gap) {
+  data_.clear();
   return fmt::format("[{:x}, {:x}: error: {}]", gap.offset_bytes, gap.ip.value,
                      libipt_words(gap.error));
 }

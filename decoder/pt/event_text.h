@@ -20,7 +20,7 @@ class EventText {
   std::string of(const Event& event);
 
   // "[OFFSET, IP: error: no memory mapped at this address]", in hexadecimal.
-  static std::string of(const Gap& gap);
+  std::string of(const Gap& gap);
 
   // A name without spaces for machines: "enabled", "async-disabled", ...
   static std::string_view name(EventKind kind);

@@ -126,7 +126,7 @@ class TextPrinter final : public DecodePrinter {
       records_.gap(gap);
       return print_records();
     }
-    out_.print(FMT_COMPILE("{}\n"), pt::EventText::of(gap));
+    out_.print(FMT_COMPILE("{}\n"), text_.of(gap));
   }
 
   void finish() override {
@@ -197,7 +197,7 @@ class JsonPrinter final : public DecodePrinter {
       records_.gap(gap);
       return put_records();
     }
-    std::string text = pt::EventText::of(gap);
+    std::string text = text_.of(gap);
     list_.put(json_text(ordered_json{{"gap", pt::error_text(gap.error)},
                                      {"text", text.substr(1, text.size() - 2)},
                                      {"ip", json_address(gap.ip)},

@@ -44,7 +44,7 @@ struct Story : Sink {
   }
   void gap(const Gap& gap) override {
     if (!first_gap) first_gap = lines.size();
-    lines.push_back(EventText::of(gap));
+    lines.push_back(text.of(gap));
   }
 };
 
