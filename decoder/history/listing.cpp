@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <vector>
 
 #include "decoder/base/json_text.h"
@@ -226,20 +227,10 @@ OrderedJson place_json(Symbolizer& symbols, Address address, Epoch when) {
   return json;
 }
 
-OrderedJson instruction_json(HistoryCursor& cursor, Symbolizer& symbols) {
-  const HistoryItem& item = cursor.item();
-  Bytes bytes = cursor.bytes();
-  Address address = item.instruction.address;
-  OrderedJson json = {
-      {"address", hex(address)}, {"bytes", to_hex(bytes)}, {"text", disassemble(bytes, address)}};
-  json.update(place_json(symbols, address, item.epoch));
-  if (item.instruction.kind == InstructionClass::kConditional)
-    json["taken"] = item.branch != nullptr;
-  if (item.branch != nullptr) {
-    json["branch"] = kind_name(item.branch->kind);
-    if (!item.branch->to.is_null()) json["to"] = hex(item.branch->to);
-  }
-  return json;
+// What stands within the braces of an object.
+std::string members(const OrderedJson& json) {
+  const std::string text = json_text(json);
+  return text.substr(1, text.size() - 2);
 }
 
 OrderedJson item_number(const History& history, std::uint64_t item, JsonNumbers numbers) {
@@ -257,18 +248,59 @@ OrderedJson events_json(const std::vector<BranchRecord>& events) {
   return json;
 }
 
-std::string item_json(const History& history, HistoryCursor& cursor, Symbolizer& symbols,
-                      JsonNumbers numbers) {
-  const HistoryItem& item = cursor.item();
-  OrderedJson json;
-  if (numbers == JsonNumbers::kBoth) json["number"] = history.from_oldest(item.number);
-  json["position"] = history.from_newest(item.number);
-  json.update(item.is_gap ? gap_json(item.gap) : instruction_json(cursor, symbols));
-  if (item.time != 0) json["time"] = item.time;
-  std::vector<BranchRecord> events = events_before(history, item);
-  if (!events.empty()) json["events"] = events_json(events);
-  return json_text(json);
-}
+// Writes items, of which most are of instructions that were executed before.
+class JsonLister {
+ public:
+  JsonLister(const History& history, Symbolizer& symbols, JsonNumbers numbers)
+      : history_(history), symbols_(symbols), numbers_(numbers) {}
+
+  std::string object(HistoryCursor& cursor) {
+    const HistoryItem& item = cursor.item();
+    std::string text = "{";
+    if (numbers_ == JsonNumbers::kBoth)
+      text += fmt::format("\"number\":{},", history_.from_oldest(item.number));
+    text += fmt::format("\"position\":{},", history_.from_newest(item.number));
+    text += item.is_gap ? members(gap_json(item.gap)) : instruction(cursor) + outcome(item);
+    if (item.time != 0) text += fmt::format(",\"time\":{}", item.time);
+    const std::vector<BranchRecord> events = events_before(history_, item);
+    if (!events.empty()) text += ",\"events\":" + events_json(events).dump();
+    return text + "}";
+  }
+
+ private:
+  static constexpr std::size_t kMaxKnown = 1 << 16;
+
+  // What is the same each time.
+  const std::string& instruction(HistoryCursor& cursor) {
+    const HistoryItem& item = cursor.item();
+    if (item.epoch != epoch_ || known_.size() == kMaxKnown) known_.clear();
+    epoch_ = item.epoch;
+    const Address address = item.instruction.address;
+    std::string& text = known_[address];
+    if (!text.empty()) return text;
+    const Bytes bytes = cursor.bytes();
+    OrderedJson json = {
+        {"address", hex(address)}, {"bytes", to_hex(bytes)}, {"text", disassemble(bytes, address)}};
+    json.update(place_json(symbols_, address, item.epoch));
+    return text = members(json);
+  }
+
+  static std::string outcome(const HistoryItem& item) {
+    std::string text;
+    if (item.instruction.kind == InstructionClass::kConditional)
+      text += fmt::format(",\"taken\":{}", item.branch != nullptr);
+    if (item.branch == nullptr) return text;
+    text += fmt::format(",\"branch\":\"{}\"", kind_name(item.branch->kind));
+    if (!item.branch->to.is_null()) text += fmt::format(",\"to\":\"{}\"", hex(item.branch->to));
+    return text;
+  }
+
+  const History& history_;
+  Symbolizer& symbols_;
+  JsonNumbers numbers_;
+  Epoch epoch_;
+  std::unordered_map<Address, std::string> known_;  // of this epoch
+};
 
 }  // namespace
 
@@ -297,19 +329,21 @@ void list_instructions_json(const History& history, Symbolizer& symbols, Range r
   if (range.size() == 0)
     return;  // its first item, which is none, would be looked for to the oldest
   HistoryCursor cursor(history);
+  JsonLister lister(history, symbols, numbers);
   bool more = true;
   for (cursor.seek(range.first); more && cursor.valid() && cursor.item().number <= range.last;
        cursor.next())
-    more = sink(item_json(history, cursor, symbols, numbers));
+    more = sink(lister.object(cursor));
 }
 
 void list_items_json(const History& history, Symbolizer& symbols,
                      std::span<const std::uint64_t> items, const LineSink& sink,
                      JsonNumbers numbers) {
   HistoryCursor cursor(history);
+  JsonLister lister(history, symbols, numbers);
   for (std::uint64_t item : items) {
     cursor.seek(item);
-    if (!sink(item_json(history, cursor, symbols, numbers))) return;
+    if (!sink(lister.object(cursor))) return;
   }
 }
 

@@ -168,6 +168,27 @@ TEST(Listing, AsJsonCarriesTheSame) {
   EXPECT_FALSE(items[11].contains("file"));
 }
 
+TEST(Listing, AsJsonTellsTheCodeOfItsTime) {
+  auto image = std::make_shared<CodeImage>();
+  ASSERT_TRUE(image->add({0x1000}, *from_hex("90ebfd")));        // nop | jmp 1000
+  ASSERT_TRUE(image->add({0x1000}, *from_hex("f4"), Epoch{1}));  // hlt
+  auto snapshot = std::make_shared<ThreadSnapshot>();
+  snapshot->code = image;
+  snapshot->records = {{{}, {0x1000}, 0, 0, RecordKind::kEnable, 0, 0},
+                       {{0x1001}, {0x1000}, 0, 2, RecordKind::kJump, 0, 0},
+                       {{0x1001}, {0x1000}, 0, 2, RecordKind::kJump, 0, 0},
+                       {{0x1000}, {0x1000}, 0, 0, RecordKind::kCodeChange, kFlagAsync, 1},
+                       {{0x1001}, {}, 0, 1, RecordKind::kDisable, kFlagAsync, 0}};
+  History history(snapshot);
+  NoSymbols symbols;
+  std::string texts;
+  list_instructions_json(history, symbols, {1, history.size()}, [&](std::string_view line) {
+    texts += nlohmann::json::parse(line)["text"].get<std::string>() + "; ";
+    return true;
+  });
+  EXPECT_EQ(texts, "nop; jmp 0x1000; nop; jmp 0x1000; hlt; ");
+}
+
 TEST(Listing, StopsWhenItsReaderHasEnough) {
   History history = small_history();
   TwoFunctions symbols;
