@@ -15,8 +15,10 @@ CONTROL = re.compile(r"\\\\|\\u00[01][0-9a-f]|\\[bfnrt]|[\x7f-\x9f]")
 def parsed(lines):
     """Lines of JSON, with "?" for control characters: names are written to the terminal, and may
     have more that ends lines for Python."""
-    text = CONTROL.sub(lambda found: "?" if found[0] != "\\\\" else found[0], lines)
-    return [json.loads(line) for line in text.split("\n") if line]
+    text = lines.strip("\n").replace("\n", ",")
+    if "\\" in text or "\x7f" in text or not text.isascii():  # seldom, and takes long
+        text = CONTROL.sub(lambda found: "?" if found[0] != "\\\\" else found[0], text)
+    return json.loads(f"[{text}]")
 
 
 class History:

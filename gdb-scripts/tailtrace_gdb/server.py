@@ -8,6 +8,7 @@ for that of whatever it asks next.
 
 import contextlib
 import re
+import zlib
 
 import gdb
 
@@ -29,12 +30,16 @@ def patience():
         gdb.execute(f"set remotetimeout {before}", to_string=True)
 
 
+def unescaped(answer):
+    return ESCAPED.sub(lambda found: bytes([found[1][0] ^ 0x20]), answer)
+
+
 def ask_raw(command):
     """The bytes that the server answers to a command of ours."""
     connection = gdb.selected_inferior().connection
     if not hasattr(connection, "send_packet"):
         raise user_error("cannot ask for the history", "there is no server", FIX)
-    packet = b"qTailtrace:" + command.encode(errors="surrogateescape").hex().encode()
+    packet = b"qTailtrace.packed:" + command.encode(errors="surrogateescape").hex().encode()
     answer = b"w"
     try:
         with patience():
@@ -46,9 +51,9 @@ def ask_raw(command):
         raise
     except gdb.error as error:
         raise user_error("cannot ask for the history", str(error), FIX) from None
-    if not (answer or b"").startswith(b"a"):
+    if not (answer or b"").startswith(b"z"):
         raise user_error("cannot ask for the history", "the server is not tailtrace's", FIX)
-    plain = ESCAPED.sub(lambda found: bytes([found[1][0] ^ 0x20]), answer[1:])
+    plain = zlib.decompress(unescaped(answer[1:]))
     if plain.startswith(b"error: "):
         raise gdb.GdbError(plain[len("error: "):].decode(errors="replace").rstrip("\n"))
     return plain

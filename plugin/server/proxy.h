@@ -106,6 +106,7 @@ class Proxy {
   bool debugger_lost_ = false;  // it could not be written to
   bool extended_ = false;
   bool is_non_stop_ = false;
+  bool wants_packed_ = false;                                  // whoever asked the last question
   bool has_thread_events_ = false, thread_events_on_ = false;  // in non-stop
   std::deque<std::string> waiting_packets_;  // came while the server below owed something
   bool interrupts_next_ = false;             // the next request to run

@@ -7,6 +7,7 @@
 #include "plugin/engines/protocol_signals.h"
 #include "plugin/server/proxy.h"
 #include "plugin/server/rsp/feature_list.h"
+#include "plugin/server/rsp/pack.h"
 
 namespace tailtrace {
 
@@ -161,10 +162,10 @@ Result<bool> Proxy::on_monitor(std::string_view packet) {
 }
 
 // `qTailtrace:COMMAND` in hexadecimal, and `qTailtrace.more` until the answer is no longer `w`, or
-// `qTailtrace.stop` when nobody waits for it any more.
+// `qTailtrace.stop` when nobody waits for it any more. `qTailtrace.packed:COMMAND` has it packed.
 Result<bool> Proxy::on_question(std::string_view packet) {
-  static constexpr std::string_view kAsk = "qTailtrace:", kMore = "qTailtrace.more",
-                                    kStop = "qTailtrace.stop";
+  static constexpr std::string_view kAsk = "qTailtrace:", kPacked = "qTailtrace.packed:",
+                                    kMore = "qTailtrace.more", kStop = "qTailtrace.stop";
   if (packet == kStop) {
     monitor_.abandon();
     reply("OK");
@@ -174,13 +175,19 @@ Result<bool> Proxy::on_question(std::string_view packet) {
   if (packet == kMore) {
     text = monitor_.go_on();
   } else {
-    auto command = packet.starts_with(kAsk) ? from_hex(packet.substr(kAsk.size())) : std::nullopt;
+    const bool is_packed = packet.starts_with(kPacked);
+    if (!is_packed && !packet.starts_with(kAsk)) return false;
+    auto command = from_hex(packet.substr((is_packed ? kPacked : kAsk).size()));
     if (!command) return false;
+    wants_packed_ = is_packed;
     if (auto met = lldb_trace_.meet_threads(); !met) return fail(std::move(met.error()));
     text = monitor_.ask(as_text(*command));
   }
   if (!text) return fail(std::move(text.error()));
-  reply(*text ? "a" + rsp::escape(**text) : "w");
+  if (!*text)
+    reply("w");
+  else
+    reply(wants_packed_ ? "z" + rsp::escape(rsp::pack(**text)) : "a" + rsp::escape(**text));
   return true;
 }
 

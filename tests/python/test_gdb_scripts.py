@@ -391,65 +391,6 @@ def test_calls_far_back_are_the_same_when_all_are_known(tmp_path):
     assert said[-1] == "True [3, 3, 3, 3, 3, 0] True\n"
 
 
-# What a script asks behind a question that it does not wait for is answered, not that one.
-QUESTIONS = """
-import gdb, json
-def ask(words):
-    packet = b"qTailtrace:" + words.encode().hex().encode() if words else b"qTailtrace.more"
-    return gdb.selected_inferior().connection.send_packet(packet)
-ask("calls 1 0")
-answer = ask("items -1 1")
-while answer == b"w":
-    answer = ask("")
-print([json.loads(line).get("schema") for line in
-       answer[1:].replace(b"}]", b"}").decode().splitlines()])
-print(ask(""), ask("no-such-thing")[:27])
-def answered(words):
-    answer = ask(words)
-    while answer == b"w":
-        answer = ask("")
-    return json.loads(answer[1:].replace(b"}]", b"}").splitlines()[0])
-ask("calls 1 0")
-print(gdb.selected_inferior().connection.send_packet(b"qTailtrace.stop"))
-print(answered("calls 1 0")["calls"] > 600000, answered("items -1 0")["schema"])
-print(gdb.selected_inferior().connection.send_packet(b"qTailtrace"))
-"""
-
-
-def test_the_server_answers_the_newest_question(tmp_path):
-    (tmp_path / "questions.py").write_text(QUESTIONS)
-    said = talk_behind_a_long_history("set remotetimeout 100", f"source {tmp_path}/questions.py")
-    assert said[-1].splitlines() == [
-        "['tailtrace.items/1', None]",
-        "b'aerror: nothing was asked for\\n' b'aerror: there is no command'",
-        "b'OK'", "True tailtrace.items/1", "None"]
-
-
-INTERRUPTED = """
-import types
-from tailtrace_gdb import server
-sent = []
-class Link:
-    def send_packet(self, packet):
-        sent.append(packet)
-        if packet == b"qTailtrace.more":
-            raise KeyboardInterrupt
-        return b"w"
-inferior = types.SimpleNamespace(connection=Link())
-server.gdb = types.SimpleNamespace(**{**vars(gdb), "selected_inferior": lambda: inferior})
-try:
-    server.ask("calls 1 0")
-except KeyboardInterrupt:
-    print(sent[1:])
-"""
-
-
-def test_an_interrupt_stops_the_server_too(tmp_path):
-    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
-    said = talk(f"source {tmp_path}/interrupted.py")
-    assert said[-1] == "[b'qTailtrace.more', b'qTailtrace.stop']\n"
-
-
 # First the newest, before the whole was looked at; then more than one answer holds. GDB itself says
 # what the branches are, and where the program stands.
 RECORDS = """
