@@ -33,6 +33,7 @@
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/signal_info.h"
 #include "plugin/engines/qemu_plugin/step_aside.h"
+#include "plugin/engines/qemu_plugin/stub_connection.h"
 #include "plugin/engines/qemu_plugin/unheard.h"
 #include "plugin/engines/qemu_plugin/watch.h"
 
@@ -381,7 +382,8 @@ bool put_up_stub_gate() {
          replace_import("g_string_printf", reinterpret_cast<void*>(&print_string)) &&
          replace_import("recv", reinterpret_cast<void*>(&receive)) &&
          replace_import("send", reinterpret_cast<void*>(&send_words)) &&
-         replace_import("read", reinterpret_cast<void*>(&read_request)) && keep_signal_infos();
+         replace_import("read", reinterpret_cast<void*>(&read_request)) && keep_stub_connection() &&
+         keep_signal_infos();
 }
 
 void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc) {
@@ -424,6 +426,7 @@ void end_at_stub_gate() {
 }
 
 void take_down_stub_gate() {
+  give_up_stub_connection();
   forget_watches();
   forget_caught_calls();
   forget_unheard();
