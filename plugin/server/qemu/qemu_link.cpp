@@ -135,12 +135,14 @@ Result<void> QemuLink::take_events() {
   for (const auto& [pid, inferior] : programs_.all())
     if (inferior->is_running()) running.push_back(pid);
   for (std::int32_t pid : running) {
-    QemuInferior& inferior = *programs_.find(pid);
-    auto event = inferior.take_event();
+    // It may have ended as another one's stop was to be its own.
+    QemuInferior* inferior = programs_.find(pid);
+    if (inferior == nullptr) continue;
+    auto event = inferior->take_event();
     if (!event) return fail(std::move(event.error()));
     if (!*event) continue;
-    if (auto others = stop_others(inferior); !others) return others;
-    PendingStop stop{inferior.stopped_thread(), std::move((*event)->reply)};
+    if (auto others = stop_others(*inferior); !others) return others;
+    PendingStop stop{inferior->stopped_thread(), std::move((*event)->reply)};
     if ((*event)->has_ended) forget(pid);
     if (owes_stop_)
       report(std::move(stop));
@@ -185,9 +187,9 @@ void QemuLink::report(PendingStop stop) {
 }
 
 // It is gone, whatever was still to be told of it.
-void QemuLink::forget(std::int32_t pid) {
+bool QemuLink::forget(std::int32_t pid) {
   programs_.remove(pid);
-  std::erase_if(pending_, [&](const PendingStop& p) { return p.thread.pid == pid; });
+  return std::erase_if(pending_, [&](const PendingStop& p) { return p.thread.pid == pid; }) != 0;
 }
 
 QemuInferior* QemuLink::selected() {

@@ -79,7 +79,7 @@ class QemuLink final : public ServerLink {
   Result<void> take_events();
   Result<void> stop_others(const QemuInferior& stopped);
   void report(PendingStop stop);
-  void forget(std::int32_t pid);
+  bool forget(std::int32_t pid);  // whether something was still to be told of it
 
   std::optional<std::string> made_file(const std::string& path);
   std::optional<std::string> made_link(const std::string& path);

@@ -325,10 +325,11 @@ Result<std::string> QemuLink::run(std::string_view arguments) {
 
 std::string QemuLink::kill(std::string_view digits) {
   auto pid = process_number(digits);
-  if (!pid || programs_.find(*pid) == nullptr) return std::string(rsp::kFailed);
-  say(fmt::format("Killing process(es): {}", *pid));
-  forget(*pid);
-  return "OK";
+  if (!pid) return std::string(rsp::kFailed);
+  const bool lives = programs_.find(*pid) != nullptr;
+  if (lives) say(fmt::format("Killing process(es): {}", *pid));
+  const bool had_to_be_told = forget(*pid);
+  return lives || had_to_be_told ? "OK" : std::string(rsp::kFailed);
 }
 
 std::string QemuLink::detach(std::string_view request) {
