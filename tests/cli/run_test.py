@@ -50,6 +50,21 @@ class Batch(run_cases.Batch, cases.EngineCase):
         for word in ("LD_PRELOAD", "libtailtrace"):
             self.assertNotIn(word, outcome.stdout + outcome.stderr)
 
+    def test_executes_what_may_not_record_as_without_us(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plugin = shutil.copy(os.path.join(os.path.dirname(cases.TAILTRACE),
+                                              "libtailtrace_qemu.so"), folder)
+            programs = [["/bin/sh", "-c", f"rm {plugin}; exec echo executed"]]
+            if os.geteuid() == 0:
+                programs.append(["setpriv", "--reuid=65534", "echo", "executed"])
+            for program in programs:
+                env = dict(os.environ)
+                if os.path.exists(plugin):
+                    env["TAILTRACE_QEMU_PLUGIN"] = plugin
+                outcome = self.run_batch("", "record stop", "continue", program=program, env=env)
+                self.assertIn("executed\n", outcome.stdout, outcome.stderr)
+                self.assertIn("exited normally]", outcome.stdout, outcome.stderr)
+
     def test_returns_gdbs_status_if_the_program_did_not_end(self):
         self.assertEqual(self.run_batch("").returncode, 0)
 

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -111,6 +112,15 @@ bool can_execute(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0;
 }
 
+// Not as another user, who loses root's rights by execve() if not before, nor with another root.
+// Of a session that is over qemu needs nothing.
+bool can_record_on() {
+  if (::access(g_recorder.plugin_path.c_str(), R_OK) != 0) return false;
+  struct stat session;
+  if (::stat(g_recorder.options.session.c_str(), &session) != 0) return errno == ENOENT;
+  return ::geteuid() == 0 || ::geteuid() == session.st_uid;
+}
+
 // Follows `#!` lines to a program that qemu can run. False: there is none.
 bool resolve_scripts(Target& target) {
   for (int depth = 0; depth <= kMaxInterpreters; ++depth) {
@@ -186,7 +196,8 @@ void remember_qemu_options() {
 }
 
 void follow_exec(std::int64_t number, const SyscallArguments& arguments) {
-  auto target = g_recorder.options.follows_exec ? read_target(number, arguments) : std::nullopt;
+  const bool follows = g_recorder.options.follows_exec && can_record_on();
+  auto target = follows ? read_target(number, arguments) : std::nullopt;
   if (target && resolve_scripts(*target)) {
     Target qemu = qemu_for(std::move(*target));
     std::vector<char*> argv = pointers(qemu.arguments), envp = pointers(qemu.environment);
