@@ -1,5 +1,7 @@
 #include "decoder/bundle/cpu_traces.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -125,6 +127,26 @@ ThreadTrace CpuTraces::of_thread(std::int32_t tid) const {
     is_lost = !share->end_known;
   }
   return found;
+}
+
+std::vector<Error> CpuTraces::problems_of(const ThreadTrace& trace, std::int32_t tid) const {
+  std::vector<Error> problems;
+  if (totals_.unattributed != 0)
+    problems.push_back(
+        {ErrorCode::kGaps,
+         fmt::format("{} of {} pieces of the trace (PSB blocks) are nobody's", totals_.unattributed,
+                     totals_.blocks),
+         totals_.untimed == 0
+             ? "the context switches do not say which thread was executed when they were written"
+             : fmt::format("{} of them do not say when they were written", totals_.untimed),
+         "", ""});
+  if (trace.executions != trace.executions_traced)
+    problems.push_back(
+        {ErrorCode::kGaps,
+         fmt::format("thread {} has no trace of {} of the {} times that a processor executed it",
+                     tid, trace.executions - trace.executions_traced, trace.executions),
+         "a processor's trace is taken apart where it has a PSB, and there was none", "", ""});
+  return problems;
 }
 
 }  // namespace tailtrace

@@ -48,6 +48,9 @@ class CpuTraces {
   // unique on a machine.
   ThreadTrace of_thread(std::int32_t tid) const;
 
+  // What is missing in it, or may be.
+  std::vector<Error> problems_of(const ThreadTrace& trace, std::int32_t tid) const;
+
  private:
   // A stretch of time on a processor, with what was traced of it.
   struct Share {

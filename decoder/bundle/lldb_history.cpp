@@ -36,19 +36,6 @@ void check_build_id(const LldbModule& module, std::vector<Error>& problems) {
                       fmt::format("put the recorded {} there", module.system_path), ""});
 }
 
-void note_lost_blocks(const CpuTraces& cpus, std::vector<Error>& problems) {
-  const CpuTraces::Totals& totals = cpus.totals();
-  if (totals.unattributed == 0) return;
-  problems.push_back(
-      {ErrorCode::kGaps,
-       fmt::format("{} of {} pieces of the trace (PSB blocks) are nobody's", totals.unattributed,
-                   totals.blocks),
-       totals.untimed == 0
-           ? "the context switches do not say which thread was executed when they were written"
-           : fmt::format("{} of them do not say when they were written", totals.untimed),
-       "", ""});
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const LldbRecording>> LldbRecording::open(const std::string& path) {
@@ -110,13 +97,7 @@ Result<OpenedThread> LldbRecording::open_by_thread(const LldbProcess& process,
 OpenedThread LldbRecording::open_by_cpu(const LldbProcess& process, std::int32_t tid) const {
   auto trace = std::make_shared<const ThreadTrace>(cpus_->of_thread(tid));
   OpenedThread thread = opened(process.modules, trace, trace->bytes, trace->joints);
-  note_lost_blocks(*cpus_, thread.problems);
-  if (trace->executions != trace->executions_traced)
-    thread.problems.push_back(
-        {ErrorCode::kGaps,
-         fmt::format("thread {} has no trace of {} of the {} times that a processor executed it",
-                     tid, trace->executions - trace->executions_traced, trace->executions),
-         "a processor's trace is taken apart where it has a PSB, and there was none", "", ""});
+  std::ranges::move(cpus_->problems_of(*trace, tid), std::back_inserter(thread.problems));
   return thread;
 }
 

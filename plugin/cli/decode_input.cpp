@@ -1,10 +1,13 @@
 #include "plugin/cli/decode_input.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "decoder/base/text.h"
+#include "decoder/bundle/cpu_traces.h"
 #include "decoder/bundle/lldb_bundle.h"
 #include "decoder/bundle/trace_file.h"
 #include "decoder/code/elf_code.h"
@@ -30,6 +33,11 @@ bool looks_like_json(ByteSpan bytes) {
   return first != bytes.end() && *first == '{';
 }
 
+DecodeJob job_of(std::string name, MappedFile trace, std::shared_ptr<const CodeImage> code) {
+  auto owner = std::make_shared<const MappedFile>(std::move(trace));
+  return {std::move(name), owner, owner->bytes(), std::move(code), {}};
+}
+
 // The files of a bundle, opened.
 class BundleOpener {
  public:
@@ -40,11 +48,17 @@ class BundleOpener {
 
  private:
   Result<pt::DecoderConfig> config() const;
-  std::shared_ptr<CodeImage> code_of(const LldbProcess& process);
+  Result<std::shared_ptr<CodeImage>> code_of(std::span<const LldbModule> modules);
   void add_module(CodeImage& image, const LldbModule& module);
-  Result<void> add_job(std::string name, const std::string& trace_path,
-                       std::shared_ptr<const CodeImage> code);
-  Result<void> add_extra_code(CodeImage& image) const;
+  bool is_wanted(std::int32_t tid) const { return !request_.tid || *request_.tid == tid; }
+  Result<void> add_threads(const LldbProcess& process);
+  Result<void> add_threads_by_cpu();
+  Result<void> add_cpus();
+  Result<void> add_processors();
+  Result<void> add_file(std::string name, const std::string& trace_path,
+                        std::shared_ptr<const CodeImage> code);
+  Result<void> add_job(DecodeJob job);
+  void note(const Error& problem);
 
   const DecodeRequest& request_;
   const LldbBundle& bundle_;
@@ -68,51 +82,93 @@ Result<pt::DecoderConfig> BundleOpener::config() const {
 void BundleOpener::add_module(CodeImage& image, const LldbModule& module) {
   auto added = add_elf_code(image, module.path, module.load_address);
   // Code that is missing becomes gaps; the rest can still be read.
-  if (!added) input_.notes.push_back(added.error().to_line());
+  if (!added) note(added.error());
 }
 
-std::shared_ptr<CodeImage> BundleOpener::code_of(const LldbProcess& process) {
+// Once: what several threads lack is told of each.
+void BundleOpener::note(const Error& problem) {
+  std::string line = problem.to_line();
+  if (std::ranges::find(input_.notes, line) == input_.notes.end())
+    input_.notes.push_back(std::move(line));
+}
+
+// With what the command line adds.
+Result<std::shared_ptr<CodeImage>> BundleOpener::code_of(std::span<const LldbModule> modules) {
   auto image = std::make_shared<CodeImage>();
-  if (bundle_.kernel) add_module(*image, *bundle_.kernel);
-  for (const LldbModule& module : process.modules) add_module(*image, module);
+  for (const LldbModule& module : modules) add_module(*image, module);
+  for (const std::string& code : request_.codes)
+    if (auto added = add_code_file(*image, parse_code_file(code)); !added)
+      return fail(added.error());
   return image;
 }
 
-Result<void> BundleOpener::add_job(std::string name, const std::string& trace_path,
-                                   std::shared_ptr<const CodeImage> code) {
-  auto trace = open_trace(trace_path);
-  if (!trace) return fail(trace.error());
+Result<void> BundleOpener::add_job(DecodeJob job) {
   auto config = this->config();
   if (!config) return fail(config.error());
-  input_.jobs.push_back({std::move(name), std::move(*trace), std::move(code), *config});
+  job.config = *config;
+  input_.jobs.push_back(std::move(job));
   return {};
 }
 
-Result<void> BundleOpener::add_extra_code(CodeImage& image) const {
-  for (const std::string& code : request_.codes)
-    if (auto added = add_code_file(image, parse_code_file(code)); !added) return added;
+Result<void> BundleOpener::add_file(std::string name, const std::string& trace_path,
+                                    std::shared_ptr<const CodeImage> code) {
+  auto trace = open_trace(trace_path);
+  if (!trace) return fail(trace.error());
+  return add_job(job_of(std::move(name), std::move(*trace), std::move(code)));
+}
+
+Result<void> BundleOpener::add_threads(const LldbProcess& process) {
+  auto code = code_of(process.modules);
+  if (!code) return fail(code.error());
+  for (const LldbThread& thread : process.threads) {
+    const std::int32_t tid = thread.thread.tid;
+    if (thread.trace_path.empty() || !is_wanted(tid)) continue;
+    if (auto added = add_file(fmt::format("thread {}", tid), thread.trace_path, *code); !added)
+      return added;
+  }
   return {};
+}
+
+// The processors' traces, taken apart into the threads of the processes that the bundle names.
+Result<void> BundleOpener::add_threads_by_cpu() {
+  auto cpus = CpuTraces::open(bundle_.cpus, *bundle_.clock);
+  if (!cpus) return fail(cpus.error());
+  for (const LldbProcess& process : bundle_.processes) {
+    auto code = code_of(process.modules);
+    if (!code) return fail(code.error());
+    for (ThreadId thread : cpus->threads()) {
+      if (thread.pid != process.pid || !is_wanted(thread.tid)) continue;
+      auto trace = std::make_shared<const ThreadTrace>(cpus->of_thread(thread.tid));
+      for (const Error& problem : cpus->problems_of(*trace, thread.tid)) note(problem);
+      std::string name = fmt::format("thread {}", thread.tid);
+      if (auto added = add_job({std::move(name), trace, trace->bytes, *code, {}}); !added)
+        return added;
+    }
+  }
+  return {};
+}
+
+// The processors' traces as they are: all that ran there had one code, or was the kernel.
+Result<void> BundleOpener::add_cpus() {
+  auto code =
+      bundle_.kernel ? code_of({&*bundle_.kernel, 1}) : code_of(bundle_.processes.front().modules);
+  if (!code) return fail(code.error());
+  for (const LldbCpu& cpu : bundle_.cpus)
+    if (auto added = add_file(fmt::format("cpu {}", cpu.id), cpu.trace_path, *code); !added)
+      return added;
+  return {};
+}
+
+Result<void> BundleOpener::add_processors() {
+  if (bundle_.cpus.empty()) return {};
+  if (bundle_.kernel) return request_.tid ? Result<void>{} : add_cpus();
+  return request_.tid || bundle_.processes.size() != 1 ? add_threads_by_cpu() : add_cpus();
 }
 
 Result<DecodeInput> BundleOpener::open() {
-  for (const LldbProcess& process : bundle_.processes) {
-    auto image = code_of(process);
-    if (auto added = add_extra_code(*image); !added) return fail(added.error());
-    for (const LldbThread& thread : process.threads) {
-      if (thread.trace_path.empty() || (request_.tid && *request_.tid != thread.thread.tid))
-        continue;
-      std::string name = "thread " + std::to_string(thread.thread.tid);
-      if (auto added = add_job(name, thread.trace_path, image); !added) return fail(added.error());
-    }
-  }
-  // Traces of processors hold whatever ran there; with one process its code is the right one.
-  for (const LldbCpu& cpu : bundle_.cpus) {
-    auto image = bundle_.processes.size() == 1 ? code_of(bundle_.processes.front())
-                                               : std::make_shared<CodeImage>();
-    if (auto added = add_extra_code(*image); !added) return fail(added.error());
-    std::string name = "cpu " + std::to_string(cpu.id);
-    if (auto added = add_job(name, cpu.trace_path, image); !added) return fail(added.error());
-  }
+  for (const LldbProcess& process : bundle_.processes)
+    if (auto added = add_threads(process); !added) return fail(added.error());
+  if (auto added = add_processors(); !added) return fail(added.error());
   if (input_.jobs.empty())
     return fail(ErrorCode::kUsage, "cannot decode " + request_.trace_path,
                 request_.tid ? "it has no such thread" : "it names no trace");
@@ -221,7 +277,8 @@ Result<DecodeInput> open_decode_input(const DecodeRequest& request) {
   auto config = config_for(cpu);
   if (!config) return fail(config.error());
   DecodeInput input;
-  input.jobs.push_back({"", std::move(*trace), std::move(image), *config});
+  input.jobs.push_back(job_of("", std::move(*trace), std::move(image)));
+  input.jobs.back().config = *config;
   return input;
 }
 

@@ -18,8 +18,9 @@ namespace tailtrace {
 
 // One stream of packets.
 struct DecodeJob {
-  std::string name;  // "thread 4211", "cpu 3"; empty for a lone file
-  MappedFile trace;  // empty when the file is
+  std::string name;                   // "thread 4211", "cpu 3"; empty for a lone file
+  std::shared_ptr<const void> owner;  // of the trace
+  ByteSpan trace;                     // empty when the file is
   std::shared_ptr<const CodeImage> code;
   pt::DecoderConfig config;
 };

@@ -78,7 +78,7 @@ std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json
       options.resume == "psb" ? pt::Resumption::kAtPsb : pt::Resumption::kAtAddress;
   DecodePrinterConfig config{kItems.at(options.items), json, out, job.name, options.decoder};
   auto printer = make_decode_printer(config, *job.code);
-  make_decoder(options.decoder, job)->decode(job.trace.bytes(), *printer);
+  make_decoder(options.decoder, job)->decode(job.trace, *printer);
   printer->finish();
   return printer->gaps();
 }
@@ -147,7 +147,8 @@ Command decode_command() {
           "begin], [ptwrite: PAYLOAD] and so on. What cannot be decoded is a line [OFFSET, IP: "
           "error: WHY]; decoding goes on at the next point where it can. An ELF file's executable "
           "segments are taken from where the file says; with an address, its lowest segment lies "
-          "there.",
+          "there. The traces of processors in a bundle are decoded as they are; where several "
+          "processes ran there, or --tid names a thread, they are taken apart into threads.",
   };
 }
 
