@@ -39,7 +39,9 @@ bool FlowWalker::skip_to_address(std::size_t limit) {
   enabled_ = anchored_ = false;
   straight_on({});
   if (held_) {
-    if (held_->ip != gap_.ip && stand_at(*held_)) return true;
+    // What PSB+ says is read anew at that PSB.
+    const bool from_psb = held_->has(kEventStatusUpdate);
+    if (!from_psb && held_->ip != gap_.ip && stand_at(*held_)) return true;
     note_skipped(*held_);
     held_.reset();
   }
