@@ -6,7 +6,7 @@ import gdb
 
 from . import place
 from .styles import styled
-from .words import function_blocks, source_line, text_of_line
+from .words import function_blocks, recorded_line, source_line, text_of_line
 
 CALLS = ("call", "indirect-call")  # what `branch` of an item is
 
@@ -79,7 +79,7 @@ def anchored(history, root):
 def kept(history, root, position):
     """The same of a folder, which has the stack of its end; to `main`, unless GDB shows more."""
     older = history.older_callers(position)
-    names = [root.get("function"), *(name for name, _ in older)]
+    names = [root.get("function"), *(name for name, _, _ in older)]
     if "main" in names and not gdb.parameter("backtrace past-main"):
         return older[:names.index("main")]
     return older
@@ -88,21 +88,22 @@ def kept(history, root, position):
 class Shown:
     """One line of a stack. `pc` is where it goes on, of callers behind the call; None: a signal
     came there. `block` is the function's, where GDB knows it; `site` the line of the call of what
-    is inlined in it."""
+    is inlined in it; `item` has the line beside a saved folder alone."""
 
-    def __init__(self, pc, function, is_call, block=None, site=None):
+    def __init__(self, pc, function, is_call, block=None, site=None, item=None):
         self.pc = pc
         self.function = function
         self.is_call = is_call
         self.block = block
         self.site = site
+        self.item = item or {}
 
     def inside(self):
         """An address in the line that is being executed."""
         return self.pc - 1 if self.is_call else self.pc
 
     def line(self):
-        return self.site or source_line(self.inside())
+        return self.site or source_line(self.inside()) or recorded_line(self.item)
 
     def with_inlined(self):
         """Itself as GDB shows it: a line for each function that is inlined there, too."""
@@ -112,7 +113,7 @@ class Shown:
         inlined = [block.function for block in blocks[:-1]]
         names = [function.print_name for function in inlined] + [self.function]
         sites = [None] + [(function.symtab, function.line) for function in inlined]
-        return [Shown(self.pc, name, self.is_call, block, site)
+        return [Shown(self.pc, name, self.is_call, block, site, self.item)
                 for name, block, site in zip(names, blocks, sites)]
 
 
@@ -130,7 +131,7 @@ def frames_at(history, position, limit):
     call = history.call_holding(position)
     if "gap" in item or call is None:
         return []
-    shown = [Shown(int(item["address"], 16), call.get("function"), False)]
+    shown = [Shown(int(item["address"], 16), call.get("function"), False, item=item)]
     chain = callers_of(history, call, limit)
     for inner, outer in zip(chain, chain[1:]):
         callers = callers_shown(history, inner, outer)
@@ -138,8 +139,9 @@ def frames_at(history, position, limit):
             return shown[:limit]
         shown += callers
     if not chain[-1].get("caller"):
-        older = anchored(history, chain[-1]) or kept(history, chain[-1], position)
-        shown += [Shown(pc, name, True) for name, pc in older]
+        shown += [Shown(pc, name, True) for name, pc in anchored(history, chain[-1])] or [
+            Shown(pc, name, True, item=item)
+            for name, pc, item in kept(history, chain[-1], position)]
     return shown[:limit]
 
 
@@ -153,7 +155,7 @@ def callers_shown(history, inner, outer):
         return []
     behind = int(at["address"], 16) + len(at["bytes"]) // 2
     if inner.get("tail_called") or at.get("branch") in CALLS:
-        return [Shown(behind, name, True)]
+        return [Shown(behind, name, True, item=at)]
     interrupted = Shown(int(at["to"], 16) if "to" in at else behind, name, False)
     events = history.item(inner["first"]).get("events", [])
     if any(event["event"] == "signal" for event in events):
@@ -168,6 +170,8 @@ def arguments_of(block):
 
 def begins_line(pc, symtab, line):
     """Whether a statement of the line begins there: GDB leaves the address out then."""
+    if not isinstance(symtab, gdb.Symtab):
+        return False
     return any(entry.pc == pc for entry in symtab.linetable().line(line) or ())
 
 
@@ -210,7 +214,7 @@ def show(history, position, gdb_has_shown):
             gdb.write(f"At {history.number(position)}: {text or 'nothing is known'}\n")
             return
         gdb.write(frame_line(0, frames[0]))
-        found = source_line(frames[0].pc)
+        found = frames[0].line()
         if found is not None:
             gdb.write(f"{found[1]}\t{text_of_line(*found)}\n")
             follow_in_tui(found, [])
@@ -232,5 +236,5 @@ def follow_in_tui(found, commands):
             gdb.execute(command, to_string=True)
     except gdb.error:
         commands = []
-    if not commands and found is not None:
+    if not commands and found is not None and isinstance(found[0], gdb.Symtab):
         gdb.execute(f"list {found[0].filename}:{found[1]},{found[1]}", to_string=True)

@@ -88,7 +88,8 @@ class History:
         return user_error(f"there is no instruction {number if number > 0 else position}", why)
 
     def older_callers(self, position):
-        """(name, pc) of who called before it began, if it was kept with it; innermost first."""
+        """(name, pc, item) of who called before it began, if it was kept with it; innermost first.
+        The item has the line of the call, if any."""
         return []
 
     def number_of_calls(self):

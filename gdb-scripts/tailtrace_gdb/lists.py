@@ -49,15 +49,15 @@ newest part is there at once."""
                 shown = None
             else:
                 if modifiers & {"s", "m"}:
-                    shown = show_source(int(item["address"], 16), shown)
+                    shown = show_source(item, shown)
                 gdb.write(words.line(item, modifiers))
 
 
-def show_source(address, shown):
-    """Writes the source line of an address if it is another than `shown`; returns what it wrote."""
-    text = source_text(address)
+def show_source(item, shown):
+    """Writes the source line of an item if it is another than `shown`; returns what it wrote."""
+    text = source_text(item)
     if text is not None and text != shown:
-        gdb.write(text + inlined_text(address))
+        gdb.write(text + inlined_text(int(item["address"], 16)))
     return text
 
 

@@ -109,7 +109,8 @@ class PackageHistory(History):
 
     def older_callers(self, position):
         found = attempt(lambda _: self.calls().older_callers(position))
-        return [(function, address + 1) for function, _, _, _, address in found]
+        return [(function, address + 1, None if line is None else {"file": file, "line": line})
+                for function, _, file, line, address in found]
 
     def some_of_tree(self, limit, parts, skipped):
         calls = self.calls_from(-parts)

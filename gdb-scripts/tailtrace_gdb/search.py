@@ -10,7 +10,7 @@ from .history import PIECE
 from .prefix import MORE, Command
 from .walk import go_to
 from .styles import styled, styled_instruction, styled_place
-from .words import Words, source_line
+from .words import Words, recorded_line, source_line
 
 
 def find(history, limit, argument):
@@ -132,7 +132,7 @@ def decision_line(words, item, times):
     if "event" in item:
         what = f"{item['event']} {item['code']}" if "code" in item else item["event"]
     often = f"\t{times} times" if times > 1 else ""
-    found = source_line(address)
+    found = source_line(address) or (recorded_line(item) if "at" not in item else None)
     where = f"\t{styled('filename', found[0].filename)}:{found[1]}" if found else ""
     return (f"{number}\t   {styled('address', f'{address:#018x}')} "
             f"{styled_place(words.place(address))}:\t{what}\t{did}{often}{where}\n")

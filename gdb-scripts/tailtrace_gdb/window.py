@@ -25,7 +25,7 @@ def rows(height):
             if "gap" in item:
                 found.append(f"{number} {mark} [{item['gap']}]")
             else:
-                found.append(f"{number} {mark} {words.place(int(item['address'], 16))}  "
+                found.append(f"{number} {mark} {words.place_of(item)}  "
                              f"{words.instruction(item)}")
         if len(found) < height and standing == 0:
             found.append(f"{0 if history.is_long else history.size + 1} =>")

@@ -31,6 +31,11 @@ class Words:
             self.places[address] = f"<{match[1]}+{match[2] or 0}>" if match else ""
         return self.places[address]
 
+    def place_of(self, item):
+        """The same of an instruction; beside a saved folder alone, as the history has it."""
+        told = f"<{item['function']}+{int(item['offset'], 16)}>" if "offset" in item else ""
+        return self.place(int(item["address"], 16)) or told
+
     def instruction(self, item):
         """In the user's flavour, if memory still holds what was executed."""
         address = int(item["address"], 16)
@@ -52,7 +57,7 @@ class Words:
         """One instruction; `mark` is two columns wide."""
         address = int(item["address"], 16)
         listed.append(str(self.history.number(item["position"])))
-        place = self.place(address)
+        place = self.place_of(item)
         if "f" in modifiers and place:
             place = f"<+{place.rpartition('+')[2]}"
         name = f" {styled_place(place)}" if place else ""
@@ -72,15 +77,33 @@ def source_line(address):
     return place.symtab, place.line
 
 
-def line_of(item):
-    """(file, line) of an item as GDB knows it, or else, as beside a saved folder alone, the
-    history; None for gaps and where there is none."""
+class RecordedFile:
+    """A source file that only the history names, where GDB has a symbol table of it."""
+
+    def __init__(self, filename):
+        self.filename = filename
+
+    def fullname(self):
+        return self.filename
+
+
+def recorded_line(item):
+    """The same as the history has it."""
+    return (RecordedFile(item["file"]), item["line"]) if "line" in item else None
+
+
+def source_line_of(item):
+    """The same of an item as GDB knows it, or else, as beside a saved folder alone, the history;
+    None for gaps and where there is none."""
     if "gap" in item:
         return None
-    found = source_line(int(item["address"], 16))
-    if found is not None:
-        return found[0].fullname(), found[1]
-    return (item["file"], item["line"]) if "line" in item else None
+    return source_line(int(item["address"], 16)) or recorded_line(item)
+
+
+def line_of(item):
+    """The same with the file's whole name."""
+    found = source_line_of(item)
+    return found and (found[0].fullname(), found[1])
 
 
 def text_of_line(symtab, line):
@@ -93,9 +116,9 @@ def text_of_line(symtab, line):
         return ""
 
 
-def source_text(address):
-    """File, line and text of the source line of an address; None where there is none."""
-    place = source_line(address)
+def source_text(item):
+    """File, line and text of the source line of an item; None where there is none."""
+    place = source_line_of(item)
     if place is None:
         return None
     name = styled("filename", place[0].filename)
