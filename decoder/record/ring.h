@@ -47,6 +47,9 @@ class Ring {
   // they were copied are left out.
   RecordRange newest(std::uint64_t limit) const;
 
+  // All slots, where they are mapped: those of a whole number of pages begin with one.
+  const BranchRecord* slots() const { return records_; }
+
  private:
   explicit Ring(MappedFile file);
   const BranchRecord& slot(std::uint64_t position) const;

@@ -171,17 +171,15 @@ Result<OpenedThread> open_in_folder(const ThreadSource& thread, std::uint64_t li
   const std::lock_guard lock(thread.qemu->mutex);
   QemuEngine& engine = *thread.qemu->engine;
   const ProcessFolder& folder = engine.folder();
-  Result<ThreadSnapshot> snapshot = engine.last_snapshot(thread.thread, limit_records);
-  if (!snapshot) return fail(std::move(snapshot.error()));
-  LoadedSnapshot loaded;
+  Result<OpenedThread> opened = engine.open_thread(thread.thread, limit_records);
+  if (!opened) return opened;
   const KeptMaps& maps = thread.qemu->known_maps();
-  snapshot->former_maps = maps_with_other_builds(snapshot->former_maps, maps.modules);
-  loaded.snapshot = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
-  loaded.maps = maps.text;
-  loaded.perf_map = folder.perf_map();
-  loaded.problems = losses_of(folder, thread.qemu->losses);
-  loaded.problems.insert(loaded.problems.end(), maps.problems.begin(), maps.problems.end());
-  return opened_thread(std::move(loaded));
+  opened->frame.former_maps = maps_with_other_builds(opened->frame.former_maps, maps.modules);
+  opened->maps = maps.text;
+  opened->perf_map = folder.perf_map();
+  opened->problems = losses_of(folder, thread.qemu->losses);
+  opened->problems.insert(opened->problems.end(), maps.problems.begin(), maps.problems.end());
+  return opened;
 }
 
 }  // namespace

@@ -61,16 +61,15 @@ std::shared_ptr<const ThreadSnapshot> snapshot_of(const Ring& ring,
 }
 
 // Of a ring that nobody writes any more.
-Result<OpenedThread> content_in_place(const Ring& ring, const std::string& path,
-                                      std::shared_ptr<const CodeImage> image) {
-  Result<RecordSpan> span = view_closed_ring(ring, path, closing_record(ring));
-  if (!span) return fail(std::move(span.error()));
+OpenedThread content_in_place(const Ring& ring, std::shared_ptr<const CodeImage> image) {
+  const BranchRecord closing = closing_record(ring);
+  const RecordSpan span = view_ring(ring, {&closing, 1});
   ThreadFrame frame;
   frame.thread = ring.thread();
   frame.code = std::move(image);
-  frame.first = span->first;
-  frame.complete = span->first.value == 0;
-  return records_in_place(std::move(frame), span->owner, span->records);
+  frame.first = span.first;
+  frame.complete = span.first.value == 0;
+  return records_in_place(std::move(frame), span.owner, span.records);
 }
 
 }  // namespace
@@ -91,11 +90,13 @@ Result<std::vector<ThreadSource>> open_ring(const std::string& path, const Given
   ThreadSource source;
   source.thread = ring->thread();
   source.live = is_live(*ring);
-  source.content = [ring, path, image = *image]() -> Result<OpenedThread> {
-    if (!is_live(*ring)) return content_in_place(*ring, path, image);
+  source.content = [ring, image = *image]() -> Result<OpenedThread> {
+    if (!is_live(*ring)) return content_in_place(*ring, image);
     return opened_thread({snapshot_of(*ring, image), {}, {}});
   };
-  source.records = [ring, path]() { return view_ring(ring, path, is_live(*ring)); };
+  source.records = [ring]() -> Result<RecordSpan> {
+    return is_live(*ring) ? view_written_ring(ring) : view_ring(*ring);
+  };
   return std::vector<ThreadSource>{std::move(source)};
 }
 

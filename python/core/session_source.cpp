@@ -25,13 +25,14 @@ bool exists(const std::string& path) {
 
 Result<OpenedThread> content_of(SharedEngine& shared, ThreadId thread) {
   std::lock_guard lock(shared.lock);
-  Result<ThreadSnapshot> snapshot = shared.engine->last_snapshot(thread, kRingMaxRecords);
-  if (!snapshot) return fail(std::move(snapshot.error()));
+  Result<OpenedThread> opened = shared.engine->open_thread(thread, kRingMaxRecords);
+  if (!opened) return opened;
   KeptMaps maps = kept_maps(shared.engine->folder());
-  snapshot->former_maps = maps_with_other_builds(snapshot->former_maps, maps.modules);
-  return opened_thread({std::make_shared<const ThreadSnapshot>(std::move(*snapshot)),
-                        std::move(maps.text), std::move(maps.problems),
-                        shared.engine->folder().perf_map()});
+  opened->frame.former_maps = maps_with_other_builds(opened->frame.former_maps, maps.modules);
+  opened->maps = std::move(maps.text);
+  opened->problems = std::move(maps.problems);
+  opened->perf_map = shared.engine->folder().perf_map();
+  return opened;
 }
 
 Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& sources) {
@@ -56,7 +57,7 @@ Result<void> add_process(const std::string& folder, std::vector<ThreadSource>& s
       Result<Ring> opened = Ring::open(path);
       if (!opened) return fail(std::move(opened.error()));
       auto own = std::make_shared<const Ring>(std::move(*opened));
-      return view_ring(own, path, is_live(*own));
+      return is_live(*own) ? view_written_ring(own) : view_ring(*own);
     };
     sources.push_back(std::move(source));
   }

@@ -11,7 +11,7 @@
 
 #include "decoder/bundle/bundle.h"
 #include "decoder/history/opened_thread.h"
-#include "python/core/ring_view.h"
+#include "decoder/record/ring_view.h"
 
 namespace tailtrace::python {
 

@@ -134,6 +134,15 @@ TEST_F(QemuEndless, IsReadAgainFromItsFolderAfterItWasKilled) {
   ASSERT_TRUE(after) << after.error().to_string();
   EXPECT_EQ(after->records, before->records);
   EXPECT_TRUE(is_rounds(unfold(*after, false).executed, round_));
+  for (std::uint64_t limit : {~std::uint64_t{0}, std::uint64_t{100}}) {
+    auto copied = (*engine)->last_snapshot(thread_, limit);
+    auto in_place = (*engine)->open_thread(thread_, limit);
+    ASSERT_TRUE(copied && in_place);
+    const ThreadSnapshot all = History(in_place->frame, in_place->source).snapshot();
+    EXPECT_EQ(all.records, copied->records);
+    EXPECT_EQ(all.first, copied->first);
+    EXPECT_EQ(all.complete, copied->complete);
+  }
 }
 
 // The program ends by the signal, in the thread that stepping it saw as `thread`. Of its

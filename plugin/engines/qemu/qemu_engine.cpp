@@ -4,28 +4,23 @@
 
 #include <algorithm>
 
+#include "decoder/record/ring_view.h"
+
 namespace tailtrace {
 namespace {
 
 // A ring that moves is looked at again a few times: most threads that move are just going to sleep.
 constexpr int kMaxLooks = 4;
 
-Address newest_target(const std::vector<BranchRecord>& records) {
+Address newest_target(std::span<const BranchRecord> records) {
   return records.empty() ? Address{} : records.back().to;
 }
 
-Epoch newest_epoch(const ThreadSnapshot& snapshot) {
-  std::uint32_t changes = 0;
-  for (const BranchRecord& r : snapshot.records)
-    changes += r.kind == RecordKind::kCodeChange ? 1 : 0;
-  return {snapshot.first_epoch.value + changes};
-}
-
-// The process's epochs that a thread's records pass through, oldest first.
-std::vector<std::uint32_t> epochs_of(const std::vector<BranchRecord>& records,
-                                     std::uint32_t newest) {
+// The process's epochs that a thread's records pass through, oldest first. What is older than the
+// first change is not looked at.
+std::vector<std::uint32_t> epochs_of(std::span<const BranchRecord> records, std::uint32_t newest) {
   std::vector<std::uint32_t> epochs{newest};
-  for (auto it = records.rbegin(); it != records.rend(); ++it) {
+  for (auto it = records.rbegin(); newest != 0 && it != records.rend(); ++it) {
     if (it->kind != RecordKind::kCodeChange) continue;
     newest -= std::min<std::uint32_t>(newest, it->extra);
     epochs.push_back(newest);
@@ -43,6 +38,8 @@ BranchRecord enable_at(Address to, std::uint64_t time) {
           kFlagSynthetic,
           static_cast<std::uint16_t>(EdgeCause::kDebugger)};
 }
+
+bool has_ended(const Ring& ring) { return ring.state() >= RingState::kThreadExited; }
 
 // Leaves out what was executed before the thread stood at `start`.
 void hide_before(const OpenRun& start, ThreadSnapshot& snapshot) {
@@ -113,19 +110,21 @@ Result<QemuEngine::Look> QemuEngine::look_at(const Ring& ring, std::uint64_t lim
   return look;
 }
 
-Result<ThreadSnapshot> QemuEngine::unclosed(const Ring& ring, Look look) {
-  ThreadSnapshot snapshot;
-  snapshot.thread = ring.thread();
-  snapshot.engine = name();
-  snapshot.first = look.range.first;
-  snapshot.records = std::move(look.range.records);
-  snapshot.complete = snapshot.first.value == 0;
-  const std::vector<std::uint32_t> epochs = epochs_of(snapshot.records, look.epoch);
+Result<QemuEngine::Framed> QemuEngine::frame_of(const Ring& ring, Position first,
+                                                std::span<const BranchRecord> records,
+                                                std::uint32_t epoch) {
+  Framed framed;
+  framed.frame.thread = ring.thread();
+  framed.frame.engine = name();
+  framed.frame.first = first;
+  framed.frame.complete = first.value == 0;
+  const std::vector<std::uint32_t> epochs = epochs_of(records, epoch);
   auto code = folder_.code(epochs);
   if (!code) return fail(std::move(code.error()));
-  snapshot.code = std::move(*code);
-  snapshot.former_maps = folder_.former_maps(epochs);
-  return snapshot;
+  framed.frame.code = std::move(*code);
+  framed.frame.former_maps = folder_.former_maps(epochs);
+  framed.newest = {static_cast<std::uint32_t>(epochs.size() - 1)};
+  return framed;
 }
 
 Result<void> QemuEngine::start(ThreadId thread) {
@@ -165,17 +164,17 @@ Result<ThreadSnapshot> QemuEngine::snapshot(ThreadId thread, const Stop& stop,
   if (!ring) return fail(std::move(ring.error()));
   Result<Look> look = look_at(**ring, limit);
   if (!look) return fail(std::move(look.error()));
-  OpenRun run = look->run;
-  bool is_still = look->is_still;
-  Result<ThreadSnapshot> result = unclosed(**ring, std::move(*look));
-  if (!result) return result;
-  Epoch epoch = newest_epoch(*result);
-  Closing closing = is_still ? close_at_stop(run, stop, *result->code, epoch)
-                             : close_anywhere(run, newest_target(result->records), *result->code,
-                                              epoch, EdgeCause::kDebugger);
-  result->records.insert(result->records.end(), closing.begin(), closing.end());
-  if (!options_.since_start) hide_before(started->second, *result);
-  return result;
+  std::vector<BranchRecord>& records = look->range.records;
+  auto framed = frame_of(**ring, look->range.first, records, look->epoch);
+  if (!framed) return fail(std::move(framed.error()));
+  const CodeImage& code = *framed->frame.code;
+  Closing closing = look->is_still ? close_at_stop(look->run, stop, code, framed->newest)
+                                   : close_anywhere(look->run, newest_target(records), code,
+                                                    framed->newest, EdgeCause::kDebugger);
+  records.insert(records.end(), closing.begin(), closing.end());
+  ThreadSnapshot snapshot{std::move(framed->frame), std::move(records)};
+  if (!options_.since_start) hide_before(started->second, snapshot);
+  return snapshot;
 }
 
 EdgeCause QemuEngine::end_cause(const Ring& ring) {
@@ -202,18 +201,41 @@ EdgeCause QemuEngine::end_cause(const Ring& ring) {
 Result<ThreadSnapshot> QemuEngine::last_snapshot(ThreadId thread, std::uint64_t limit) {
   Result<const Ring*> ring = folder_.ring_of(thread.tid);
   if (!ring) return fail(std::move(ring.error()));
-  bool has_ended = (*ring)->state() >= RingState::kThreadExited;
   Result<Look> look = look_at(**ring, limit);
   if (!look) return fail(std::move(look.error()));
-  OpenRun run = look->run;
-  Result<ThreadSnapshot> result = unclosed(**ring, std::move(*look));
-  if (!result) return result;
-  EdgeCause cause = end_cause(**ring);
-  Closing closing = has_ended ? close_at_end(run, cause)
-                              : close_anywhere(run, newest_target(result->records), *result->code,
-                                               newest_epoch(*result), cause);
-  result->records.insert(result->records.end(), closing.begin(), closing.end());
-  return result;
+  std::vector<BranchRecord>& records = look->range.records;
+  auto framed = frame_of(**ring, look->range.first, records, look->epoch);
+  if (!framed) return fail(std::move(framed.error()));
+  const Closing closing = last_closing(**ring, look->run, newest_target(records), *framed);
+  records.insert(records.end(), closing.begin(), closing.end());
+  return ThreadSnapshot{std::move(framed->frame), std::move(records)};
+}
+
+Closing QemuEngine::last_closing(const Ring& ring, const OpenRun& run, Address newest_target,
+                                 const Framed& framed) {
+  const EdgeCause cause = end_cause(ring);
+  if (has_ended(ring)) return close_at_end(run, cause);
+  return close_anywhere(run, newest_target, *framed.frame.code, framed.newest, cause);
+}
+
+Result<OpenedThread> QemuEngine::open_thread(ThreadId thread, std::uint64_t limit) {
+  Result<const Ring*> ring = folder_.ring_of(thread.tid);
+  if (!ring) return fail(std::move(ring.error()));
+  if (!has_ended(**ring) && folder_.is_alive()) {
+    Result<ThreadSnapshot> snapshot = last_snapshot(thread, limit);
+    if (!snapshot) return fail(std::move(snapshot.error()));
+    auto shared = std::make_shared<const ThreadSnapshot>(std::move(*snapshot));
+    return records_in_place(*shared, shared, shared->records);
+  }
+  Result<OpenRun> run = open_run(**ring);
+  if (!run) return fail(std::move(run.error()));
+  const RecordSpan open = view_ring(**ring);
+  auto framed = frame_of(**ring, open.first, open.records, (*ring)->header().epoch.load());
+  if (!framed) return fail(std::move(framed.error()));
+  const Closing closing = last_closing(**ring, *run, newest_target(open.records), *framed);
+  const RecordSpan closed = view_ring(**ring, closing);
+  if (limit < kRingMaxRecords) limit += closing.size();
+  return records_in_place(std::move(framed->frame), closed.owner, closed.records, limit);
 }
 
 Result<std::vector<QemuEngine::Thread>> QemuEngine::threads() {

@@ -10,9 +10,11 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "decoder/history/opened_thread.h"
 #include "plugin/engines/engine.h"
 #include "plugin/engines/qemu/open_run.h"
 #include "plugin/engines/qemu/process_folder.h"
@@ -60,6 +62,9 @@ class QemuEngine : public Engine {
   // Errors: kGone when the thread has no ring.
   Result<ThreadSnapshot> last_snapshot(ThreadId thread, std::uint64_t limit);
 
+  // The same; what nobody writes any more is read where it is, and costs the same for any size.
+  Result<OpenedThread> open_thread(ThreadId thread, std::uint64_t limit);
+
   // All threads that ever ran and whose rings are kept, in the order of ProcessFolder::rings().
   Result<std::vector<Thread>> threads();
 
@@ -79,7 +84,15 @@ class QemuEngine : public Engine {
 
   Result<OpenRun> open_run(const Ring& ring) const;
   Result<Look> look_at(const Ring& ring, std::uint64_t limit) const;
-  Result<ThreadSnapshot> unclosed(const Ring& ring, Look look);
+  // What the records of a ring belong to; `epoch` is the process's at the end of them.
+  struct Framed {
+    ThreadFrame frame;
+    Epoch newest;  // at the end of them
+  };
+  Result<Framed> frame_of(const Ring& ring, Position first, std::span<const BranchRecord> records,
+                          std::uint32_t epoch);
+  Closing last_closing(const Ring& ring, const OpenRun& run, Address newest_target,
+                       const Framed& framed);
   EdgeCause end_cause(const Ring& ring);
 
   mutable ProcessFolder folder_;  // finds new rings

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "decoder/record/ring_view.h"
 #include "tests/support/temp_folder.h"
 
 namespace tailtrace {
@@ -37,6 +38,28 @@ TEST_F(RingTest, HoldsTheNewestRecordsAfterItWentRoundManyTimes) {
   for (std::size_t i = 0; i < all.records.size(); ++i)
     EXPECT_EQ(all.records[i], record_of(all.first.value + i));
   EXPECT_EQ(ring->newest(5).first.value, 995u);
+}
+
+TEST_F(RingTest, ShowsInPlaceWhatIsCopied) {
+  const std::vector<BranchRecord> ends = {record_of(77), record_of(78)};
+  for (std::uint64_t capacity : {64, 128, 1024})  // the first is less than a page
+    for (std::uint64_t head : {0ul, 1ul, 63ul, 127ul, 128ul, 129ul, 1022ul, 1023ul, 5000ul, 5119ul})
+      for (std::size_t count : {0, 1, 2}) {
+        SCOPED_TRACE(testing::Message() << capacity << " " << head << " " << count);
+        const std::string name = path("p");
+        std::filesystem::remove(name);
+        auto writer = RingWriter::create(name, {1, 2}, 0, capacity);
+        ASSERT_TRUE(writer) << writer.error().to_string();
+        for (std::uint64_t n = 0; n < head; ++n) writer->push(record_of(n));
+        auto ring = Ring::open(name);
+        ASSERT_TRUE(ring) << ring.error().to_string();
+        std::filesystem::remove(name);
+        RecordRange copied = ring->newest(~0ull);
+        copied.records.insert(copied.records.end(), ends.begin(), ends.begin() + count);
+        const RecordSpan view = view_ring(*ring, std::span(ends).first(count));
+        EXPECT_EQ(std::vector(view.records.begin(), view.records.end()), copied.records);
+        EXPECT_EQ(view.first, copied.first);
+      }
 }
 
 TEST_F(RingTest, LeavesOutWhatIsOverwrittenDuringARead) {

@@ -1,4 +1,4 @@
-// RingView: the records of a ring file, in order and in place.
+// RingView: the records of a ring, in order and in place.
 //
 // A ring that went round begins in its middle. Its records are mapped twice, one behind the other,
 // so that the oldest to the newest are one stretch of memory all the same: nothing is copied and
@@ -9,13 +9,11 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 
 #include "decoder/record/ring.h"
 
-namespace tailtrace::python {
+namespace tailtrace {
 
 // Consecutive records in memory that `owner` keeps.
 struct RecordSpan {
@@ -26,17 +24,15 @@ struct RecordSpan {
   std::function<std::size_t()> overwritten = {};
 };
 
-// The records that `ring`, opened from `path`, holds now. Rings of less than a page, which cannot
-// be mapped twice, are copied. Errors: kSystem.
-Result<RecordSpan> view_ring(std::shared_ptr<const Ring> ring, const std::string& path,
-                             bool is_written);
+// The records that a ring holds now, and behind them those that close it, in this view alone. They
+// are copied where they cannot be mapped twice, as in rings of less than a page.
+// REQUIRES: nobody writes it any more; two records that close it at most.
+RecordSpan view_ring(const Ring& ring, std::span<const BranchRecord> closing = {});
 
-// The same of a ring that nobody writes any more, with one more that closes them, in this view
-// alone.
-Result<RecordSpan> view_closed_ring(const Ring& ring, const std::string& path,
-                                    const BranchRecord& closing);
+// The same of one that may be written meanwhile.
+RecordSpan view_written_ring(std::shared_ptr<const Ring> ring);
 
 // The records of a view that are still there, copied, and the position of the first.
 RecordRange copy_of(const RecordSpan& view);
 
-}  // namespace tailtrace::python
+}  // namespace tailtrace
