@@ -1,6 +1,7 @@
 #include "decoder/history/run.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tailtrace {
 namespace {
@@ -41,9 +42,16 @@ bool is_branch(RecordKind kind) {
 
 bool is_loss(RecordKind kind) { return kind == RecordKind::kOverflow || kind == RecordKind::kGap; }
 
-bool is_known(RecordKind kind) {
-  return kind != RecordKind::kNone && kind_name(kind) != kind_name(static_cast<RecordKind>(255));
-}
+// Of all bytes, those that are a kind.
+const std::array<bool, 256> kKnownKinds = [] {
+  std::array<bool, 256> known{};
+  for (std::size_t i = 0; i < known.size(); ++i)
+    known[i] = kind_name(static_cast<RecordKind>(i)) != kind_name(static_cast<RecordKind>(255));
+  known[static_cast<std::size_t>(RecordKind::kNone)] = false;
+  return known;
+}();
+
+bool is_known(RecordKind kind) { return kKnownKinds[static_cast<std::size_t>(kind)]; }
 
 // `from` was not executed: it is where the run stood when something else happened.
 bool stands_at_from(const BranchRecord& record) {
