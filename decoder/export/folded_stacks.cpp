@@ -25,11 +25,14 @@ std::string frame_name(const Function& function) {
 // All stacks as a tree: a node for each function called by the calls above it.
 class StackTree {
  public:
-  explicit StackTree(const CallHistory& calls) : calls_(calls), node_of_(calls.size() + 1) {
+  StackTree(const CallHistory& calls, Range counted) : calls_(calls), node_of_(calls.size() + 1) {
     nodes_.push_back({});
     for (std::uint64_t n = 1; n <= calls.size(); ++n) {
       CallSegment segment = calls.at(n);
-      if (segment.function != nullptr) nodes_[node_of(n)].instructions += segment.items.size();
+      const Range items = {std::max(segment.items.first, counted.first),
+                           std::min(segment.items.last, counted.last)};
+      if (segment.function != nullptr && items.first <= items.last)
+        nodes_[node_of(n)].instructions += items.size();
     }
   }
 
@@ -94,9 +97,9 @@ class StackTree {
 
 }  // namespace
 
-void list_folded_stacks(const CallHistory& calls,
-                        const std::function<bool(std::string_view)>& line) {
-  StackTree(calls).list(line);
+void list_folded_stacks(const CallHistory& calls, const std::function<bool(std::string_view)>& line,
+                        Range counted) {
+  StackTree(calls, counted).list(line);
 }
 
 }  // namespace tailtrace

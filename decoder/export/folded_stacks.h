@@ -16,8 +16,9 @@ namespace tailtrace {
 // Deeper calls are counted to the one at this depth.
 constexpr std::size_t kMaxFoldedDepth = 500;
 
-// Calls `line` for every stack, without a line feed, until it says false. Gaps are left out.
-void list_folded_stacks(const CallHistory& calls,
-                        const std::function<bool(std::string_view)>& line);
+// Calls `line` for every stack, without a line feed, until it says false. Gaps are left out. Of the
+// history's items only some are counted, if so wanted; whatever calls them is there all the same.
+void list_folded_stacks(const CallHistory& calls, const std::function<bool(std::string_view)>& line,
+                        Range counted = {1, ~std::uint64_t{0}});
 
 }  // namespace tailtrace

@@ -1,16 +1,12 @@
 """A history as a file for other programs."""
 
-import collections
 import json
 import os
 
 from .errors import user_error
 from .ranges import Pager, Things
 from .styles import plain
-from .words import Words, line_of
-
-
-MOST_FOLDED = 500  # functions of a stack; deeper calls count for the one there
+from .words import Words
 
 
 def numbered(history, item):
@@ -53,63 +49,17 @@ def json_calls(history, first, last):
         yield json.dumps(call)
 
 
-def stack_of(calls, position, known):
-    """The functions of a call and its callers, outermost first. `known` ones are taken from there,
-    and added to."""
-    inner = []
-    while position in calls and position not in known and len(inner) < len(calls):
-        inner.append(position)
-        position = calls[position].get("caller")
-    stack = known.get(position, ())
-    for position in reversed(inner):
-        if len(stack) < MOST_FOLDED:
-            stack += (calls[position].get("function", "??").replace(";", ":"),)
-        known[position] = stack
-    return stack
-
-
 def folded_stacks(history, first, last):
-    """"main;twice;inc 14": how many instructions were executed with which stack."""
-    calls = {call["position"]: call for call in all_calls(history)}
-    known, times = {}, collections.Counter()
-    for call in calls.values():
-        if "gap" not in call and has_any(call, first, last):
-            inside = min(call["last"], last) - max(call["first"], first) + 1
-            times[stack_of(calls, call["position"], known)] += inside
-    for stack, count in times.items():
-        yield f"{';'.join(stack)} {count}"
-
-
-CALLS = ("call", "indirect-call")
+    yield from history.exported("folded", first, last)
 
 
 def lcov(history, first, last):
-    """Lines are counted where they are come to, but for the way back from a call in them."""
-    times = collections.defaultdict(collections.Counter)
-    lines, before, calls = {}, None, []
-    for item in history.fetch("items", first, last):
-        if "gap" in item:
-            before = None
-            continue
-        address = item["address"]
-        if address not in lines:
-            lines[address] = line_of(item)
-        place = lines[address]
-        if place is not None and place != before:
-            times[place[0]][place[1]] += 1
-        before = place
-        if item.get("branch") in CALLS:
-            calls.append(place)
-            before = None  # what is called may be in the same line
-        elif item.get("branch") == "return" and calls:
-            before = calls.pop()
-    if not times:
+    lines = iter(history.exported("lcov", first, last))
+    begin = next(lines, None)
+    if begin is None:
         raise user_error("cannot export as `lcov`", "nothing that was executed has source lines")
-    yield "TN:tailtrace"
-    for file in sorted(times):
-        yield f"SF:{file}"
-        yield from (f"DA:{line},{count}" for line, count in sorted(times[file].items()))
-        yield from (f"LF:{len(times[file])}", f"LH:{len(times[file])}", "end_of_record")
+    yield begin
+    yield from lines
 
 
 FORMATS = {"json": json_items, "calls": json_calls, "text": text_items, "folded": folded_stacks,

@@ -184,6 +184,11 @@ class History:
         times, caller and begun_before where they hold; and how many calls there are."""
         raise NotImplementedError
 
+    def exported(self, name, first, last):
+        """The lines of a file with the items from one to another, as other programs read it:
+        "folded", stacks with how many instructions were executed in each; "lcov"."""
+        raise NotImplementedError
+
     def hits(self, limit, location):
         """The newest arrivals at a location of ours, newest first."""
         raise NotImplementedError

@@ -117,6 +117,11 @@ class PackageHistory(History):
         lines, is_cut = attempt(lambda _: calls.json_lines_of_tree(limit, skipped))
         return parsed(lines), calls.size if is_cut else None
 
+    def exported(self, name, first, last):
+        if name == "lcov":
+            return attempt(lambda _: self.source._core.lcov(first, last))
+        return attempt(lambda _: self.calls().folded(first, last))
+
     def whole_calls(self, limit, function):
         lines, count = attempt(lambda _: self.calls().json_lines_of(function, limit))
         return parsed(lines), count

@@ -113,6 +113,13 @@ class ServerHistory(History):
         head, calls = self.ask(f"call-tree {limit} {parts} {skipped}")
         return calls, head["looked_at"] if head["is_cut"] else None
 
+    def exported(self, name, first, last):
+        skipped, more = 0, True
+        while more:
+            more = self.ask(f"export {name} {first} {last} {skipped}")[1]
+            yield from more
+            skipped += len(more)
+
     def whole_calls(self, limit, function):
         head, calls = self.ask(f"whole-calls {limit} {function}")
         return calls, head["count"]

@@ -4,7 +4,6 @@ import gdb
 
 from . import frames, place, source
 from .errors import user_error
-from .export import CALLS
 from .prefix import Command, completed
 from .ranges import number_of
 from .words import line_of, listed
@@ -129,7 +128,7 @@ def newest_branch(history):
 def calling(history, position):
     """The instruction that called the function which is shown at a position, or None."""
     branch = newest_branch(history) if position == 0 else None
-    if branch in CALLS:
+    if branch in frames.CALLS:
         return -1
     if branch == "return":
         position = calling(history, -1)

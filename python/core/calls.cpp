@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "decoder/export/folded_stacks.h"
 #include "decoder/history/calls/call_listing.h"
 #include "decoder/history/calls/newest_calls.h"
 #include "decoder/history/calls/stop_stack.h"
@@ -145,6 +146,17 @@ py::tuple json_lines_of_tree(const Calls& calls, std::uint64_t limit, std::size_
   return py::make_tuple(to_str(text), is_cut);
 }
 
+// Folded stacks, of which the instructions from one to another are counted.
+py::list folded(const Calls& calls, std::int64_t first, std::int64_t last) {
+  py::list lines;
+  const auto add = [&](std::string_view line) {
+    lines.append(to_str(line));
+    return true;
+  };
+  list_folded_stacks(calls.calls, add, calls.thread->numbers_of(first, last));
+  return lines;
+}
+
 }  // namespace
 
 void bind_calls(py::module_& module) {
@@ -161,7 +173,8 @@ void bind_calls(py::module_& module) {
       .def("listing", &call_listing)
       .def("json_lines", &call_json_lines)
       .def("json_lines_of", &json_lines_of)
-      .def("json_lines_of_tree", &json_lines_of_tree);
+      .def("json_lines_of_tree", &json_lines_of_tree)
+      .def("folded", &folded);
   module.def("make_calls", &make_calls);
   module.def("make_newest_calls", &make_newest_calls);
 }

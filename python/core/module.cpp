@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "decoder/bundle/bundle.h"
+#include "decoder/export/lcov.h"
 #include "decoder/history/counts.h"
 #include "decoder/history/listing.h"
 #include "decoder/history/loops.h"
@@ -85,6 +86,24 @@ py::str json_lines(ThreadHistory& thread, std::int64_t first, std::int64_t last)
     });
   });
   return to_str(text);
+}
+
+// How often each line was executed in a stretch, as geninfo writes it.
+py::list lcov(ThreadHistory& thread, std::int64_t first, std::int64_t last) {
+  const Coverage coverage = thread.with_cursor_long(
+      [self = thread.shared_from_this(), first, last](HistoryCursor&, Symbolizer& symbols) {
+        Coverage found;
+        found.add(self->made(), symbols, self->numbers_of(first, last));
+        return found;
+      });
+  py::list lines;
+  list_lcov(
+      coverage, [](const std::string&) { return true; },
+      [&](std::string_view line) {
+        lines.append(to_str(line));
+        return true;
+      });
+  return lines;
 }
 
 // (first, last, rounds, head, back, exit) of each; no exit where none is known.
@@ -187,6 +206,7 @@ void bind_history(py::module_& module) {
       .def("holds", &holds)
       .def("listing", &listing)
       .def("json_lines", &json_lines)
+      .def("lcov", &lcov)
       .def("loops", &loops)
       .def("counts", &counts)
       .def_property_readonly("maps",

@@ -43,6 +43,7 @@ const HistoryAnswers::Command* HistoryAnswers::command_named(std::string_view na
       {"calls", &M::calls, Part::kNewest},
       {"call-tree", &M::call_tree, Part::kNewest},
       {"whole-calls", &M::whole_calls},
+      {"export", &M::exported},
       {"loops", &M::loops, Part::kNewest},
       {"counts", &M::counts},
       {"find", &M::find, Part::kNewest},

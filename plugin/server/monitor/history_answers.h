@@ -75,6 +75,17 @@ class HistoryAnswers {
     std::uint64_t number = 0;  // of the item there
     std::uint64_t limit = 0;
   };
+  // The lines of a file that other programs read, of the items from one to another, as JSON
+  // strings.
+  struct Exported {
+    std::string format;
+    std::int64_t first = 0, last = 0;
+    std::vector<std::string> lines;
+
+    bool is_same(const Exported& other) const {
+      return format == other.format && first == other.first && last == other.last;
+    }
+  };
   // Nothing where the words do not name an item; 0, where that is asked for as well, is where the
   // thread stands, and the number behind the newest.
   std::optional<Asked> item_asked_for(CommandWords words, bool or_where_it_stands = false) const;
@@ -86,6 +97,7 @@ class HistoryAnswers {
   Text calls(CommandWords words);
   Text call_tree(CommandWords words);
   Text whole_calls(CommandWords words);
+  Text exported(CommandWords words);
   Text loops(CommandWords words);
   Text counts(CommandWords words);
   Text find(CommandWords words);
@@ -93,6 +105,8 @@ class HistoryAnswers {
   Text why(CommandWords words);
   Text stack(CommandWords words);
   Text frames(CommandWords words);
+
+  std::string export_lines(Exported& asked, Range range);
 
   bool is_all() const { return facts_.part == Part::kAll; }
   // Whether it is all, or has the item that is so far from the newest one.
@@ -124,6 +138,7 @@ class HistoryAnswers {
   std::unique_ptr<const CallHistory> calls_;
   std::unique_ptr<const CallHistory> newest_calls_;
   std::unique_ptr<const CallHistory> older_calls_;
+  Exported exported_;  // last
   std::optional<std::vector<Address>> stack_;
   std::optional<Range> shown_items_, shown_calls_;  // last
 };

@@ -1,7 +1,10 @@
 // What HistoryAnswers says of calls.
 #include <algorithm>
 
+#include "decoder/base/json_text.h"
 #include "decoder/base/text.h"
+#include "decoder/export/folded_stacks.h"
+#include "decoder/export/lcov.h"
 #include "decoder/history/calls/call_listing.h"
 #include "decoder/history/calls/newest_calls.h"
 #include "decoder/history/calls/path_listing.h"
@@ -11,6 +14,11 @@
 #include "plugin/server/monitor/history_answers.h"
 
 namespace tailtrace {
+namespace {
+
+constexpr std::string_view kFolded = "folded", kLcov = "lcov";
+
+}  // namespace
 
 Result<const CallHistory*> HistoryAnswers::all_calls() {
   if (!calls_) {
@@ -98,6 +106,46 @@ HistoryAnswers::Text HistoryAnswers::call_tree(CommandWords words) {
   return text;
 }
 
+// The error's text, if there is one.
+std::string HistoryAnswers::export_lines(Exported& asked, Range range) {
+  const LineSink sink = [&](std::string_view line) {
+    asked.lines.push_back(json_text(nlohmann::json(line)));
+    return !history_->is_abandoned();
+  };
+  if (asked.format == kLcov) {
+    Coverage coverage;
+    coverage.add(*history_, *symbols_, range);
+    list_lcov(
+        coverage, [](const std::string&) { return true; }, sink);
+    return {};
+  }
+  auto calls = all_calls();
+  if (!calls) return calls.error().to_string() + "\n";
+  list_folded_stacks(**calls, sink, range);
+  return {};
+}
+
+// Lines of a file, each a JSON string, behind the first few.
+HistoryAnswers::Text HistoryAnswers::exported(CommandWords words) {
+  Exported asked;
+  std::size_t skipped = 0;
+  asked.format = words.word();
+  const bool good = words.number(asked.first) && words.number(asked.last) && words.number(skipped);
+  const auto first = history_->resolve(asked.first), last = history_->resolve(asked.last);
+  if (!good || !words.ended() || !first || !last ||
+      (asked.format != kLcov && asked.format != kFolded))
+    return bad_arguments("export folded|lcov FIRST LAST SKIPPED [pPID.TID]");
+  if (!exported_.is_same(asked)) {
+    std::string problem = export_lines(asked, {*first, *last});
+    if (!problem.empty()) return problem;
+    exported_ = std::move(asked);
+  }
+  std::string text = head_line("tailtrace.export/1", false);
+  const LineSink sink = into(text);
+  for (std::size_t i = skipped; i < exported_.lines.size() && sink(exported_.lines[i]);) ++i;
+  return text;
+}
+
 HistoryAnswers::Text HistoryAnswers::whole_calls(CommandWords words) {
   std::uint64_t limit = 0;
   bool good = words.number(limit) && limit != 0;
@@ -109,8 +157,8 @@ HistoryAnswers::Text HistoryAnswers::whole_calls(CommandWords words) {
   const History& history = *history_;
   auto calls = CallHistory::make(history, *symbols_, {history.oldest(), history.newest()});
   if (!calls) return calls.error().to_string() + "\n";
-  constexpr bool kFolded = true;
-  WholeCalls found = calls_of(*calls, *named, std::min(limit, kMaxItems), kFolded);
+  constexpr bool kTogether = true;
+  WholeCalls found = calls_of(*calls, *named, std::min(limit, kMaxItems), kTogether);
   std::reverse(found.newest.begin(), found.newest.end());
   std::string text = head_line("tailtrace.calls/1", false, {{"count", found.count}});
   list_whole_calls_json(history, *calls, *symbols_, found.newest, into(text),

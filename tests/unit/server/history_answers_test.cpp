@@ -130,14 +130,44 @@ TEST(HistoryAnswers, ACallTreeComesInPieces) {
   EXPECT_EQ(behind_the_head(answer(*all, "call-tree 40 100000 9999999")), "");
 }
 
+TEST(HistoryAnswers, FoldedStacksComeInPiecesAndCountTheItemsThatAreAskedFor) {
+  auto all = answers_of(Part::kAll);
+  const std::string whole = behind_the_head(answer(*all, "export folded -1000 -301 0"));
+  std::uint64_t counted = 0;
+  for (std::size_t at = 0; (at = whole.find("\"\n", at)) != std::string::npos; ++at)
+    counted += std::stoull(whole.substr(whole.rfind(' ', at)));
+  EXPECT_EQ(counted, 700u);
+  const std::string rest = behind_the_head(answer(*all, "export folded -1000 -301 1"));
+  EXPECT_EQ(whole.substr(whole.find('\n') + 1), rest);
+  EXPECT_NE(behind_the_head(answer(*all, "export folded -1000 -1 0")), whole);
+  EXPECT_EQ(behind_the_head(answer(*all, "export folded -1000 -301 9999999")), "");
+}
+
 TEST(HistoryAnswers, WordsThatCannotBeReadAreToldHow) {
   auto all = answers_of(Part::kAll);
-  for (const char* words :
-       {"items",           "items x 1",       "call-tree",         "call-tree 1 2",
-        "call-tree 0 1 1", "call-tree 1 0 1", "whole-calls 1",     "find 1",
-        "hits 0 f0",       "why -1",          "items -2 2 junk",   "records -1 1 1",
-        "loops -9 9 x",    "calls -1 1 x",    "call-tree 1 1 1 1", "counts 0 1 2",
-        "why -1 1 1",      "stack -1 1 x",    "frames -1 1 x",     "instruction-history /x"})
+  for (const char* words : {"items",
+                            "items x 1",
+                            "call-tree",
+                            "call-tree 1 2",
+                            "call-tree 0 1 1",
+                            "call-tree 1 0 1",
+                            "whole-calls 1",
+                            "find 1",
+                            "hits 0 f0",
+                            "why -1",
+                            "items -2 2 junk",
+                            "records -1 1 1",
+                            "loops -9 9 x",
+                            "calls -1 1 x",
+                            "call-tree 1 1 1 1",
+                            "counts 0 1 2",
+                            "why -1 1 1",
+                            "stack -1 1 x",
+                            "frames -1 1 x",
+                            "instruction-history /x",
+                            "export folded -2 -1",
+                            "export folded 0 -1 0",
+                            "export gif -2 -1 0"})
     EXPECT_TRUE(answer(*all, words)->starts_with("error: cannot read the command")) << words;
   for (const char* words : {"instruction-history 1,2 junk", "function-call-history 1 2"})
     EXPECT_TRUE(answer(*all, words)->starts_with("error: cannot read the range")) << words;
