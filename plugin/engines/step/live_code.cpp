@@ -70,6 +70,11 @@ bool LiveCode::compare(Address address, std::size_t size_bytes) {
   return true;
 }
 
+bool LiveCode::is_in_vdso(Address address) const {
+  const MemoryRegion* region = map_.find(address);
+  return region != nullptr && region->path == "[vdso]";
+}
+
 bool LiveCode::recheck(Address address) {
   trusted_page_ = kNoPage;
   bool changed = compare(page_of(address), kPage_bytes);

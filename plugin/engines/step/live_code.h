@@ -40,6 +40,9 @@ class LiveCode {
   // REQUIRES: an instruction that at() gave, and no call since.
   Bytes bytes_of(const Instruction& instruction) const { return reader_->bytes_of(instruction); }
 
+  // Whether that is code of the kernel's in the process, as clock_gettime().
+  bool is_in_vdso(Address address) const;
+
   // Compares what is held of the page with the process. True when a new epoch began.
   bool recheck(Address address);
 

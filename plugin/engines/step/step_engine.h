@@ -47,6 +47,7 @@ class StepEngine final : public Engine {
   static constexpr std::uint64_t kManyRounds = 64;
   // The instruction that a recorded thread would execute there now.
   std::optional<Instruction> instruction_at(ThreadId thread, Address address);
+  bool is_in_vdso(ThreadId thread, Address address) { return code_of(thread).is_in_vdso(address); }
   // The debugger wrote the pc.
   void moved(ThreadId thread, Address before, Address after);
   // The debugger wrote memory.

@@ -106,6 +106,10 @@ class Recorder {
     if (step_ == nullptr || !thread.pc_known || thread.pc_written || thread.unsettled) return {};
     return step_->instruction_at(thread.id, thread.stop.pc);
   }
+  // Whether the kernel's code in the process (vDSO) is there.
+  bool is_in_vdso(const RecordedThread& thread) {
+    return step_ != nullptr && step_->is_in_vdso(thread.id, thread.stop.pc);
+  }
   // The number of the system call that a thread is about to make; nothing: none, as far as that is
   // known. Errors: kGone.
   Result<std::optional<std::uint64_t>> system_call(ThreadId thread);

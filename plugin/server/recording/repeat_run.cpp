@@ -49,10 +49,9 @@ std::optional<Address> RepeatRun::behind(ThreadId id, const ResumeAction* wanted
   const RecordedThread* thread = recorder_.find(id);
   if (thread == nullptr || thread->signal != 0 || wanted == nullptr) return std::nullopt;
   const auto insn = recorder_.next_instruction(*thread);
-  if (!insn || insn->kind != InstructionClass::kRepString) {
-    short_.reset();
-    return std::nullopt;
-  }
+  const bool is_string = insn && insn->kind == InstructionClass::kRepString;
+  if (!is_string) short_.reset();
+  if (!insn || (!is_string && !has_gone_round(*thread, *insn))) return std::nullopt;
   const Address begin = insn->address, end = insn->next();
   const bool runs = wanted->kind == ResumeAction::Kind::kContinue ||
                     (wanted->kind == ResumeAction::Kind::kRangeStep && wanted->in_range(end));
@@ -63,8 +62,20 @@ std::optional<Address> RepeatRun::behind(ThreadId id, const ResumeAction* wanted
   return runs && is_free ? std::optional(end) : std::nullopt;
 }
 
+// Whether it stands at a branch of the vDSO's that leads back, and was there before.
+bool RepeatRun::has_gone_round(const RecordedThread& thread, const Instruction& insn) {
+  const bool leads_back = insn.kind == InstructionClass::kConditional && insn.target < insn.address;
+  if (!leads_back && loops_.empty()) return false;
+  if (!recorder_.is_in_vdso(thread)) {
+    std::erase_if(loops_, [&](const auto& loop) { return loop.first == thread.id; });
+    return false;
+  }
+  return leads_back && !loops_.emplace(thread.id, insn.address).second;
+}
+
 // One that is not is asked once, at its first round.
 Result<bool> RepeatRun::is_long(ThreadId id, Address at) {
+  if (loops_.contains({id, at})) return true;
   if (short_ == std::pair(id, at)) return false;
   auto rounds = below_.read_register(id, Below::Register::kRcx);
   if (!rounds) return fail(std::move(rounds.error()));

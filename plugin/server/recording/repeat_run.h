@@ -1,9 +1,13 @@
-// RepeatRun: takes a thread through a string instruction that repeats itself, at once. A single
-// step is one round of it, so that clearing a megabyte would take a million.
+// RepeatRun: takes a thread at once through what would go round too often in steps.
 //
-// The thread runs alone, to a breakpoint behind the instruction. gdbserver has one breakpoint at a
-// place, whoever asked for it, and lldb-server counts: where the debugger may have one, and while
-// any watches data, steps it is.
+// A single step of a string instruction that repeats itself is one round of it, so that clearing a
+// megabyte would take a million. And in the vDSO a thread reads the time again if the kernel has
+// changed it meanwhile, a thousand times a second: where a step takes long, as beside many threads,
+// it would do so for ever. From the second round on it runs to the end of such a loop.
+//
+// The thread runs alone, to a breakpoint behind the instruction, or behind the branch back.
+// gdbserver has one breakpoint at a place, whoever asked for it, and lldb-server counts: where the
+// debugger may have one, and while any watches data, steps it is.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -40,12 +44,14 @@ class RepeatRun {
 
  private:
   std::optional<Address> behind(ThreadId id, const rsp::ResumeAction* wanted);
+  bool has_gone_round(const RecordedThread& thread, const Instruction& insn);
   Result<bool> is_long(ThreadId id, Address at);
 
   Below& below_;
   Recorder& recorder_;
   PassedSignals& signals_;
   std::set<std::pair<std::int32_t, std::string>> points_;   // of the debugger: process, and what
+  std::set<std::pair<ThreadId, Address>> loops_;            // branches back that threads came to
   std::optional<std::pair<ThreadId, Address>> short_;       // goes by steps, as is known
   std::optional<std::pair<ThreadId, Address>> running_to_;  // nothing: none runs
 };
