@@ -331,6 +331,27 @@ class Debuggers(Serving):
         self.assertRegex(debugger.ask("?"), "^T")
 
 
+class Attached(cases.CommandCase):
+    def test_one_that_leads_no_process_group_is_interrupted(self):
+        with subprocess.Popen([ROUNDS, "-1"], stdout=subprocess.DEVNULL) as program:
+            self.addCleanup(program.kill)
+            self.assertNotEqual(os.getpgid(program.pid), program.pid)
+            server = rsp.Server("--engine=step", "--attach", "127.0.0.1:0", str(program.pid))
+            self.addCleanup(server.close)
+            debugger = rsp.Debugger(server.port)
+            self.addCleanup(debugger.close)
+            debugger.greet()
+            debugger.ask("?")
+            debugger.send_raw(rsp.frame("vCont;c") + b"\x03")
+            self.assertRegex(debugger.packet(), "^T02")
+            # It is let go of as it runs, too.
+            debugger.send("vCont;c")
+            server.process.terminate()
+            self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
+            self.assertIsNone(program.poll())
+            program.kill()
+
+
 class ThreadsUnderQemu(cases.CommandCase):
     def setUp(self):
         """One thread stands behind its trap, in a loop: three instructions of one byte, and a jump

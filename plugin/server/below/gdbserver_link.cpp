@@ -50,12 +50,12 @@ bool is_about_us(std::string_view line) {
              "GDBserver will reopen the connection.";
 }
 
-// The number in `Process PROGRAM created; pid = N`.
-pid_t created_process(std::string_view line) {
-  static constexpr std::string_view kCreated = " created; pid = ";
-  std::size_t at = line.rfind(kCreated);
-  if (!line.starts_with("Process ") || at == std::string_view::npos) return -1;
-  return std::atoi(std::string(line.substr(at + kCreated.size())).c_str());
+// The number in `Process PROGRAM created; pid = N` or `Attached; pid = N`.
+pid_t told_process(std::string_view line) {
+  static constexpr std::string_view kPid = "; pid = ";
+  std::size_t at = line.rfind(kPid);
+  if (at == std::string_view::npos) return -1;
+  return std::atoi(std::string(line.substr(at + kPid.size())).c_str());
 }
 
 }  // namespace
@@ -140,7 +140,12 @@ Result<void> GdbserverLink::send_frame(std::string_view frame) {
   return connection_->send_raw(frame);
 }
 
-Result<void> GdbserverLink::interrupt() { return connection_->send_raw("\x03"); }
+// gdbserver interrupts the process group of that number, which a program that was attached to need
+// not have.
+Result<void> GdbserverLink::interrupt() {
+  if (program_ > 0 && ::getpgid(program_) != program_ && ::kill(program_, SIGINT) == 0) return {};
+  return connection_->send_raw("\x03");
+}
 
 void GdbserverLink::add_poll(std::vector<pollfd>& polled) const {
   short events = POLLIN;
@@ -189,7 +194,11 @@ void GdbserverLink::read_messages() {
 
 void GdbserverLink::take_message(std::string_view line) {
   if (is_about_us(line)) return;
-  if (pid_t created = created_process(line); created > 0) terminal_.lend_to(created);
+  const bool made = line.starts_with("Process ");
+  if (pid_t told = told_process(line); told > 0 && (made || line.starts_with("Attached"))) {
+    program_ = told;
+    if (made) terminal_.lend_to(told);
+  }
   if (say_) say_(line);
 }
 

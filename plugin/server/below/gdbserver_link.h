@@ -64,7 +64,8 @@ class GdbserverLink final : public ServerLink {
   std::string message_;  // what came of a line so far
   Say say_;
   pid_t pid_ = -1;
-  UniqueFd process_;  // ready when it has exited
+  UniqueFd process_;    // ready when it has exited
+  pid_t program_ = -1;  // made, or attached to, last
   std::deque<std::string> own_answers_;
   std::string handed_out_;
   TerminalLoan terminal_;
