@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <vector>
@@ -80,6 +81,15 @@ std::string_view json_of(const BranchRecord& record, RecordText& text) {
                                    record.from.value, record.to.value, kind_name(record.kind),
                                    record.insns, record.time, record.flags, record.extra);
   return {text.data(), end};
+}
+
+// Whether all that an event says, beyond where and when, is one number.
+bool is_number(pt::EventKind kind) {
+  using pt::EventKind;
+  constexpr EventKind kNumbers[] = {
+      EventKind::kPaging,  EventKind::kAsyncPaging, EventKind::kVmcs, EventKind::kAsyncVmcs,
+      EventKind::kPtwrite, EventKind::kCbr,         EventKind::kMnt,  EventKind::kBlockItem};
+  return std::ranges::find(kNumbers, kind) != std::end(kNumbers);
 }
 
 pt::Detail detail_of(DecodeItems items) {
@@ -197,6 +207,8 @@ class JsonPrinter final : public DecodePrinter {
     // An overflow goes on at `ip`.
     const char* other = event.kind == pt::EventKind::kOverflow ? "from" : "to";
     if (!event.to.is_null()) item[other] = json_address(event.to);
+    if (is_number(event.kind)) item["value"] = json_address({event.payload});
+    if (event.kind == pt::EventKind::kPtwrite) item["size_bytes"] = event.size_bytes;
     if (event.has(pt::kEventHasTime)) item["time"] = event.time;
     list_.put(json_text(item));
   }

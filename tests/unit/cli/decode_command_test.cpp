@@ -304,6 +304,25 @@ TEST_F(DecodeCommand, JsonTellsFromWhereToWhereAnOverflowWent) {
   EXPECT_EQ(event["ip"], "0x1004");
 }
 
+TEST_F(DecodeCommand, JsonTellsTheNumberThatAnEventIs) {
+  pt::PacketWriter out;
+  out.psb();
+  out.mode_exec(CodeMode::k64);
+  out.fup({0x1000});
+  out.psbend();
+  out.fup({0x1000});
+  out.tip_pgd_suppressed();
+  out.ptw(0x12, true, false);
+  out.cbr(0x21);
+  write("trace", out.take());
+  json items = json::parse(run({"--print=events", "--json"}).out)["items"];
+  ASSERT_EQ(items.size(), 3u) << items;
+  EXPECT_FALSE(items[0].contains("value"));
+  EXPECT_EQ(items[1]["value"], "0x12");
+  EXPECT_EQ(items[1]["size_bytes"], 8);
+  EXPECT_EQ(items[2]["value"], "0x21");
+}
+
 TEST(DecodeInput, FiltersAreRangesOfAddresses) {
   using Kind = pt::AddressFilter::Kind;
   auto filters = parse_filters({"0x1000-0x1fff"}, {"4096-4096", "1-0xffffffffffffffff"});
