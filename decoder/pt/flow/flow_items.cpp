@@ -375,9 +375,10 @@ bool ItemReader::put_ip(Event& event, bool to) const {
   return have_ip_;
 }
 
-// Whether a TIP or a long TNT begins at the packet's offset, whatever becomes of it. A short TNT is
-// always whole.
+// Whether a TIP or a long TNT of an instruction begins at the packet's offset, whatever becomes of
+// it. A short TNT is always whole; a TIP behind the FUP of an interrupt is of that.
 bool ItemReader::is_branch_packet() const {
+  if (at_tip_.contains(EventKind::kAsyncBranch)) return false;
   ByteSpan packet = packets_.bytes().subspan(packet_offset_);
   if (packet.empty()) return false;
   return (packet[0] & 0x1f) == 0x0d ||

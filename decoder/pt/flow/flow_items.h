@@ -8,6 +8,7 @@
 // Threading: one thread at a time; the bytes must outlive the reader.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -134,6 +135,9 @@ class ItemReader {
       for (Pending& p : *this)
         if (p.event.kind == kind) return &p;
       return nullptr;
+    }
+    bool contains(EventKind kind) const {
+      return std::ranges::any_of(*this, [=](const Pending& p) { return p.event.kind == kind; });
     }
   };
   static constexpr std::size_t kMaxPending = 16;
