@@ -31,12 +31,13 @@ std::vector<std::string_view> name_parts(std::string_view name) {
   std::vector<std::string_view> parts;
   int depth = 0;
   std::size_t begin = 0;
-  for (std::size_t i = 0; i < name.size() && !is_operator(name.substr(begin)); ++i) {
-    if (std::string_view("<({[").find(name[i]) != std::string_view::npos) ++depth;
-    if (std::string_view(">)}]").find(name[i]) != std::string_view::npos) --depth;
+  bool is_last = is_operator(name);
+  for (std::size_t i = 0; i < name.size() && !is_last; ++i) {
+    depth += bracket(name[i]);
     if (depth != 0 || !name.substr(i).starts_with("::")) continue;
     if (i != begin) parts.push_back(name.substr(begin, i - begin));
     begin = ++i + 1;
+    is_last = is_operator(name.substr(begin));
   }
   parts.push_back(name.substr(begin));
   return parts;

@@ -10,6 +10,12 @@
 
 namespace tailtrace {
 
+// 1: a bracket of a name that opens; -1: one that closes; 0: another character.
+inline int bracket(char c) {
+  if (c == '<' || c == '(' || c == '{' || c == '[') return 1;
+  return c == '>' || c == ')' || c == '}' || c == ']' ? -1 : 0;
+}
+
 // A function's name for people without what it takes, and what it returns behind that.
 std::string_view without_parameters(std::string_view name);
 

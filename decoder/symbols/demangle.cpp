@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "decoder/history/function_name.h"
 #include "decoder/symbols/rust_name.h"
 
 namespace tailtrace {
@@ -52,10 +53,8 @@ std::size_t name_begin(std::string_view text) {
     } else if (depth == 0 && text[i] == ' ' &&
                (!rest.starts_with(" (") || rest.substr(1).starts_with(kUnnamed))) {
       begin = i + 1;
-    } else if (std::string_view("<([{").find(text[i]) != std::string_view::npos) {
-      ++depth;
-    } else if (std::string_view(">)]}").find(text[i]) != std::string_view::npos) {
-      --depth;
+    } else {
+      depth += bracket(text[i]);
     }
   }
   return 0;
