@@ -138,7 +138,7 @@ TEST_F(QemuEndless, IsReadAgainFromItsFolderAfterItWasKilled) {
     auto copied = (*engine)->last_snapshot(thread_, limit);
     auto in_place = (*engine)->open_thread(thread_, limit);
     ASSERT_TRUE(copied && in_place);
-    const ThreadSnapshot all = History(in_place->frame, in_place->source).snapshot();
+    const ThreadSnapshot all = History(in_place->frame, in_place->source, {}).snapshot();
     EXPECT_EQ(all.records, copied->records);
     EXPECT_EQ(all.first, copied->first);
     EXPECT_EQ(all.complete, copied->complete);
