@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <utility>
 
 #include "plugin/server/below/gdbserver_command.h"
+#include "plugin/server/rsp/resume.h"
 
 namespace tailtrace {
 namespace {
@@ -133,10 +135,15 @@ Result<void> GdbserverLink::send(std::string_view payload) {
     own_answers_.emplace_back("OK");
     return {};
   }
+  runs_ |= rsp::is_resume(payload);
+  const std::string_view point = payload.substr(0, payload.find(';'));
+  if (point.starts_with('Z')) points_.emplace(point.substr(1));
+  if (point.starts_with('z')) points_.erase(std::string(point.substr(1)));
   return connection_->send(payload);
 }
 
 Result<void> GdbserverLink::send_frame(std::string_view frame) {
+  runs_ |= frame.starts_with('$') && rsp::is_resume(frame.substr(1));
   return connection_->send_raw(frame);
 }
 
@@ -165,10 +172,21 @@ Result<void> GdbserverLink::receive() {
 }
 
 Result<std::optional<rsp::Frame>> GdbserverLink::next() {
-  if (own_answers_.empty()) return connection_->next();
+  if (own_answers_.empty()) {
+    auto frame = connection_->next();
+    if (runs_ && frame && *frame && (*frame)->kind == rsp::Frame::Kind::kPacket)
+      note_answer((*frame)->payload);
+    return frame;
+  }
   handed_out_ = std::move(own_answers_.front());
   own_answers_.pop_front();
   return std::optional(rsp::Frame{rsp::Frame::Kind::kPacket, handed_out_});
+}
+
+// Of a request to run: a stop, or what the program says meanwhile; in non-stop that it runs.
+void GdbserverLink::note_answer(std::string_view payload) {
+  runs_ = payload.starts_with('O') && payload != "OK";
+  is_interrupted_ = payload.starts_with("T02");
 }
 
 void GdbserverLink::read_messages() {
@@ -233,9 +251,35 @@ bool GdbserverLink::exits_within(int timeout_ms) {
   }
 }
 
+bool GdbserverLink::stands_within(int timeout_ms) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (runs_) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    pollfd polled[] = {{process_.get(), POLLIN, 0}, {connection_->in(), POLLIN, 0}};
+    if (left.count() <= 0 || ::poll(polled, 2, static_cast<int>(left.count())) == 0) return false;
+    if (polled[0].revents != 0 || !receive()) return false;
+    while (next().value_or(std::nullopt)) {
+    }
+  }
+  return true;
+}
+
+// It hears nothing else while the program runs. An interrupt that came beside other stops, as of
+// steps of several threads, would be the program's when that is let go of: it is fetched.
+void GdbserverLink::stop_program() {
+  constexpr int kMostStops = 100;
+  if (!runs_) return;
+  (void)interrupt();
+  for (int i = 0; i < kMostStops && stands_within(kServerPatience_ms) && !is_interrupted_; ++i)
+    if (!send("vCont;c")) break;
+}
+
 int GdbserverLink::shut_down(bool running) {
   if (pid_ <= 0) return 0;
-  if (running) (void)interrupt();
+  if (running) stop_program();
+  // gdbserver lets go of the program with traps in it.
+  for (const std::string& point : std::exchange(points_, {})) (void)send("z" + point);
   (void)send(kMonitorExit);
   if (!exits_within(kServerPatience_ms)) {
     (void)interrupt();  // the program waits in the kernel: this gets it out

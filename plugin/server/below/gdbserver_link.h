@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "plugin/server/below/end_signals.h"
@@ -55,6 +56,9 @@ class GdbserverLink final : public ServerLink {
 
   Result<bool> await_first_answer(EndSignals& signals);
   bool exits_within(int timeout_ms);
+  bool stands_within(int timeout_ms);
+  void stop_program();
+  void note_answer(std::string_view payload);
   void read_messages();
   void take_message(std::string_view line);
 
@@ -64,8 +68,10 @@ class GdbserverLink final : public ServerLink {
   std::string message_;  // what came of a line so far
   Say say_;
   pid_t pid_ = -1;
-  UniqueFd process_;    // ready when it has exited
-  pid_t program_ = -1;  // made, or attached to, last
+  UniqueFd process_;              // ready when it has exited
+  pid_t program_ = -1;            // made, or attached to, last
+  std::set<std::string> points_;  // where the debugger has it stop, which outlast gdbserver
+  bool runs_ = false, is_interrupted_ = false;  // in all-stop
   std::deque<std::string> own_answers_;
   std::string handed_out_;
   TerminalLoan terminal_;
