@@ -62,8 +62,11 @@ std::string why_it_ended(const std::string& log, int status) {
   auto text = read_file(log, kMaxLog_bytes);
   if (!text) return why;
   std::istringstream lines{std::string(as_text(*text))};
-  for (std::string line; std::getline(lines, line);)
+  constexpr std::string_view kCause = "gdbserver: Error: ";  // others follow it that say less
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kCause)) return line.substr(kCause.size());
     if (!line.empty()) why = line;
+  }
   return why;
 }
 

@@ -65,6 +65,14 @@ class Batch(run_cases.Batch, cases.EngineCase):
                 self.assertIn("executed\n", outcome.stdout, outcome.stderr)
                 self.assertIn("exited normally]", outcome.stdout, outcome.stderr)
 
+    def test_says_why_a_command_line_is_too_long_for_gdbserver(self):
+        words = ["/bin/sh", "-c", "echo $#", *["x" * 100000] * 2]
+        outcome = self.run_batch("", "record stop", "continue", program=words)
+        if self.engine == "step":
+            self.assertIn("why:  Argument list too long\n", outcome.stderr)
+        else:
+            self.assertIn("1\n", outcome.stdout, outcome.stderr)
+
     def test_returns_gdbs_status_if_the_program_did_not_end(self):
         self.assertEqual(self.run_batch("").returncode, 0)
 
