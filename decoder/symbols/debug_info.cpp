@@ -303,6 +303,13 @@ void DebugInfo::add_inlined(Dwarf_Die parent, std::vector<InlinedPlace>& places,
 }
 
 std::optional<SourceLine> DebugInfo::line_at(std::uint64_t address) {
+  if (known_lines_.size() == kMaxKnownLines) known_lines_.clear();
+  auto [known, is_new] = known_lines_.try_emplace(address);
+  if (is_new) known->second = find_line(address);
+  return known->second;
+}
+
+std::optional<SourceLine> DebugInfo::find_line(std::uint64_t address) {
   const Stretch* found = nullptr;
   look_up(stretches_, address, &found);
   Dwarf_Die die;

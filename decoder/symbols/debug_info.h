@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,7 @@ class DebugInfo {
   static constexpr std::size_t kMaxDiesOfUnit = 1 << 24;
   // Of all units, where all are looked at.
   static constexpr std::size_t kMaxDies = 1 << 25, kMaxLines = 1 << 25;
+  static constexpr std::size_t kMaxKnownLines = 1 << 16;
 
   struct EndDwarf {
     void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
@@ -112,6 +114,7 @@ class DebugInfo {
   InlinedFunction inlined_by(Dwarf_Die& die, Dwarf_Die& unit);
   static void add_inlined(Dwarf_Die parent, std::vector<InlinedPlace>& places,
                           std::size_t& dies_left, int depth);
+  std::optional<SourceLine> find_line(std::uint64_t address);
   const std::string& whole_path(Dwarf_Die& unit, const char* file);
 
   std::unique_ptr<Dwarf, EndDwarf> dwarf_;
@@ -120,6 +123,8 @@ class DebugInfo {
   std::vector<Unit> units_;
   std::vector<Stretch> stretches_;            // of units
   std::map<const char*, std::string> paths_;  // by the name that libdw keeps
+  // Lists of calls ask for the same over and over.
+  std::unordered_map<std::uint64_t, std::optional<SourceLine>> known_lines_;
 };
 
 }  // namespace tailtrace
