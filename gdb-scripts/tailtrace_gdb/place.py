@@ -61,6 +61,8 @@ def move(history, position):
     if position == 0:
         gdb.execute("record goto end")
         return True
+    # GDB decodes now. Interrupted in what follows it would end with an error of its own.
+    gdb.execute("info record", to_string=True)
     # GDB may have been given the newest part only.
     inside = record.end.number + position
     if inside < 1:
