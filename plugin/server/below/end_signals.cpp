@@ -27,9 +27,9 @@ bool EndSignals::has_come() const {
   return taken_ != 0 || ::poll(&polled, 1, 0) > 0;
 }
 
-Result<void> EndSignals::wait(std::vector<pollfd>& polled) const {
+Result<void> EndSignals::wait(std::vector<pollfd>& polled, int timeout_ms) const {
   polled.push_back({fd_.get(), POLLIN, 0});
-  int ready = ::poll(polled.data(), polled.size(), -1);
+  int ready = ::poll(polled.data(), polled.size(), timeout_ms);
   int error = errno;
   bool ends = taken_ != 0 || (ready > 0 && polled.back().revents != 0);
   polled.pop_back();

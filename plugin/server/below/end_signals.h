@@ -31,9 +31,9 @@ class EndSignals {
   int take();
   bool has_come() const;
 
-  // Waits until something of `polled` is ready. Errors: kGone when a signal has come, whether or
-  // not anything else is ready; kSystem.
-  Result<void> wait(std::vector<pollfd>& polled) const;
+  // Waits until something of `polled` is ready, or the time is over (-1: never). Errors: kGone when
+  // a signal has come, whether or not anything else is ready; kSystem.
+  Result<void> wait(std::vector<pollfd>& polled, int timeout_ms = -1) const;
 
  private:
   sigset_t before_;

@@ -214,7 +214,9 @@ Result<std::string> QemuInferior::exchange(std::string_view request) {
     }
     if (*frame) continue;
     std::vector<pollfd> polled = {{stub_->in(), POLLIN, 0}};
-    if (auto waited = signals_.wait(polled); !waited) return fail(std::move(waited.error()));
+    if (auto waited = signals_.wait(polled, kPatience_ms); !waited)
+      return fail(std::move(waited.error()));
+    wake_stub();
     if (auto received = stub_->receive(); !received) return fail(std::move(received.error()));
   }
 }
@@ -319,6 +321,7 @@ void QemuInferior::let_run(std::string_view request) {
     known_stepped_ = stepped;
   // Should the stub be gone, the next look for an event finds out.
   if (stub_) (void)stub_->send(request).has_value();
+  if (halts_next_ != 0) ::kill(pid(), std::exchange(halts_next_, 0));
 }
 
 // After a stop that is not told. It has ended the thread's own step; other threads' go on.

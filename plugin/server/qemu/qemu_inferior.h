@@ -104,6 +104,9 @@ class QemuInferior {
   void detach(const std::function<bool(std::uint8_t signal)>& passes);
 
  private:
+  // Until the stub is looked at that does not answer.
+  static constexpr int kPatience_ms = 100;
+
   QemuInferior(QemuProcess process, const QemuOptions& options, const EndSignals& signals)
       : process_(std::move(process)),
         program_(options.program),
@@ -130,6 +133,7 @@ class QemuInferior {
   bool is_passed(std::uint8_t signal) const;
   void take_signal_info(std::string& reply);
   void take_halt();
+  void wake_stub();
   void tell_interrupt(Event& event);
   bool has_ended(std::int32_t tid);
   void step_caught(const rsp::ResumeActions& actions, rsp::ResumeActions& own);
@@ -166,6 +170,7 @@ class QemuInferior {
   std::uint8_t told_signal_ = 0;     // of the program, for which it stopped last
   // The signal that has stopped the process since it was resumed, as Ctrl-Z does; 0: none has.
   std::uint8_t halted_by_ = 0;
+  int halts_next_ = 0;      // the same while it stood
   bool is_to_run_ = false;  // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;

@@ -55,6 +55,15 @@ void QemuInferior::take_halt() {
   ::kill(pid(), SIGCONT);
 }
 
+// The same while it stands, and the stub is to answer: the process stops again when it runs.
+void QemuInferior::wake_stub() {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid()), &info, WSTOPPED | WNOHANG) != 0) return;
+  if (info.si_pid == 0) return;
+  halts_next_ = info.si_status;
+  ::kill(pid(), SIGCONT);
+}
+
 void QemuInferior::tell_interrupt(Event& event) {
   const std::uint8_t signal = halted_by_ != 0 ? halted_by_ : kProtocolSigInt;
   event.reply.replace(0, 3, fmt::format("T{:02x}", signal));
