@@ -296,6 +296,7 @@ void QemuInferior::resume(const rsp::ResumeActions& actions) {
   selected_tid_ = 0;
   resumed_with_ = actions;
   let_run(rsp::format_resume(own));
+  if (untold_halt_ != 0) ::kill(pid(), std::exchange(untold_halt_, 0));
 }
 
 // Whether it is a step of a thread that would have its child step as well: the recorder ends it.
@@ -321,7 +322,6 @@ void QemuInferior::let_run(std::string_view request) {
     known_stepped_ = stepped;
   // Should the stub be gone, the next look for an event finds out.
   if (stub_) (void)stub_->send(request).has_value();
-  if (halts_next_ != 0) ::kill(pid(), std::exchange(halts_next_, 0));
 }
 
 // After a stop that is not told. It has ended the thread's own step; other threads' go on.

@@ -170,7 +170,7 @@ class QemuInferior {
   std::uint8_t told_signal_ = 0;     // of the program, for which it stopped last
   // The signal that has stopped the process since it was resumed, as Ctrl-Z does; 0: none has.
   std::uint8_t halted_by_ = 0;
-  int halts_next_ = 0;      // the same while it stood
+  int untold_halt_ = 0;     // the system's number of one that the debugger is still to be told of
   bool is_to_run_ = false;  // the thread that stopped last
   bool running_ = false;
   bool was_let_go_ = false;

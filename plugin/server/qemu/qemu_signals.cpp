@@ -50,17 +50,18 @@ void QemuInferior::take_halt() {
   const std::uint8_t signal = protocol_signal(info.si_status);
   if (!passed_.test(signal)) {
     halted_by_ = signal;
+    untold_halt_ = info.si_status;
     interrupt();
   }
   ::kill(pid(), SIGCONT);
 }
 
-// The same while it stands, and the stub is to answer: the process stops again when it runs.
+// The same while it stands, and the stub is to answer. When it runs again it is stopped again.
 void QemuInferior::wake_stub() {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(pid()), &info, WSTOPPED | WNOHANG) != 0) return;
   if (info.si_pid == 0) return;
-  halts_next_ = info.si_status;
+  untold_halt_ = info.si_status;
   ::kill(pid(), SIGCONT);
 }
 
@@ -68,6 +69,7 @@ void QemuInferior::tell_interrupt(Event& event) {
   const std::uint8_t signal = halted_by_ != 0 ? halted_by_ : kProtocolSigInt;
   event.reply.replace(0, 3, fmt::format("T{:02x}", signal));
   if (halted_by_ == 0) return;
+  untold_halt_ = 0;
   event.was_interrupted = false;
   signal_info_.clear();
 }
