@@ -9,7 +9,6 @@
 
 #include "decoder/history/location.h"
 #include "decoder/symbols/blocks.h"
-#include "decoder/symbols/packed_sections.h"
 #include "decoder/symbols/split_unit.h"
 
 namespace tailtrace {
@@ -149,10 +148,11 @@ void each_subprogram(Dwarf_Die parent, std::size_t& dies_left, int depth, const 
 }  // namespace
 
 std::optional<DebugInfo> DebugInfo::open(const ElfFile& file) {
-  unpack_sections(file.elf(), kUnusedSections);
+  std::vector<UnpackedBytes> unpacked = unpack_sections(file.elf(), kUnusedSections);
   Dwarf* dwarf = dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return std::nullopt;
   DebugInfo info(dwarf, std::filesystem::path(file.path()).parent_path());
+  info.unpacked_ = std::move(unpacked);
   info.index_units();
   if (info.stretches_.empty()) return std::nullopt;
   return info;

@@ -20,6 +20,7 @@
 
 #include "decoder/history/symbolizer.h"
 #include "decoder/symbols/elf_file.h"
+#include "decoder/symbols/packed_sections.h"
 #include "decoder/symbols/statements.h"
 
 namespace tailtrace {
@@ -117,8 +118,9 @@ class DebugInfo {
   std::optional<SourceLine> find_line(std::uint64_t address);
   const std::string& whole_path(Dwarf_Die& unit, const char* file);
 
-  std::unique_ptr<Dwarf, EndDwarf> dwarf_;
-  std::string folder_;  // of the file
+  std::vector<UnpackedBytes> unpacked_;
+  std::unique_ptr<Dwarf, EndDwarf> dwarf_;  // reads them
+  std::string folder_;                      // of the file
   std::string missing_file_;
   std::vector<Unit> units_;
   std::vector<Stretch> stretches_;            // of units

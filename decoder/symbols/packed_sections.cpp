@@ -1,13 +1,15 @@
 #include "decoder/symbols/packed_sections.h"
 
 #include <gelf.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <system_error>
 #include <thread>
-#include <vector>
 
+#include "decoder/base/bytes.h"
 #include "decoder/base/no_signals.h"
 
 namespace tailtrace {
@@ -43,25 +45,64 @@ std::vector<Packed> packed_sections(Elf* elf, std::span<const std::string_view> 
   return found;
 }
 
-void unpack(Elf_Scn* section) { elf_compress(section, 0, 0); }
+// libelf keeps the bytes of a section twice, as they are in the file and as this machine has them,
+// and hands out what it keeps.
+void replace_bytes(Elf_Scn* section, std::span<std::uint8_t> bytes) {
+  GElf_Shdr header;
+  Elf_Data* kept[] = {elf_rawdata(section, nullptr), elf_getdata(section, nullptr)};
+  if (gelf_getshdr(section, &header) == nullptr) return;
+  header.sh_flags &= ~std::uint64_t{SHF_COMPRESSED};
+  header.sh_size = bytes.size();
+  gelf_update_shdr(section, &header);
+  for (Elf_Data* data : kept) {
+    if (data == nullptr) continue;
+    data->d_type = ELF_T_BYTE;
+    data->d_buf = bytes.data();
+    data->d_size = bytes.size();
+  }
+}
+
+// Returns what it was unpacked to; null where it stays as it is.
+UnpackedBytes unpack(Elf_Scn* section) {
+  constexpr std::uint64_t kMostPacked = 1032;  // no deflate stream is longer than that many times
+  const Elf_Data* data = elf_rawdata(section, nullptr);
+  if (data == nullptr || data->d_size < sizeof(Elf64_Chdr)) return nullptr;
+  const std::span packed{static_cast<const std::uint8_t*>(data->d_buf), data->d_size};
+  const auto header = load<Elf64_Chdr>(packed);
+  if (header.ch_type != ELFCOMPRESS_ZLIB || header.ch_size / kMostPacked > packed.size())
+    return nullptr;
+  const std::span stream = packed.subspan(sizeof header);
+  UnpackedBytes bytes(new (std::nothrow) std::uint8_t[header.ch_size]);
+  if (bytes == nullptr) return nullptr;
+  libdeflate_decompressor* unpacker = libdeflate_alloc_decompressor();
+  const libdeflate_result done = libdeflate_zlib_decompress(unpacker, stream.data(), stream.size(),
+                                                            bytes.get(), header.ch_size, nullptr);
+  libdeflate_free_decompressor(unpacker);
+  if (done != LIBDEFLATE_SUCCESS) return nullptr;
+  replace_bytes(section, {bytes.get(), header.ch_size});
+  return bytes;
+}
 
 }  // namespace
 
-// libelf keeps what it unpacks, and how it failed, with each section or thread.
-void unpack_sections(Elf* elf, std::span<const std::string_view> unused) {
+std::vector<UnpackedBytes> unpack_sections(Elf* elf, std::span<const std::string_view> unused) {
   const std::vector<Packed> packed = packed_sections(elf, unused);
+  std::vector<UnpackedBytes> unpacked(packed.size());
   const auto largest = std::ranges::max_element(packed, {}, &Packed::size_bytes);
-  if (largest == packed.end() || largest->size_bytes < kWorthAThread_bytes) return;
+  if (largest == packed.end() || largest->size_bytes < kWorthAThread_bytes) return unpacked;
+  auto unpack_one = [&](std::size_t i) { unpacked[i] = unpack(packed[i].section); };
+  const auto alone = static_cast<std::size_t>(largest - packed.begin());
   std::thread helper;
   try {
     NoSignals inherited;
-    helper = std::thread(unpack, largest->section);
+    helper = std::thread(unpack_one, alone);
   } catch (const std::system_error&) {
-    return;  // libdw unpacks by itself what is not
+    return unpacked;  // libdw unpacks by itself what is not
   }
-  for (const Packed& one : packed)
-    if (one.section != largest->section) unpack(one.section);
+  for (std::size_t i = 0; i < packed.size(); ++i)
+    if (i != alone) unpack_one(i);
   helper.join();
+  return unpacked;
 }
 
 }  // namespace tailtrace

@@ -15,7 +15,7 @@ dpkg-deb -x "${package[0]}" "$folder/root"
 "$(dirname "$0")/smoke" "$folder/root"
 
 depends=$(dpkg-deb -f "${package[0]}" Depends)
-for name in libc6 libdw1 libzydis4.0 libipt2 libfmt9; do
+for name in libc6 libdeflate0 libdw1 libzydis4.0 libipt2 libfmt9; do
   [[ $depends == *"$name"* ]] || { echo "depends on $depends, not on $name"; exit 1; }
 done
 [ -s "$folder/root/usr/share/doc/tailtrace/copyright" ] || { echo "no licence in it"; exit 1; }

@@ -1,19 +1,16 @@
 #include "plugin/server/rsp/pack.h"
 
-#include <zlib.h>
-
-#include <cassert>
+#include <libdeflate.h>
 
 namespace tailtrace::rsp {
 
 std::string pack(std::string_view plain) {
-  uLongf size_bytes = compressBound(plain.size());
-  std::string packed(size_bytes, '\0');
-  const int done =
-      compress2(reinterpret_cast<Bytef*>(packed.data()), &size_bytes,
-                reinterpret_cast<const Bytef*>(plain.data()), plain.size(), Z_BEST_SPEED);
-  assert(done == Z_OK);  // there is room, and it would abort where there is no memory
-  packed.resize(size_bytes);
+  constexpr int kFastest = 1;
+  libdeflate_compressor* packer = libdeflate_alloc_compressor(kFastest);
+  std::string packed(libdeflate_zlib_compress_bound(packer, plain.size()), '\0');
+  packed.resize(
+      libdeflate_zlib_compress(packer, plain.data(), plain.size(), packed.data(), packed.size()));
+  libdeflate_free_compressor(packer);
   return packed;
 }
 
