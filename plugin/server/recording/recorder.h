@@ -26,9 +26,10 @@ struct RecordedThread {
   ThreadId id;
   Engine::Stop stop;  // where it stands, as last reported or read
   bool pc_known = false;
-  bool pc_written = false;  // the debugger may have changed it since
-  bool unsettled = false;   // may be one step further
-  int signal = 0;           // it was resumed with, until its next report (the system's number)
+  bool pc_written = false;   // the debugger may have changed it since
+  bool unsettled = false;    // may be one step further
+  bool has_stepped = false;  // its last stop was surely the end of a step
+  int signal = 0;            // it was resumed with, until its next report (the system's number)
   std::optional<std::uint64_t> call;  // that it is about to make there, once it was asked for
 
   // It was resumed, and nobody tells where it goes.
@@ -91,8 +92,9 @@ class Recorder {
   // a single step: see StepEngine::stepped.
   bool stopped_at(RecordedThread& thread, Address pc) {
     bool certain = true;
-    if (step_ != nullptr && thread.pc_known)
-      certain = step_->stepped(thread.id, thread.stop.pc, pc, thread.signal);
+    thread.has_stepped = step_ != nullptr && thread.pc_known;
+    if (thread.has_stepped) certain = step_->stepped(thread.id, thread.stop.pc, pc, thread.signal);
+    thread.has_stepped &= certain;
     thread.stop = {pc, false};
     thread.pc_known = true;
     thread.unsettled = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -115,7 +116,24 @@ Result<void> Stepper::send(const ResumeActions& steps) {
   return below_.link().send(rsp::format_resume(*actions));
 }
 
-Result<void> Stepper::repeat() {
+// To stop and resume all others takes longer than the step, so a thread goes alone for a while. It
+// needs none of them but where it makes a system call, or waits in a loop: then they get their
+// turn.
+bool Stepper::goes_alone(ThreadId thread) {
+  constexpr std::uint32_t kMost_steps = 256;
+  const RecordedThread* recorded = recorder_.find(thread);
+  if (knows_all_ || recorded == nullptr || !recorded->has_stepped) return false;
+  if (recorder_.threads().size() == 1) return false;
+  auto is_of_it = [&](const ResumeAction& a) { return a.selector.pid == thread.pid; };
+  if (!caught_calls_.none() || !std::ranges::all_of(repeated_, is_of_it)) return false;
+  const auto insn = recorder_.next_instruction(*recorded);
+  return insn && insn->kind != InstructionClass::kSystemCall && resumes(repeated_, thread) &&
+         faults_wait_for_nobody_ && ++alone_steps_ < kMost_steps;
+}
+
+Result<void> Stepper::repeat(ThreadId stopped) {
+  if (goes_alone(stopped)) return below_.link().send("vCont;s:" + rsp::format_thread(stopped));
+  alone_steps_ = 0;
   return caught_calls_.none() ? below_.link().send_frame(repeat_frame_) : send(repeated_);
 }
 
@@ -124,6 +142,7 @@ Result<void> Stepper::note_step(ThreadId thread) {
   auto call = recorder_.system_call(thread);
   if (!call) return fail(std::move(call.error()));
   one_cpu_.step(thread, *call);
+  if (*call == SYS_userfaultfd) faults_wait_for_nobody_ = false;
   return {};
 }
 
@@ -142,11 +161,11 @@ Result<void> Stepper::go_on(ThreadId stopped) {
   if (knows_all_) {
     auto cloner = any_cloner();
     if (!cloner) return fail(std::move(cloner.error()));
-    return *cloner ? clone_alone(**cloner) : repeat();
+    return *cloner ? clone_alone(**cloner) : repeat(stopped);
   }
   auto clones = is_about_to_clone(stopped);
   if (!clones) return fail(std::move(clones.error()));
-  return *clones ? clone_alone(stopped) : repeat();
+  return *clones ? clone_alone(stopped) : repeat(stopped);
 }
 
 // One of the recorded threads that are about to make another.

@@ -58,7 +58,8 @@ class Stepper {
   void make_repeat_frame();
   void let_new_threads_run();
   Result<void> send(const rsp::ResumeActions& steps);
-  Result<void> repeat();
+  bool goes_alone(ThreadId thread);
+  Result<void> repeat(ThreadId stopped);
   Result<void> note_step(ThreadId thread);
   Result<void> note_steps();
   Result<void> go_on(ThreadId stopped);
@@ -87,8 +88,10 @@ class Stepper {
   std::string repeat_frame_;         // the same as a frame
   std::set<std::int32_t> stepping_;  // processes whose threads go by steps
   std::set<ThreadId> in_flight_;     // may have a finished step that was not reported yet
-  std::optional<ThreadId> cloning_;  // goes alone through the system call that makes a thread
-  std::string catch_at_;             // where the new one is caught, as in Z0 and z0
+  std::uint32_t alone_steps_ = 0;    // of one thread, since all were resumed
+  bool faults_wait_for_nobody_ = true;  // no thread waits where another one touches memory
+  std::optional<ThreadId> cloning_;     // goes alone through the system call that makes a thread
+  std::string catch_at_;                // where the new one is caught, as in Z0 and z0
   bool has_thread_events_ = false, knows_all_ = false;
 };
 
