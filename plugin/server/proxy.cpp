@@ -14,6 +14,7 @@ namespace {
 // A debugger waits for an answer before it asks again; one that does not gets no endless queue.
 constexpr std::size_t kMaxWaitingPackets = 1024;
 constexpr int kNotificationsPerTurn = 16;
+constexpr int kPause_ms = 100;
 constexpr std::string_view kInterrupt = "\x03";  // among the packets that wait
 
 // The number behind `prefix`, in hexadecimal: `vKill;1a2b`, `D;1a2b`.
@@ -114,11 +115,13 @@ Result<void> Proxy::work() {
 Result<void> Proxy::wait() {
   polled_.clear();
   polled_.push_back({signals_.fd(), POLLIN, 0});
-  polled_.push_back({debugger_ ? debugger_->in() : listener_.fd(), POLLIN, 0});
+  const int listener = cannot_accept_ ? -1 : listener_.fd();
+  polled_.push_back({debugger_ ? debugger_->in() : listener, POLLIN, 0});
   below_.link().add_poll(polled_);
   if (debugger_ && debugger_->wants_to_write()) polled_.push_back({debugger_->out(), POLLOUT, 0});
   bool has_work = owed_ == Owed::kNothing && (asked_last_ || below_.has_notification());
-  int timeout_ms = has_work ? 0 : -1;
+  const bool pauses = std::exchange(cannot_accept_, false);
+  int timeout_ms = has_work ? 0 : pauses ? kPause_ms : -1;
   if (::poll(polled_.data(), polled_.size(), timeout_ms) >= 0) return {};
   if (errno != EINTR) return fail(system_error("cannot wait for the debugger"));
   for (pollfd& one : polled_) one.revents = 0;
@@ -127,8 +130,10 @@ Result<void> Proxy::wait() {
 
 Result<void> Proxy::accept() {
   auto accepted = listener_.accept();
-  // Whoever hung up again before is nobody's failure.
-  if (!accepted) return listener_.is_stdio() ? fail(std::move(accepted.error())) : Result<void>();
+  if (!accepted && listener_.is_stdio()) return fail(std::move(accepted.error()));
+  // Whoever hung up again before is nobody's failure. Or no more descriptors can be opened now.
+  cannot_accept_ = !accepted;
+  if (!accepted) return {};
   say(accepted->announcement);
   debugger_.emplace(std::move(accepted->connection));
   debugger_lost_ = interrupts_next_ = false;

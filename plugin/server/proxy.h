@@ -104,6 +104,7 @@ class Proxy {
 
   std::optional<rsp::Connection> debugger_;
   bool debugger_lost_ = false;  // it could not be written to
+  bool cannot_accept_ = false;  // one that waits; it is tried again after a pause
   bool extended_ = false;
   bool is_non_stop_ = false;
   bool wants_packed_ = false;                                  // whoever asked the last question

@@ -4,6 +4,7 @@ and what it leaves behind."""
 import json
 import os
 import re
+import resource
 import select
 import signal
 import stat
@@ -20,6 +21,11 @@ RELAY = os.path.join(cases.BINARY_DIR, "tests/programs/relay")
 SPLITS_LOCKS = os.path.join(cases.BINARY_DIR, "tests/programs/splits_locks")
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 THREAD = "p64.64"
+
+
+def ran_ns(pid):
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0])
 
 
 class Serving(cases.EngineCase):
@@ -432,6 +438,20 @@ class ServerBelow(cases.CommandCase):
         self.assertEqual(server.wait(), ENDED_BY_SIGTERM)
         for pid in family:
             cases.wait_until_gone(pid)
+
+    def test_without_descriptors_for_a_debugger_takes_no_processor_and_serves_it_later(self):
+        server = self.serve(answers={})
+        pid = server.process.pid
+        used = {int(number) for number in os.listdir(f"/proc/{pid}/fd")}
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        none_left = min(set(range(len(used) + 1)) - used)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (none_left, limits[1]))
+        debugger = self.connect(server)
+        before_ns = ran_ns(pid)
+        self.assertEqual(select.select([debugger.socket], [], [], 0.5)[0], [])
+        self.assertLess(ran_ns(pid) - before_ns, 100_000_000)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+        debugger.greet()
 
     def test_speaks_rubbish(self):
         for raw in ("$T05thread:#00", "$*#2a", "$0*#5a", "%#00", "$T05thread:p1.1;10:zz;#00\xff",
