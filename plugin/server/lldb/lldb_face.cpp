@@ -96,6 +96,7 @@ void LldbFace::change_features(rsp::FeatureList& features) const {
 Result<std::string> LldbFace::request_for_server(std::string packet) {
   if (!is_lldb_ || is_spoken_below_) return packet;
   if (packet.starts_with("Z3") || packet.starts_with("z3")) packet[1] = kWatchAccess;
+  if (packet.starts_with("vCont;C")) return run_for_server(std::move(packet));
   bool kills = packet == "k";
   bool detaches = packet == "D" || packet.starts_with("D;");
   if (!kills && !(detaches && detach_kills_)) return packet;
@@ -106,6 +107,16 @@ Result<std::string> LldbFace::request_for_server(std::string packet) {
     return packet;
   killing_ = kills;
   return fmt::format("vKill;{:x}", (*thread)->pid);
+}
+
+// Of a program with one thread LLDB says only that this one goes on with a signal; threads that it
+// makes then are not to stand.
+Result<std::string> LldbFace::run_for_server(std::string packet) {
+  auto threads = below_.ask("qfThreadInfo");
+  if (!threads) return fail(std::move(threads.error()));
+  const std::size_t thread = packet.find(':');
+  const bool is_only = thread != packet.npos && *threads == "m" + packet.substr(thread + 1);
+  return is_only ? packet + ";c" : packet;
 }
 
 std::string LldbFace::stop_for_debugger(std::string_view payload) const {

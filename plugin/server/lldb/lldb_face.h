@@ -6,6 +6,7 @@
 //   `k`          LLDB waits for a stop reply, the others send none
 //   libraries    LLDB takes the list's `main-lm` for the dynamic linker's own structure, and then
 //                finds no library; without the list it asks the program's memory, and finds all
+//   signals      LLDB names the only thread that goes on with one, and means those it makes, too
 //   watchpoints  GDB takes those for loads and stores where those for loads alone are refused;
 //                LLDB does not
 //   registers    LLDB is told more of them: which one is the thread pointer, for one
@@ -65,6 +66,7 @@ class LldbFace {
   Result<std::optional<std::string>> answer(std::string_view packet);
 
  private:
+  Result<std::string> run_for_server(std::string packet);
   std::optional<std::string> why_stopped(std::string_view thread) const;
   Result<std::string> process_info();
   Result<std::string> memory_region(std::string_view address);
