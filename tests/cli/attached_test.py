@@ -24,16 +24,10 @@ class Attached(cases.CommandCase):
         self.debugger.greet()
         self.debugger.ask("?")
 
-    def time_taken(self):
-        with open(f"/proc/{self.program.pid}/stat", encoding="ascii") as stat_file:
-            return int(stat_file.read().rsplit(") ")[1].split()[11])
-
     def assert_goes_on(self):
         self.server.process.terminate()
         self.assertEqual(self.server.wait(), 128 + signal.SIGTERM)
-        begin = self.time_taken()
-        while self.time_taken() < begin + 2:
-            self.assertIsNone(self.program.poll())
+        cases.assert_let_go(self, self.program)
 
     def test_that_is_interrupted_and_runs(self):
         self.debugger.send_raw(rsp.frame("vCont;c") + b"\x03")

@@ -11,6 +11,7 @@ import re
 import select
 import subprocess
 import sys
+import time
 import unittest
 
 TAILTRACE = os.environ["TAILTRACE"]
@@ -73,6 +74,27 @@ def for_each_engine(namespace, *classes, engines=("qemu", "step")):
             namespace[name] = type(name, (case,), {"engine": engine,
                                                    "__module__": case.__module__})
         del namespace[case.__name__]
+
+
+def tracer_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status_file:
+        return int(re.search(r"TracerPid:\s*(\d+)", status_file.read())[1])
+
+
+def time_taken(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat_file:
+        return int(stat_file.read().rsplit(") ")[1].split()[11])
+
+
+def assert_let_go(case, program):
+    """A program that computes without end does so, and nobody holds it."""
+    end = time.monotonic() + HANG_S
+    while tracer_of(program.pid) != 0:
+        case.assertIsNone(program.poll())
+        case.assertLess(time.monotonic(), end)
+    begin = time_taken(program.pid)
+    while time_taken(program.pid) < begin + 2:
+        case.assertIsNone(program.poll())
 
 
 def children_of(pid):

@@ -114,21 +114,37 @@ class StartedByLldb(LldbServerCase):
         self.assertIn("Number of individual errors: 0\n", said)
         self.assertIn("exited with status = ", said)
 
-    def test_leaves_no_server_behind_when_lldb_is_killed(self):
-        env = lldb_stock.debug_server(cases.TAILTRACE, "step")
+    def lldb_behind(self, *commands):
+        """One that has done these, and the number of its process."""
         lldb = subprocess.Popen(lldb_stock.command(), stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, text=True, env=env)
-        lldb.stdin.write("script lldb.debugger.SetAsync(False)\n"
-                         f"target create {STAIRS}\nbreakpoint set --name main\nrun\n"
-                         "script print('@@', lldb.target.process.id, flush=True)\n")
+                                stdout=subprocess.PIPE, text=True,
+                                env=lldb_stock.debug_server(cases.TAILTRACE, "step"))
+        commands = (*commands, "script print('@@', lldb.target.process.id, flush=True)", "")
+        lldb.stdin.write("\n".join(commands))
         lldb.stdin.flush()
-        pid = next(int(line.split()[1]) for line in lldb.stdout if line.startswith("@@ "))
+        return lldb, next(int(line.split()[1]) for line in lldb.stdout if line.startswith("@@ "))
+
+    def test_leaves_no_server_behind_when_lldb_is_killed(self):
+        lldb, pid = self.lldb_behind("script lldb.debugger.SetAsync(False)",
+                                     f"target create {STAIRS}", "breakpoint set --name main",
+                                     "run")
         held = os.pidfd_open(pid)
         lldb.kill()
         lldb.communicate()
         self.addCleanup(os.close, held)
         ready, _, _ = select.select([held], [], [], cases.HANG_S)
         self.assertTrue(ready, f"process {pid} is still there")
+
+    def test_lets_go_of_a_program_in_the_middle_of_its_steps_when_lldb_is_killed(self):
+        program = subprocess.Popen([ROUNDS, "-1"], stdout=subprocess.DEVNULL)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        lldb, _ = self.lldb_behind(
+            "script lldb.debugger.SetAsync(False)", f"process attach --pid {program.pid}",
+            "process trace start", "script lldb.debugger.SetAsync(True)", "continue")
+        lldb.kill()
+        lldb.communicate()
+        cases.assert_let_go(self, program)
 
 
 class StartedByHand(LldbServerCase):

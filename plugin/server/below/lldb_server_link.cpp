@@ -119,6 +119,11 @@ Result<bool> LldbServerLink::await_first_answer(EndSignals& signals) {
   }
 }
 
+Result<void> LldbServerLink::send(std::string_view payload) {
+  has_attached_ |= payload.starts_with("vAttach");
+  return connection_->send(payload);
+}
+
 void LldbServerLink::add_poll(std::vector<pollfd>& polled) const {
   short events = POLLIN;
   if (connection_->wants_to_write()) events |= POLLOUT;
@@ -139,8 +144,25 @@ bool LldbServerLink::exits_within(int timeout_ms) {
   return ::poll(&polled, 1, timeout_ms) > 0;
 }
 
-int LldbServerLink::shut_down(bool) {
+// A packet that begins with the word.
+bool LldbServerLink::says_within(int timeout_ms, std::string_view word) {
+  for (;;) {
+    while (auto frame = next().value_or(std::nullopt))
+      if (frame->payload.starts_with(word)) return true;
+    pollfd polled{connection_->in(), POLLIN, 0};
+    if (::poll(&polled, 1, timeout_ms) <= 0 || !receive()) return false;
+  }
+}
+
+// A step that has not ended would end the program: the trap comes to nobody then.
+void LldbServerLink::let_go(bool running) {
+  if (running && interrupt()) (void)says_within(kServerPatience_ms, "T");
+  if (send("D")) (void)says_within(kServerPatience_ms, "OK");
+}
+
+int LldbServerLink::shut_down(bool running) {
   if (pid_ <= 0) return 0;
+  if (has_attached_) let_go(running);
   connection_.reset();
   for (int signal : {SIGTERM, SIGKILL})
     if (!exits_within(kServerPatience_ms)) ::kill(pid_, signal);

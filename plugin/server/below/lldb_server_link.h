@@ -2,7 +2,7 @@
 //
 // It is spoken to over a socket pair, which it is given as it would be by LLDB. Once that is
 // closed it ends, as it does when its LLDB is gone: programs that it started end with it, those
-// that it attached to run on.
+// that it attached to run on. To these it says so before: their threads are in the middle of steps.
 //
 // Threading: one thread at a time.
 #pragma once
@@ -38,7 +38,7 @@ class LldbServerLink final : public ServerLink {
 
   NewThreads& new_threads() { return new_threads_; }
 
-  Result<void> send(std::string_view payload) override { return connection_->send(payload); }
+  Result<void> send(std::string_view payload) override;
   Result<void> send_frame(std::string_view frame) override { return connection_->send_raw(frame); }
   Result<void> interrupt() override { return connection_->send_raw("\x03"); }
   void add_poll(std::vector<pollfd>& polled) const override;
@@ -53,11 +53,14 @@ class LldbServerLink final : public ServerLink {
 
   Result<bool> await_first_answer(EndSignals& signals);
   bool exits_within(int timeout_ms);
+  bool says_within(int timeout_ms, std::string_view word);
+  void let_go(bool running);
 
   std::unique_ptr<rsp::Connection> connection_;
   NewThreads new_threads_;
   pid_t pid_ = -1;
   UniqueFd process_;  // ready when it has exited
+  bool has_attached_ = false;
 };
 
 // A program that is no lldb-server, or is one that does not work here: the error.
