@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { kThreads = 12, kReads = 4 };
+enum { kThreads = 20, kReads = 2, kCoarseReads = 6 };
 
 static pthread_barrier_t end;
 
@@ -24,6 +24,7 @@ int main(void) {
   for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], 0, wait_for_end, 0);
   begin();
   for (int i = 0; i < kReads; ++i) clock_gettime(CLOCK_MONOTONIC, &now);
+  for (int i = 0; i < kCoarseReads; ++i) clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   done(now.tv_nsec);
   pthread_barrier_wait(&end);
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], 0);

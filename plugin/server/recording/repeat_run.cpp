@@ -43,39 +43,49 @@ Result<bool> RepeatRun::begin(ThreadId id, const ResumeAction* wanted) {
   return sent ? Result<bool>(true) : fail(std::move(sent.error()));
 }
 
-// Where the instruction that the thread stands at ends, if it repeats itself and nothing of the
-// debugger's is in the way of a run.
+// Where the instruction that the thread stands at ends, if it repeats itself, or its loop does, and
+// nothing of the debugger's is in the way of a run.
 std::optional<Address> RepeatRun::behind(ThreadId id, const ResumeAction* wanted) {
   const RecordedThread* thread = recorder_.find(id);
   if (thread == nullptr || thread->signal != 0 || wanted == nullptr) return std::nullopt;
   const auto insn = recorder_.next_instruction(*thread);
   const bool is_string = insn && insn->kind == InstructionClass::kRepString;
   if (!is_string) short_.reset();
-  if (!insn || (!is_string && !has_gone_round(*thread, *insn))) return std::nullopt;
-  const Address begin = insn->address, end = insn->next();
+  if (!insn) return std::nullopt;
+  const auto end = is_string ? insn->next() : behind_loop(*thread, *insn);
+  if (!end) return std::nullopt;
   const bool runs = wanted->kind == ResumeAction::Kind::kContinue ||
-                    (wanted->kind == ResumeAction::Kind::kRangeStep && wanted->in_range(end));
+                    (wanted->kind == ResumeAction::Kind::kRangeStep && wanted->in_range(*end));
   const bool is_free = std::none_of(points_.begin(), points_.end(), [&](const auto& point) {
-    return !is_breakpoint(point.second) || point.second == breakpoint_at(begin) ||
-           point.second == breakpoint_at(end);
+    return !is_breakpoint(point.second) || point.second == breakpoint_at(insn->address) ||
+           point.second == breakpoint_at(*end);
   });
-  return runs && is_free ? std::optional(end) : std::nullopt;
+  return runs && is_free ? end : std::nullopt;
 }
 
-// Whether it stands at a branch of the vDSO's that leads back, and was there before.
-bool RepeatRun::has_gone_round(const RecordedThread& thread, const Instruction& insn) {
-  const bool leads_back = insn.kind == InstructionClass::kConditional && insn.target < insn.address;
-  if (!leads_back && loops_.empty()) return false;
+// Where it goes on behind the loop, if it stands at a branch of the vDSO's that may lead back, and
+// has come round to it. Where no such branch was between, the loop goes on behind this one.
+std::optional<Address> RepeatRun::behind_loop(const RecordedThread& thread,
+                                              const Instruction& insn) {
+  const bool may_lead_back =
+      insn.kind == InstructionClass::kConditional && insn.target < insn.address;
+  if (!may_lead_back && rounds_.empty()) return std::nullopt;
   if (!recorder_.is_in_vdso(thread)) {
-    std::erase_if(loops_, [&](const auto& loop) { return loop.first == thread.id; });
-    return false;
+    rounds_.erase(thread.id);
+    return std::nullopt;
   }
-  return leads_back && !loops_.emplace(thread.id, insn.address).second;
+  Rounds& rounds = rounds_[thread.id];
+  if (rounds.last && rounds.last->target == insn.address)
+    rounds.led_back.insert(rounds.last->address);
+  if (!may_lead_back) return std::nullopt;
+  const auto last = std::exchange(rounds.last, insn);
+  if (rounds.led_back.contains(insn.address)) return insn.next();
+  return last && last->address == insn.address ? std::optional(insn.target) : std::nullopt;
 }
 
 // One that is not is asked once, at its first round.
 Result<bool> RepeatRun::is_long(ThreadId id, Address at) {
-  if (loops_.contains({id, at})) return true;
+  if (rounds_.contains(id)) return true;
   if (short_ == std::pair(id, at)) return false;
   auto rounds = below_.read_register(id, Below::Register::kRcx);
   if (!rounds) return fail(std::move(rounds.error()));

@@ -5,13 +5,15 @@
 // changed it meanwhile, a thousand times a second: where a step takes long, as beside many threads,
 // it would do so for ever. From the second round on it runs to the end of such a loop.
 //
-// The thread runs alone, to a breakpoint behind the instruction, or behind the branch back.
+// The thread runs alone, to a breakpoint behind the instruction, or where the loop is left: behind
+// a branch that led back, or at its target where the loop goes on behind it.
 // gdbserver has one breakpoint at a place, whoever asked for it, and lldb-server counts: where the
 // debugger may have one, and while any watches data, steps it is.
 //
 // Threading: one thread at a time.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,15 +45,21 @@ class RepeatRun {
   Result<rsp::StopReply> end(rsp::StopReply reply);
 
  private:
+  // What a thread has met of loops since it is in the vDSO.
+  struct Rounds {
+    std::set<Address> led_back;       // branches
+    std::optional<Instruction> last;  // that may lead back
+  };
+
   std::optional<Address> behind(ThreadId id, const rsp::ResumeAction* wanted);
-  bool has_gone_round(const RecordedThread& thread, const Instruction& insn);
+  std::optional<Address> behind_loop(const RecordedThread& thread, const Instruction& insn);
   Result<bool> is_long(ThreadId id, Address at);
 
   Below& below_;
   Recorder& recorder_;
   PassedSignals& signals_;
-  std::set<std::pair<std::int32_t, std::string>> points_;   // of the debugger: process, and what
-  std::set<std::pair<ThreadId, Address>> loops_;            // branches back that threads came to
+  std::set<std::pair<std::int32_t, std::string>> points_;  // of the debugger: process, and what
+  std::map<ThreadId, Rounds> rounds_;
   std::optional<std::pair<ThreadId, Address>> short_;       // goes by steps, as is known
   std::optional<std::pair<ThreadId, Address>> running_to_;  // nothing: none runs
 };
