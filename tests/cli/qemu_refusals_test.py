@@ -73,6 +73,11 @@ class Limits(Refusal):
         outcome = self.record(limits=[(resource.RLIMIT_FSIZE, MIB)])
         self.assert_refused(outcome, "cannot record in the folder", "File too large", "ulimit -f")
 
+    @unittest.skipIf(cases.IS_SANITIZED, "a sanitizer takes a larger stack")
+    def test_a_small_stack_is_enough(self):
+        outcome = self.record(limits=[(resource.RLIMIT_STACK, MIB // 4)])
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+
     @unittest.skipIf(cases.IS_SANITIZED, "a sanitizer takes terabytes of addresses")
     def test_few_addresses_are_enough(self):
         outcome = self.record(limits=[(resource.RLIMIT_AS, 1024 * MIB)])
