@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { kThreads = 20, kReads = 2, kCoarseReads = 6 };
+enum { kThreads = 20, kReads = 2, kCoarseReads = 4 };
 
 static pthread_barrier_t end;
 
