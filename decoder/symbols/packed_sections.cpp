@@ -2,6 +2,7 @@
 
 #include <gelf.h>
 #include <libdeflate.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -62,25 +63,48 @@ void replace_bytes(Elf_Scn* section, std::span<std::uint8_t> bytes) {
   }
 }
 
+bool inflate(std::span<const std::uint8_t> packed, std::span<std::uint8_t> bytes) {
+  libdeflate_decompressor* unpacker = libdeflate_alloc_decompressor();
+  const libdeflate_result done = libdeflate_zlib_decompress(unpacker, packed.data(), packed.size(),
+                                                            bytes.data(), bytes.size(), nullptr);
+  libdeflate_free_decompressor(unpacker);
+  return done == LIBDEFLATE_SUCCESS;
+}
+
+bool unpack(std::uint32_t type, std::span<const std::uint8_t> packed,
+            std::span<std::uint8_t> bytes) {
+  constexpr std::uint32_t kZstd = 2;  // ELFCOMPRESS_ZSTD, which the C library here does not know
+  if (type == ELFCOMPRESS_ZLIB) return inflate(packed, bytes);
+  return type == kZstd &&
+         ZSTD_decompress(bytes.data(), bytes.size(), packed.data(), packed.size()) == bytes.size();
+}
+
 // Returns what it was unpacked to; null where it stays as it is.
 UnpackedBytes unpack(Elf_Scn* section) {
-  constexpr std::uint64_t kMostPacked = 1032;  // no deflate stream is longer than that many times
+  // No deflate stream is longer than that many times; of zstd's those that somebody means.
+  constexpr std::uint64_t kMostPacked = 1032;
   const Elf_Data* data = elf_rawdata(section, nullptr);
   if (data == nullptr || data->d_size < sizeof(Elf64_Chdr)) return nullptr;
   const std::span packed{static_cast<const std::uint8_t*>(data->d_buf), data->d_size};
   const auto header = load<Elf64_Chdr>(packed);
-  if (header.ch_type != ELFCOMPRESS_ZLIB || header.ch_size / kMostPacked > packed.size())
-    return nullptr;
-  const std::span stream = packed.subspan(sizeof header);
+  if (header.ch_size / kMostPacked > packed.size()) return nullptr;
   UnpackedBytes bytes(new (std::nothrow) std::uint8_t[header.ch_size]);
-  if (bytes == nullptr) return nullptr;
-  libdeflate_decompressor* unpacker = libdeflate_alloc_decompressor();
-  const libdeflate_result done = libdeflate_zlib_decompress(unpacker, stream.data(), stream.size(),
-                                                            bytes.get(), header.ch_size, nullptr);
-  libdeflate_free_decompressor(unpacker);
-  if (done != LIBDEFLATE_SUCCESS) return nullptr;
-  replace_bytes(section, {bytes.get(), header.ch_size});
+  const std::span room{bytes.get(), header.ch_size};
+  if (bytes == nullptr || !unpack(header.ch_type, packed.subspan(sizeof header), room))
+    return nullptr;
+  replace_bytes(section, room);
   return bytes;
+}
+
+// Not joinable when the system has none: somebody else has to do its work.
+template <class Work>
+std::thread start_thread(const Work& work) {
+  try {
+    NoSignals inherited;
+    return std::thread(work);
+  } catch (const std::system_error&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -88,20 +112,15 @@ UnpackedBytes unpack(Elf_Scn* section) {
 std::vector<UnpackedBytes> unpack_sections(Elf* elf, std::span<const std::string_view> unused) {
   const std::vector<Packed> packed = packed_sections(elf, unused);
   std::vector<UnpackedBytes> unpacked(packed.size());
-  const auto largest = std::ranges::max_element(packed, {}, &Packed::size_bytes);
-  if (largest == packed.end() || largest->size_bytes < kWorthAThread_bytes) return unpacked;
   auto unpack_one = [&](std::size_t i) { unpacked[i] = unpack(packed[i].section); };
-  const auto alone = static_cast<std::size_t>(largest - packed.begin());
+  const auto largest = std::ranges::max_element(packed, {}, &Packed::size_bytes);
+  const auto aside = static_cast<std::size_t>(largest - packed.begin());
   std::thread helper;
-  try {
-    NoSignals inherited;
-    helper = std::thread(unpack_one, alone);
-  } catch (const std::system_error&) {
-    return unpacked;  // libdw unpacks by itself what is not
-  }
+  if (largest != packed.end() && largest->size_bytes >= kWorthAThread_bytes)
+    helper = start_thread([&] { unpack_one(aside); });
   for (std::size_t i = 0; i < packed.size(); ++i)
-    if (i != alone) unpack_one(i);
-  helper.join();
+    if (i != aside || !helper.joinable()) unpack_one(i);
+  if (helper.joinable()) helper.join();
   return unpacked;
 }
 

@@ -36,12 +36,16 @@ std::map<std::string, Section> debug_sections(const ElfFile& file) {
   return found;
 }
 
-TEST(PackedSections, AreWhatTheyWereBeforeObjcopyCompressedThem) {
+class PackedSections : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(By, PackedSections, testing::Values("zlib", "zstd"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(PackedSections, AreWhatTheyWereBeforeObjcopyCompressedThem) {
   TempFolder folder;
   const std::string plain = TAILTRACE_BINARY_DIR "/tests/programs/symbols_sample";
   const std::string packed = folder.file("packed");
-  ASSERT_EQ(std::system(("objcopy --compress-debug-sections=zlib " + plain + " " + packed).c_str()),
-            0);
+  const std::string pack = std::string("objcopy --compress-debug-sections=") + GetParam();
+  ASSERT_EQ(std::system((pack + " " + plain + " " + packed).c_str()), 0);
   auto truth = ElfFile::open(plain), file = ElfFile::open(packed);
   ASSERT_TRUE(truth && file);
   ASSERT_TRUE(debug_sections(*file).at(".debug_info").packed);
@@ -59,7 +63,7 @@ TEST(PackedSections, AreWhatTheyWereBeforeObjcopyCompressedThem) {
 }
 
 // What is not compressed costs nothing, and is not touched.
-TEST(PackedSections, OthersAreLeftAsTheyAre) {
+TEST(UnpackedSections, AreLeftAsTheyAre) {
   auto file = ElfFile::open(TAILTRACE_BINARY_DIR "/tests/programs/symbols_sample");
   ASSERT_TRUE(file);
   static constexpr std::string_view kUnused[] = {".debug_str"};
