@@ -13,7 +13,7 @@ namespace {
 Result<MappedFile> read_pipe(const std::string& path) {
   UniqueFd pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!pipe) return fail(system_error("cannot open " + path));
-  UniqueFd kept(::memfd_create("trace", MFD_CLOEXEC));
+  UniqueFd kept(::memfd_create("pipe", MFD_CLOEXEC));
   if (!kept) return fail(system_error("cannot keep what is read from " + path));
   constexpr std::size_t kAtOnce_bytes = 1u << 20;
   for (;;) {
@@ -38,7 +38,7 @@ Result<MappedFile> open_trace(const std::string& path) {
   return MappedFile::open_finished(path);
 }
 
-Result<MappedFile> open_named_trace(const std::string& path) {
+Result<MappedFile> open_named_file(const std::string& path) {
   return is_pipe(path) ? read_pipe(path) : open_trace(path);
 }
 

@@ -1,4 +1,4 @@
-// A file of raw trace, as LLDB's bundles have them.
+// A file of raw trace, as LLDB's bundles have them, and files that a user names to decode one.
 //
 // Threading: pure functions.
 #pragma once
@@ -13,6 +13,6 @@ namespace tailtrace {
 Result<MappedFile> open_trace(const std::string& path);
 
 // The same of what a user names, which may be a pipe: that is read to its end first.
-Result<MappedFile> open_named_trace(const std::string& path);
+Result<MappedFile> open_named_file(const std::string& path);
 
 }  // namespace tailtrace

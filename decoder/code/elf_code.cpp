@@ -7,8 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "decoder/base/file.h"
-
 namespace tailtrace {
 namespace {
 
@@ -34,12 +32,6 @@ Result<std::vector<GElf_Phdr>> loaded_segments(Elf* elf, const std::string& path
   return segments;
 }
 
-Result<std::shared_ptr<MappedFile>> map_file(const std::string& path) {
-  auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
-  return std::make_shared<MappedFile>(std::move(*file));
-}
-
 }  // namespace
 
 bool is_elf(ByteSpan bytes) {
@@ -52,9 +44,14 @@ std::uint64_t load_bias(Address base, std::uint64_t first) {
 }
 
 Result<void> add_elf_code(CodeImage& image, const std::string& path, std::optional<Address> base) {
-  auto file = map_file(path);
+  auto file = MappedFile::open(path);
   if (!file) return fail(file.error());
-  ByteSpan bytes = (*file)->bytes();
+  return add_elf_code(image, std::make_shared<const MappedFile>(std::move(*file)), path, base);
+}
+
+Result<void> add_elf_code(CodeImage& image, std::shared_ptr<const MappedFile> file,
+                          const std::string& path, std::optional<Address> base) {
+  ByteSpan bytes = file->bytes();
   elf_version(EV_CURRENT);
   // elf_memory takes no pointer to const, but does not write into a file that it only reads.
   ElfPtr elf(elf_memory(const_cast<char*>(as_text(bytes).data()), bytes.size()));
@@ -72,18 +69,12 @@ Result<void> add_elf_code(CodeImage& image, const std::string& path, std::option
     if (segment.p_offset > bytes.size() || segment.p_filesz > bytes.size() - segment.p_offset)
       return bad_elf(path, "it is cut short");
     auto added = image.add({segment.p_vaddr + bias},
-                           bytes.subspan(segment.p_offset, segment.p_filesz), *file);
+                           bytes.subspan(segment.p_offset, segment.p_filesz), file);
     if (!added) return added;
     any = true;
   }
   if (!any) return bad_elf(path, "it has no executable segment");
   return {};
-}
-
-Result<void> add_raw_code(CodeImage& image, const std::string& path, Address at) {
-  auto file = map_file(path);
-  if (!file) return fail(file.error());
-  return image.add(at, (*file)->bytes(), *file);
 }
 
 }  // namespace tailtrace

@@ -3,9 +3,11 @@
 // Threading: pure functions.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "decoder/base/file.h"
 #include "decoder/base/result.h"
 #include "decoder/code/code_image.h"
 
@@ -25,7 +27,8 @@ std::uint64_t load_bias(Address base, std::uint64_t first);
 // cut short, or has no executable segment, or does not fit the address space.
 Result<void> add_elf_code(CodeImage& image, const std::string& path, std::optional<Address> base);
 
-// Adds a whole file as it is. Errors: as above, but for its contents.
-Result<void> add_raw_code(CodeImage& image, const std::string& path, Address at);
+// The same of a file that is open. `name` is what errors call it.
+Result<void> add_elf_code(CodeImage& image, std::shared_ptr<const MappedFile> file,
+                          const std::string& name, std::optional<Address> base);
 
 }  // namespace tailtrace

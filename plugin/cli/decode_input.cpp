@@ -224,21 +224,24 @@ CodeFile parse_code_file(const std::string& text) {
 }
 
 Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
-  auto mapped = MappedFile::open(file.path);
+  auto mapped = open_named_file(file.path);
   if (!mapped) {
     Error error = mapped.error();
     bool meant_address = !file.at && file.path.find('@') != std::string::npos;
     if (meant_address) error.fix = "--code=FILE@ADDRESS, as in --code=page.bin@0x401000";
     return fail(std::move(error));
   }
-  if (is_elf(mapped->bytes())) {
+  auto code = std::make_shared<const MappedFile>(std::move(*mapped));
+  if (code->bytes().empty())
+    return fail(ErrorCode::kBadInput, "cannot read " + file.path, "it is empty");
+  if (is_elf(code->bytes())) {
     // Loaded at 0 means: where the file says.
     bool moved = file.at && !file.at->is_null();
-    auto added = add_elf_code(image, file.path, moved ? file.at : std::nullopt);
+    auto added = add_elf_code(image, code, file.path, moved ? file.at : std::nullopt);
     // Memory may hold the header of a file without being one.
     if (added || !file.at) return added;
   }
-  if (file.at) return add_raw_code(image, file.path, *file.at);
+  if (file.at) return image.add(*file.at, code->bytes(), code);
   return fail(ErrorCode::kUsage, "cannot use " + file.path + " as code",
               "it is no ELF file, so it does not say where it belongs",
               "--code=" + file.path + "@0x1000");
@@ -252,7 +255,7 @@ Result<void> refuse_perf_data(const std::string& path, ByteSpan bytes) {
 }
 
 Result<DecodeInput> open_decode_input(const DecodeRequest& request) {
-  auto trace = open_named_trace(request.trace_path);
+  auto trace = open_named_file(request.trace_path);
   if (!trace) return fail(trace.error());
   if (auto other = refuse_perf_data(request.trace_path, trace->bytes()); !other)
     return fail(other.error());

@@ -69,6 +69,21 @@ class Packets(unittest.TestCase):
                 self.assertEqual(piped.stdout.decode(), named.stdout)
                 self.assertEqual(piped.returncode, named.returncode, piped.stderr)
 
+    def test_of_code_in_a_pipe(self):
+        at = (0x1000).to_bytes(6, "little")
+        packets = PSB + bytes([0x99, 0x01, 0x7d, *at, 0x02, 0x23, 0x2d, 0x01, 0x10, 0x01])
+        with tempfile.NamedTemporaryFile() as trace:
+            trace.write(packets)
+            trace.flush()
+            words = [cases.TAILTRACE, "decode", "--pt", trace.name, "--code=/dev/stdin@0x1000"]
+            executed = f"{0x1000:016x}\n" + f"{0x1001:016x}\n" * 2 + "[disabled]\n"
+            for code, expected in ((b"\x90\xc3", (0, executed, "")),
+                                   (b"", (5, "", "error: cannot read /dev/stdin\n"
+                                                 "  why:  it is empty\n"))):
+                piped = subprocess.run(words, input=code, capture_output=True, check=False)
+                self.assertEqual((piped.returncode, piped.stdout.decode(), piped.stderr.decode()),
+                                 expected)
+
 
 if __name__ == "__main__":
     cases.main()

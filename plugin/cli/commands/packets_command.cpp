@@ -110,7 +110,7 @@ struct PacketsCommandOptions {
 
 Result<int> run(const PacketsCommandOptions& options, const OutputOptions& output,
                 const Invocation& invocation) {
-  Result<MappedFile> trace = open_named_trace(options.file);
+  Result<MappedFile> trace = open_named_file(options.file);
   if (!trace) return fail(std::move(trace.error()));
   if (auto other = refuse_perf_data(options.file, trace->bytes()); !other)
     return fail(other.error());

@@ -147,11 +147,5 @@ TEST_F(ElfCode, ThatIsNotThereIsAnErrorOfTheSystem) {
   EXPECT_EQ(added.error().code, ErrorCode::kSystem);
 }
 
-TEST_F(ElfCode, OfARawFileIsAllOfItsBytes) {
-  std::ofstream(path(), std::ios::binary) << "\x90\xc3";
-  ASSERT_TRUE(add_raw_code(image_, path(), {0x400000}));
-  EXPECT_EQ(at(0x400000), (Bytes{0x90, 0xc3}));
-}
-
 }  // namespace
 }  // namespace tailtrace
