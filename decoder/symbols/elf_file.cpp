@@ -11,6 +11,7 @@
 
 #include "decoder/base/types.h"
 #include "decoder/symbols/dynamic_symbols.h"
+#include "decoder/symbols/mini_debug_info.h"
 #include "decoder/symbols/plt.h"
 
 namespace tailtrace {
@@ -202,6 +203,16 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
   std::vector<ElfSymbol> symbols =
       image_.empty() ? read_tables(elf_.get(), Names::kCode) : dynamic_symbols(image_);
   if (image_.empty()) add_plt_symbols(elf_.get(), symbols);
+  sort_symbols(symbols);
+  return symbols;
+}
+
+std::vector<ElfSymbol> ElfFile::packed_symbols() const {
+  Bytes unpacked = mini_debug_info(elf_.get());
+  const std::unique_ptr<Elf, EndElf> elf(
+      elf_memory(reinterpret_cast<char*>(unpacked.data()), unpacked.size()));
+  if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return {};
+  std::vector<ElfSymbol> symbols = read_tables(elf.get(), Names::kCode);
   sort_symbols(symbols);
   return symbols;
 }

@@ -57,6 +57,8 @@ class ElfFile {
 
   // Functions and labels in executable sections, ordered by value, then by name.
   std::vector<ElfSymbol> symbols() const;
+  // Those of its MiniDebugInfo, in the same order: the dynamic linker's are not among them.
+  std::vector<ElfSymbol> packed_symbols() const;
   // Variables and labels in sections of data, in the same order.
   std::vector<ElfSymbol> variables() const;
 

@@ -50,11 +50,10 @@ std::unique_ptr<ModuleSymbols> ModuleSymbols::of(ElfFile file, const DebugFetch&
   if (module->info_) module->note_missing_file(module->info_->missing_file());
   // Those of the debug file come last: of several at one address they count.
   std::vector<ElfSymbol> symbols = module->file_.symbols();
-  if (module->debug_file_) {
-    std::vector<ElfSymbol> more = module->debug_file_->symbols();
-    symbols.insert(symbols.end(), std::make_move_iterator(more.begin()),
-                   std::make_move_iterator(more.end()));
-  }
+  std::vector<ElfSymbol> more =
+      module->debug_file_ ? module->debug_file_->symbols() : module->file_.packed_symbols();
+  symbols.insert(symbols.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
   module->table_ = SymbolTable(std::move(symbols));
   return module;
 }

@@ -80,6 +80,49 @@ TEST(ModuleSymbols, NameEveryFunctionThatNmNames) {
     }
 }
 
+// Made as GDB's manual says (MiniDebugInfo), but that no name is left out.
+class MiniDebugInfo : public testing::Test {
+ protected:
+  void SetUp() override {
+    run("strip -o " + stripped() + " " + kSample);
+    run("objcopy --strip-debug " + kSample + " " + folder_.file("mini"));
+    run("xz --check=crc32 " + folder_.file("mini"));
+  }
+
+  static void run(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0); }
+  std::string stripped() const { return folder_.file("stripped"); }
+  std::string packed() const { return folder_.file("mini.xz"); }
+  // How many of the functions that nm names are there.
+  static std::size_t named_by(ModuleSymbols& module) {
+    std::map<std::uint64_t, std::set<std::string>> names;
+    const std::vector<NamedAddress> functions = functions_of(kSample);
+    for (const NamedAddress& f : functions) names[f.address].insert(f.name);
+    return static_cast<std::size_t>(std::ranges::count_if(functions, [&](const NamedAddress& f) {
+      const Function found = module.function_at(f.address + f.size_bytes - 1);
+      return found.entry.value == f.address && names[f.address].contains(found.symbol_name);
+    }));
+  }
+  // The stripped file with what was packed.
+  std::unique_ptr<ModuleSymbols> open_with_packed() {
+    run("objcopy --add-section .gnu_debugdata=" + packed() + " " + stripped());
+    return open_module(stripped());
+  }
+
+ private:
+  TempFolder folder_;
+};
+
+TEST_F(MiniDebugInfo, NamesTheFunctionsOfAStrippedFile) {
+  EXPECT_LT(named_by(*open_module(stripped())), functions_of(kSample).size());
+  EXPECT_EQ(named_by(*open_with_packed()), functions_of(kSample).size());
+}
+
+TEST_F(MiniDebugInfo, ThatIsCutShortIsNone) {
+  const std::size_t without = named_by(*open_module(stripped()));
+  std::filesystem::resize_file(packed(), std::filesystem::file_size(packed()) - 40);
+  EXPECT_EQ(named_by(*open_with_packed()), without);
+}
+
 TEST(ModuleSymbols, KnowEachNameOfAFunction) {
   const std::string program = TAILTRACE_BINARY_DIR "/tests/programs/several_names";
   auto module = open_module(program);
