@@ -251,18 +251,35 @@ bool GdbserverLink::exits_within(int timeout_ms) {
   }
 }
 
-bool GdbserverLink::stands_within(int timeout_ms) {
+// The next packet; nothing when it has not said one in time.
+std::optional<std::string> GdbserverLink::says_within(int timeout_ms) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (runs_) {
+  for (;;) {
+    auto frame = next();
+    if (!frame) return std::nullopt;
+    if (*frame && (*frame)->kind == rsp::Frame::Kind::kPacket)
+      return std::string((*frame)->payload);
+    if (*frame) continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         end - std::chrono::steady_clock::now());
     pollfd polled[] = {{process_.get(), POLLIN, 0}, {connection_->in(), POLLIN, 0}};
-    if (left.count() <= 0 || ::poll(polled, 2, static_cast<int>(left.count())) == 0) return false;
-    if (polled[0].revents != 0 || !receive()) return false;
-    while (next().value_or(std::nullopt)) {
-    }
+    if (left.count() <= 0 || ::poll(polled, 2, static_cast<int>(left.count())) == 0) return {};
+    if (polled[0].revents != 0 || !receive()) return std::nullopt;
   }
-  return true;
+}
+
+bool GdbserverLink::stands_within(int timeout_ms) {
+  while (runs_ && says_within(timeout_ms)) {
+  }
+  return !runs_;
+}
+
+// An answer to the debugger, who is gone, may come first, so what is asked is what nobody mistakes.
+bool GdbserverLink::holds_program() {
+  if (!send("qfThreadInfo") || !send("vCont?")) return false;
+  while (auto said = says_within(kServerPatience_ms))
+    if (said->starts_with('m') || said->starts_with("vCont")) return said->starts_with('m');
+  return false;
 }
 
 // It hears nothing else while the program runs. An interrupt that came beside other stops, as of
@@ -278,8 +295,12 @@ void GdbserverLink::stop_program() {
 int GdbserverLink::shut_down(bool running) {
   if (pid_ <= 0) return 0;
   if (running) stop_program();
-  // gdbserver lets go of the program with traps in it.
-  for (const std::string& point : std::exchange(points_, {})) (void)send("z" + point);
+  // gdbserver lets go of the program with traps in it; but without one, or where none is selected
+  // as the last one has ended, it does not survive to be told of them.
+  if (!points_.empty() && (runs_ || holds_program())) {
+    (void)send("Hg0");
+    for (const std::string& point : std::exchange(points_, {})) (void)send("z" + point);
+  }
   (void)send(kMonitorExit);
   if (!exits_within(kServerPatience_ms)) {
     (void)interrupt();  // the program waits in the kernel: this gets it out

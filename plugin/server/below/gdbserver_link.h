@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -56,7 +57,9 @@ class GdbserverLink final : public ServerLink {
 
   Result<bool> await_first_answer(EndSignals& signals);
   bool exits_within(int timeout_ms);
+  std::optional<std::string> says_within(int timeout_ms);
   bool stands_within(int timeout_ms);
+  bool holds_program();
   void stop_program();
   void note_answer(std::string_view payload);
   void read_messages();
