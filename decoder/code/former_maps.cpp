@@ -46,11 +46,23 @@ bool FormerMaps::is_in(const std::vector<Piece>& pieces, const Piece& piece, boo
   return false;
 }
 
-void FormerMaps::keep_gone(const std::vector<Piece>& now) {
-  for (auto begin = pieces_.begin(), end = begin; begin != pieces_.end(); begin = end) {
+// By address.
+std::vector<FormerMaps::Piece> FormerMaps::code_and_files(std::string_view maps) const {
+  std::vector<Piece> pieces;
+  while (!maps.empty()) {
+    auto piece = parse(cut_line(maps));
+    if (piece && (piece->is_code || !piece->file.empty())) pieces.push_back(std::move(*piece));
+  }
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+  return pieces;
+}
+
+void FormerMaps::keep_gone(const std::vector<Piece>& before, const std::vector<Piece>& now) {
+  for (auto begin = before.begin(), end = begin; begin != before.end(); begin = end) {
     Module module;
     bool had_code = false;
-    for (; end != pieces_.end() && end->file == begin->file; ++end) {
+    for (; end != before.end() && end->file == begin->file; ++end) {
       if (end->file.empty() || is_in(now, *end, false)) continue;
       Piece& piece = module.pieces.emplace_back(*end);
       if (was_executed_) piece.is_code = was_executed_({{piece.begin}, {piece.end}});
@@ -90,22 +102,16 @@ bool FormerMaps::add_overlaps(const Module& module, const Piece& piece,
   return overlaps;
 }
 
+// No more than what has changed is looked at: there may be thousands of libraries.
 std::vector<FormerMaps::Range> FormerMaps::see(std::string_view maps, Epoch next) {
   std::vector<Range> ranges;
-  if (maps == last_) return ranges;
-  last_ = maps;
-  std::vector<Piece> now;
-  while (!maps.empty()) {
-    auto piece = parse(cut_line(maps));
-    if (piece && (piece->is_code || !piece->file.empty())) now.push_back(std::move(*piece));
-  }
-  std::stable_sort(now.begin(), now.end(),
-                   [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-  keep_gone(now);
+  const ChangedLines changed = changed_lines(last_, maps);
+  const auto before = code_and_files(changed.before), now = code_and_files(changed.now);
+  keep_gone(before, now);
   for (const Piece& piece : now)
-    if (piece.is_code && !gone_.empty() && !is_in(pieces_, piece, true))
+    if (piece.is_code && !gone_.empty() && !is_in(before, piece, true))
       replace(piece, next, ranges);
-  pieces_ = std::move(now);
+  last_ = maps;
   cut();
   return ranges;
 }

@@ -67,16 +67,16 @@ class FormerMaps {
 
   std::optional<Piece> parse(std::string_view line) const;
   static bool is_in(const std::vector<Piece>& pieces, const Piece& piece, bool as_code);
-  void keep_gone(const std::vector<Piece>& now);
+  std::vector<Piece> code_and_files(std::string_view maps) const;
+  void keep_gone(const std::vector<Piece>& before, const std::vector<Piece>& now);
   void replace(const Piece& piece, Epoch next, std::vector<Range>& ranges);
   static void note_deleted(Module& module, std::string_view path);
   static bool add_overlaps(const Module& module, const Piece& piece, std::vector<Range>& ranges);
   void cut();
 
   WasExecuted was_executed_;
-  std::string last_;           // that was shown
-  std::vector<Piece> pieces_;  // of it, by address
-  std::list<Module> gone_;     // the one that went last first
+  std::string last_;        // that was shown
+  std::list<Module> gone_;  // the one that went last first
 };
 
 // The lines with other epochs: `change` is given each one's, and the line as it was in a map. Those

@@ -33,6 +33,20 @@ std::string_view cut_word(std::string_view& line) {
   return word;
 }
 
+ChangedLines changed_lines(std::string_view before, std::string_view now) {
+  const auto differ = std::mismatch(before.begin(), before.end(), now.begin(), now.end()).first;
+  const std::string_view same = before.substr(0, static_cast<std::size_t>(differ - before.begin()));
+  const std::size_t lines_end = same.rfind('\n') + 1;  // 0 where there is none
+  before.remove_prefix(lines_end);
+  now.remove_prefix(lines_end);
+  const auto last = std::mismatch(before.rbegin(), before.rend(), now.rbegin(), now.rend()).first;
+  std::string_view tail = before.substr(static_cast<std::size_t>(last.base() - before.begin()));
+  cut_line(tail);  // of which there may be no more than the end
+  before.remove_suffix(tail.size());
+  now.remove_suffix(tail.size());
+  return {before, now};
+}
+
 std::optional<MapsLine> parse_maps_line(std::string_view line) {
   const std::string_view range = cut_word(line);
   MapsLine parsed;

@@ -42,4 +42,10 @@ std::string_view path_in_maps_line(std::string_view line);
 std::string_view cut_line(std::string_view& text);
 std::string_view cut_word(std::string_view& line);
 
+// The lines of two texts without those that both begin with, and (but for one) both end with.
+struct ChangedLines {
+  std::string_view before, now;
+};
+ChangedLines changed_lines(std::string_view before, std::string_view now);
+
 }  // namespace tailtrace

@@ -40,13 +40,12 @@ bool is_own(const MapsLine& line) {
 }
 
 // One line with the guest's addresses; nothing when no file is mapped there.
-std::string guest_line(std::string_view line, std::uint64_t guest_base) {
-  const std::optional<MapsLine> parsed = parse_maps_line(line);
-  if (!parsed || !parsed->has_file() || parsed->begin < guest_base || is_own(*parsed)) return {};
+std::string guest_line(std::string_view line, const MapsLine& parsed, std::uint64_t guest_base) {
+  if (!parsed.has_file() || parsed.begin < guest_base || is_own(parsed)) return {};
   char range[64];
-  std::snprintf(range, sizeof range, "%" PRIx64 "-%" PRIx64, parsed->begin - guest_base,
-                parsed->end - guest_base);
-  return std::string(range).append(line.substr(line.find(' ')));
+  std::snprintf(range, sizeof range, "%" PRIx64 "-%" PRIx64, parsed.begin - guest_base,
+                parsed.end - guest_base);
+  return std::string(range).append(line.substr(line.find(' '))).append("\n");
 }
 
 void for_each_mapping(const std::function<void(std::string_view line)>& take) {
@@ -57,11 +56,29 @@ void for_each_mapping(const std::function<void(std::string_view line)>& take) {
   std::fclose(file);
 }
 
+// No more than what has changed since the last time is looked at: there may be thousands of
+// libraries. Guarded by the lock.
 std::string guest_maps(std::uint64_t guest_base) {
-  std::string maps;
-  for_each_mapping([&](std::string_view line) {
-    if (maps.size() < kMaxMaps_bytes) maps += guest_line(line, guest_base);
-  });
+  static std::uint64_t base = guest_base;
+  static std::string last;
+  static std::map<std::uint64_t, std::string> lines;  // the guest's, by address
+  if (std::exchange(base, guest_base) != guest_base) {
+    last.clear();
+    lines.clear();
+  }
+  std::string now, maps;
+  for_each_mapping([&](std::string_view line) { now += line; });
+  ChangedLines changed = changed_lines(last, now);
+  while (!changed.before.empty())
+    if (const auto gone = parse_maps_line(cut_line(changed.before))) lines.erase(gone->begin);
+  while (!changed.now.empty()) {
+    const std::string_view line = cut_line(changed.now);
+    if (const auto come = parse_maps_line(line))
+      lines[come->begin] = guest_line(line, *come, guest_base);
+  }
+  last = std::move(now);
+  for (const auto& [begin, line] : lines)
+    if (maps.size() < kMaxMaps_bytes) maps += line;
   return maps;
 }
 
@@ -71,9 +88,10 @@ std::string build_ids(std::string_view maps) {
   static std::map<std::string, std::string> known;  // by inode and path; guarded by the lock
   std::string ids;
   std::set<std::string_view> seen;
+  std::string_view previous;
   while (!maps.empty()) {
     const std::string_view line = cut_line(maps), path = path_in_maps_line(line);
-    if (!seen.insert(path).second) continue;
+    if (path == std::exchange(previous, path) || !seen.insert(path).second) continue;
     const std::string_view before = line.substr(0, line.size() - path.size());
     const std::size_t inode_end = before.find_last_not_of(' ');
     const std::size_t inode = before.find_last_of(' ', inode_end) + 1;

@@ -48,5 +48,21 @@ TEST(MapsLine, PathIsFoundBehindAnyWords) {
   EXPECT_EQ(path_in_maps_line("1000-2000 r-xp 0 0:0 0 [heap]"), "");
 }
 
+TEST(MapsLine, ThoseThatChangedAreWholeLines) {
+  struct Case {
+    std::string_view before, now, changed_before, changed_now;
+  };
+  for (const Case& c :
+       {Case{"", "", "", ""}, Case{"", "a\n", "", "a\n"}, Case{"a\nb\n", "a\nb\n", "", ""},
+        Case{"a\nb\nc\n", "a\nx\nb\nc\n", "b\n", "x\nb\n"},
+        Case{"a\nb1\nc\n", "a\nb2\nc\n", "b1\n", "b2\n"},
+        Case{"a\n1b\nc\n", "a\n2b\nc\n", "1b\n", "2b\n"}, Case{"a\na\na\n", "a\na\n", "a\n", ""},
+        Case{"ab", "abc", "ab", "abc"}}) {
+    const ChangedLines changed = changed_lines(c.before, c.now);
+    EXPECT_EQ(changed.before, c.changed_before) << c.before;
+    EXPECT_EQ(changed.now, c.changed_now) << c.now;
+  }
+}
+
 }  // namespace
 }  // namespace tailtrace
