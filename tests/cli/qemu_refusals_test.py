@@ -73,9 +73,9 @@ class Limits(Refusal):
         outcome = self.record(limits=[(resource.RLIMIT_FSIZE, MIB)])
         self.assert_refused(outcome, "cannot record in the folder", "File too large", "ulimit -f")
 
-    @unittest.skipIf(cases.IS_SANITIZED, "a sanitizer takes a larger stack")
     def test_a_small_stack_is_enough(self):
-        outcome = self.record(limits=[(resource.RLIMIT_STACK, MIB // 4)])
+        small = 2 * MIB if cases.IS_SANITIZED else MIB // 4
+        outcome = self.record(limits=[(resource.RLIMIT_STACK, small)])
         self.assertEqual(outcome.returncode, 0, outcome.stderr)
 
     @unittest.skipIf(cases.IS_SANITIZED, "a sanitizer takes terabytes of addresses")
