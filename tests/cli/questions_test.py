@@ -5,6 +5,7 @@ import glob
 import html.parser
 import json
 import os
+import pathlib
 import re
 import shutil
 import struct
@@ -208,10 +209,15 @@ class Questions(InFolder):
 class Diff(InFolder):
     """Recordings of programs that are known to differ, or not to."""
 
-    def build(self, name, *options):
-        os.mkdir(os.path.join(self.folder, name))
-        program = os.path.join(self.folder, name, "rounds")
-        subprocess.run(["gcc", "-g", "-O0", SOURCE, "-o", program, *options], check=True)
+    def build(self, name, *options, above=""):
+        """A program, made of its source with more above it."""
+        folder = pathlib.Path(self.folder, name)
+        folder.mkdir()
+        source = folder / "rounds.c"
+        source.write_text(above + pathlib.Path(SOURCE).read_text(encoding="utf-8"),
+                          encoding="utf-8")
+        program = str(folder / "rounds")
+        subprocess.run(["gcc", "-g", "-O0", source, "-o", program, *options], check=True)
         return program
 
     def diff(self, here, there, status, *words):
@@ -277,7 +283,8 @@ class Diff(InFolder):
     @unittest.skipUnless(shutil.which("gcc"), "no gcc")
     def test_another_build_of_the_same_source_is_no_difference(self):
         plain = self.build("plain")
-        other = self.build("other", "-fomit-frame-pointer")  # other instructions, the same lines
+        # Other instructions, the same lines further down.
+        other = self.build("other", "-fomit-frame-pointer", above="int before;\n" * 3)
         here, there = self.record(plain, name="here"), self.record(other, name="there")
         self.diff(here, there, 0)
         longer = self.record(other, "4", name="longer")

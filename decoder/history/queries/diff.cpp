@@ -99,6 +99,15 @@ class Side {
     return side_.symbols.line_at(there.instruction.address, there.epoch);
   }
 
+  // The innermost, were it inlined.
+  std::string function_of(std::uint64_t number) {
+    const HistoryItem& there = item(number);
+    const Address address = there.instruction.address;
+    const auto inlined = side_.symbols.inlined_at(address, there.epoch);
+    return inlined.empty() ? side_.symbols.function_in(address, there.epoch).name
+                           : inlined.front().name;
+  }
+
  private:
   const DiffSide& side_;
   CallHistory calls_;
@@ -166,10 +175,21 @@ class PathDiffer {
       auto here = next_line(here_, a_, ours, before_here);
       auto there = next_line(there_, b_, theirs, before_there);
       if (!here && !there) return std::nullopt;
-      if (!here || !there || here->line != there->line ||
-          base_name(here->file) != base_name(there->file))
+      if (!here || !there || !is_same_line(*here, ours, *there, theirs))
         return divergence(ours, theirs);
     }
+  }
+
+  // Functions move when something is written above them: the first lines that are compared of one
+  // tell how far it has moved.
+  bool is_same_line(const SourceLine& here, std::uint64_t ours, const SourceLine& there,
+                    std::uint64_t theirs) {
+    const std::string_view file = base_name(here.file);
+    std::string function = here_.function_of(ours);
+    if (file != base_name(there.file) || function != there_.function_of(theirs)) return false;
+    const std::int64_t moved = std::int64_t{there.line} - std::int64_t{here.line};
+    return moved_lines_.try_emplace({std::string(file), std::move(function)}, moved)
+               .first->second == moved;
   }
 
   // Moves on to where another line begins.
@@ -188,6 +208,7 @@ class PathDiffer {
   Side& here_;
   Side& there_;
   CallSegment a_, b_;
+  std::map<std::pair<std::string, std::string>, std::int64_t> moved_lines_;  // by file, function
 };
 
 class HistoryDiffer {

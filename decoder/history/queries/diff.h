@@ -1,8 +1,9 @@
 // Where two runs of a program went different ways.
 //
 // Calls are aligned by the names of functions, then what was executed in each by instruction, or,
-// where the code is not the same in both, by source line. Addresses are never compared: programs
-// and libraries may have been loaded elsewhere, and another build may have other code.
+// where the code is not the same in both, by source line, wherever in its file the function is.
+// Addresses are never compared: programs and libraries may have been loaded elsewhere, and another
+// build may have other code.
 //
 // Threading: a pure function; one thread at a time for a symbolizer.
 #pragma once
