@@ -5,7 +5,7 @@ import os
 import re
 
 import cases
-from questions_test import PROGRAM, InFolder
+from recorded import PROGRAM, InFolder
 
 LONG_WAY = os.path.join(cases.BINARY_DIR, "tests/programs/long_way")
 

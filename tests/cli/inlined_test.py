@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import cases
-from questions_test import InFolder
+from recorded import InFolder
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../programs/inlined_often.c")
 INLINED = os.path.join(cases.BINARY_DIR, "tests/programs/inlined_often")

@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import cases
-from questions_test import InFolder
+from recorded import InFolder
 
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/recursion_shared_pages")
 
