@@ -36,6 +36,11 @@ bool may_unfold_far(const std::string& name) {
   return length * std::pow(3.0, static_cast<double>(references) / 3) > kMaxUnfolded_bytes;
 }
 
+// "non-virtual thunk to ", "guard variable for " and their like: no function, and without a type.
+bool is_special(const std::string& name) {
+  return name.starts_with("_ZT") || name.starts_with("_ZG");
+}
+
 // Where a function's name begins in its demangled text, behind the type that instances of templates
 // begin with: at the last blank outside of any brackets before the parameters or `operator`.
 std::size_t name_begin(std::string_view text) {
@@ -47,8 +52,9 @@ std::size_t name_begin(std::string_view text) {
     if (depth == 0 && rest.starts_with("operator")) return begin;
     if (depth == 0 && rest.starts_with(kUnnamed)) {
       i += kUnnamed.size() - 1;
-    } else if (depth == 0 && text[i] == '(' && !text.substr(0, i).ends_with("decltype ")) {
-      // `decltype (...)` is a type; `void (*f())()` is left as it is.
+    } else if (depth == 0 && text[i] == '(' && !text.substr(0, i).ends_with("decltype ") &&
+               !rest.starts_with("(auto) ")) {
+      // `decltype (...)` is a type, `decltype(auto)` too; `void (*f())()` is left as it is.
       return rest.starts_with("(*") || rest.starts_with("(&") ? 0 : begin;
     } else if (depth == 0 && text[i] == ' ' &&
                (!rest.starts_with(" (") || rest.substr(1).starts_with(kUnnamed))) {
@@ -90,7 +96,7 @@ std::string demangle(const std::string& name) {
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
   if (status != 0 || text == nullptr) return name;
   if (auto rust = rust_legacy_name(text.get())) return *std::move(rust);
-  return text.get() + name_begin(text.get());
+  return text.get() + (is_special(name) ? 0 : name_begin(text.get()));
 }
 
 }  // namespace tailtrace

@@ -1,6 +1,7 @@
 // Demangled names of Rust functions: of both ways that rustc mangles them. (The newer one, "v0", is
 // RFC 2603; the older one dresses a path up as a C++ name.) They are written as rustc's own tools
-// write them when they are brief: without hashes of crates and types of constants.
+// write them when they are brief: without hashes of crates and types of constants. (libiberty,
+// which can do this as well, writes a name's lifetimes to no end if it says that there are 2^64.)
 //
 // Threading: pure functions.
 #pragma once

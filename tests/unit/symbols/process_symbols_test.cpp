@@ -95,7 +95,10 @@ TEST(Demangle, LeavesOutWhatAFunctionReturns) {
   EXPECT_EQ(demangle("_ZN3FoolsEi"), "Foo::operator<<(int)");
   EXPECT_EQ(demangle("_ZZ4mainENKUliE_clEi"), "main::{lambda(int)#1}::operator()(int) const");
   EXPECT_EQ(demangle("_Znwm@plt"), "operator new(unsigned long)@plt");
+  EXPECT_EQ(demangle("_Z1fIiEDcT_"), "f<int>(int)");  // decltype(auto)
   EXPECT_EQ(demangle("_ZTV3Foo"), "vtable for Foo");
+  EXPECT_EQ(demangle("_ZThn16_N3Foo3barEi"), "non-virtual thunk to Foo::bar(int)");
+  EXPECT_EQ(demangle("_ZGVZ3foovE1a"), "guard variable for foo()::a");
   EXPECT_EQ(demangle("_ZN3FooC1Ev"), "Foo::Foo()");
 }
 
