@@ -118,12 +118,14 @@ Result<void> Stepper::send(const ResumeActions& steps) {
 
 // To stop and resume all others takes longer than the step, so a thread goes alone for a while. It
 // needs none of them but where it makes a system call, or waits in a loop: then they get their
-// turn.
+// turn. lldb-server has all make a step for one stop, or most of them: where several work, that is
+// quicker.
 bool Stepper::goes_alone(ThreadId thread) {
-  constexpr std::uint32_t kMost_steps = 256;
+  constexpr std::uint32_t kMost_steps = 256, kQuiet_rounds = 8;
   const RecordedThread* recorded = recorder_.find(thread);
-  if (knows_all_ || recorded == nullptr || !recorded->has_stepped) return false;
-  if (recorder_.threads().size() == 1) return false;
+  if (recorded == nullptr || !recorded->has_stepped) return false;
+  if (recorder_.threads().size() == 1 || (knows_all_ && quiet_rounds_ < kQuiet_rounds))
+    return false;
   auto is_of_it = [&](const ResumeAction& a) { return a.selector.pid == thread.pid; };
   if (!caught_calls_.none() || !std::ranges::all_of(repeated_, is_of_it)) return false;
   const auto insn = recorder_.next_instruction(*recorded);
@@ -132,6 +134,8 @@ bool Stepper::goes_alone(ThreadId thread) {
 }
 
 Result<void> Stepper::repeat(ThreadId stopped) {
+  const std::uint64_t before = std::exchange(worked_before_, recorder_.worked());
+  if (alone_steps_ == 0) quiet_rounds_ = worked_before_ - before > 1 ? 0 : quiet_rounds_ + 1;
   if (goes_alone(stopped)) return below_.link().send("vCont;s:" + rsp::format_thread(stopped));
   alone_steps_ = 0;
   return caught_calls_.none() ? below_.link().send_frame(repeat_frame_) : send(repeated_);

@@ -89,6 +89,8 @@ class Stepper {
   std::set<std::int32_t> stepping_;  // processes whose threads go by steps
   std::set<ThreadId> in_flight_;     // may have a finished step that was not reported yet
   std::uint32_t alone_steps_ = 0;    // of one thread, since all were resumed
+  std::uint64_t worked_before_ = 0;  // the last request of ours
+  std::uint32_t quiet_rounds_ = 0;   // of all, since more than one thread worked
   bool faults_wait_for_nobody_ = true;  // no thread waits where another one touches memory
   std::optional<ThreadId> cloning_;     // goes alone through the system call that makes a thread
   std::string catch_at_;                // where the new one is caught, as in Z0 and z0
