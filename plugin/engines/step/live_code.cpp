@@ -10,7 +10,7 @@ LiveCode::LiveCode(Read read, ReadMap read_map)
       read_map_(std::move(read_map)),
       image_(std::make_shared<CodeImage>()),
       reader_(std::make_unique<CodeReader>(*image_)) {
-  take_map(read_map_());
+  take_map(MemoryMap::parse(read_map_()));
 }
 
 std::optional<Instruction> LiveCode::at(Address address) {
@@ -28,7 +28,7 @@ std::optional<Instruction> LiveCode::at(Address address) {
 // Whatever is known of the page is right after this, but for pages that are not stable.
 LiveCode::Page& LiveCode::prepare(Address page) {
   // The map is as old as the last system call; a page it does not know came since.
-  if (map_.find(page) == nullptr && !pages_[page].readable) take_map(read_map_());
+  if (map_.find(page) == nullptr && !pages_[page].readable) take_map(MemoryMap::parse(read_map_()));
   Page& state = pages_[page];
   if (!state.readable) {
     load(page, state);
@@ -83,8 +83,16 @@ bool LiveCode::recheck(Address address) {
   return changed;
 }
 
+// Most calls leave the map as it is: to understand all of it anew would take longer than to read
+// it.
 void LiveCode::system_call_done() {
-  MemoryMap now = read_map_();
+  const std::string text = read_map_();
+  trusted_page_ = kNoPage;
+  if (text == map_.text() && !text.empty()) {
+    for (auto& [page, state] : pages_) state.suspect |= map_.find(page) == nullptr;
+    return;
+  }
+  MemoryMap now = MemoryMap::parse(text);
   for (auto& [page, state] : pages_) {
     const MemoryRegion *before = map_.find(page), *after = now.find(page);
     bool same = before != nullptr && after != nullptr && before->backing == after->backing &&
@@ -92,7 +100,6 @@ void LiveCode::system_call_done() {
     if (!same) state.suspect = true;
   }
   take_map(std::move(now));
-  trusted_page_ = kNoPage;
 }
 
 // Where other code is now, what is known is over, whatever the bytes of the other are.

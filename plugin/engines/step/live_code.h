@@ -26,7 +26,7 @@ class LiveCode {
  public:
   // Reads memory of the process, without breakpoints. Returns how many bytes could be read.
   using Read = std::function<std::size_t(Address, std::span<std::uint8_t>)>;
-  using ReadMap = std::function<MemoryMap()>;
+  using ReadMap = std::function<std::string()>;  // the text of /proc/PID/maps
 
   // Versions of code that are kept, all together. Beyond it the history begins anew.
   static constexpr std::size_t kMaxImage_bytes = 256u << 20;

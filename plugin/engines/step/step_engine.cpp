@@ -8,6 +8,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/record/ring.h"
+#include "decoder/symbols/mapping.h"
 #include "plugin/engines/signal_masks.h"
 #include "plugin/engines/step/transition.h"
 
@@ -93,7 +94,7 @@ LiveCode& StepEngine::code_of(ThreadId thread) {
         [this, thread](Address a, std::span<std::uint8_t> out) {
           return read_memory_(thread, a, out);
         },
-        [pid = thread.pid] { return MemoryMap::of_process(pid); });
+        [pid = thread.pid] { return process_maps(pid).value_or(std::string()); });
   }
   return *code;
 }
