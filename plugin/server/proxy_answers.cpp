@@ -134,6 +134,8 @@ Result<void> Proxy::on_supported(std::string_view packet) {
   stepper_.set_has_thread_events(has_thread_events_);
   TraceService::announce(features);
   features.set("QStartNoAckMode", "+");
+  // By these GDB is told of the end of single threads, as by QThreadEvents, which does as well.
+  features.remove("QThreadOptions");
   if (recorder_.needs_steps()) {
     // What the server below would do by itself when it reaches a breakpoint, while it is stepped.
     features.remove("ConditionalBreakpoints");

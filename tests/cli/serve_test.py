@@ -20,7 +20,6 @@ ROUNDS = os.path.join(cases.BINARY_DIR, "tests/programs/rounds")
 RELAY = os.path.join(cases.BINARY_DIR, "tests/programs/relay")
 SPLITS_LOCKS = os.path.join(cases.BINARY_DIR, "tests/programs/splits_locks")
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
-THREAD = "p64.64"
 
 
 def ran_ns(pid):
@@ -421,11 +420,13 @@ class ServerBelow(cases.CommandCase):
 
     def test_dies_when_we_ask_it(self):
         server = self.serve(answers={"qSupported": "exit:5"})
-        debugger = self.connect(server)
-        debugger.stop_acks()
         with self.assertRaises(rsp.Gone):
-            debugger.ask("qSupported:multiprocess+")
+            self.connect(server).greet()
         self.assertEqual(server.wait(), 5)
+
+    def test_ends_of_single_threads_are_not_offered(self):
+        server = self.serve(answers={"qSupported": "QThreadOptions=7"})
+        self.assertNotIn("QThreadOptions", self.connect(server).greet())
 
     def test_answers_no_more_and_sigterm_is_heard(self):
         server = self.serve(answers={"qSupported": None, "qRcmd," + b"exit".hex(): None})
@@ -479,16 +480,16 @@ class ServerBelow(cases.CommandCase):
         self.assertEqual(server.wait(), 6)
 
     def test_selecting_a_thread_that_is_gone_selects_no_other(self):
-        server = self.serve(answers={f"Hg{THREAD}": "OK", "Hgp64.65": "E01", "g": "0" * 1088,
+        server = self.serve(answers={"Hgp64.64": "OK", "Hgp64.65": "E01", "g": "0" * 1088,
                                      "Z0,1,1": "OK"})
         debugger = self.connect(server)
         debugger.greet()
-        self.assertEqual(debugger.ask(f"Hg{THREAD}"), "OK")
+        self.assertEqual(debugger.ask("Hgp64.64"), "OK")
         self.assertEqual(debugger.ask("Qbtrace:pt"), "OK")
         self.assertEqual(debugger.ask("Hgp64.65"), "E01")
         self.assertEqual(debugger.ask("Qbtrace:pt"), "E.No such thread.")
         self.assertEqual(debugger.ask("qXfer:btrace-conf:read::0,1000"), "E.No such thread.")
-        self.assertEqual(debugger.ask(f"Hg{THREAD}"), "OK")
+        self.assertEqual(debugger.ask("Hgp64.64"), "OK")
         self.assertEqual(debugger.ask("Qbtrace:pt"), "E.Btrace already enabled.")
 
 
