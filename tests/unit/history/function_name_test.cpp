@@ -45,5 +45,21 @@ TEST(FunctionName, MayLackScopesArgumentsAndTags) {
   EXPECT_FALSE(is("f", ""));
 }
 
+// As rustc shows them with both ways of mangling.
+TEST(FunctionName, OfRustIsThatOfTheTypeAndLacksArguments) {
+  auto is = [](const char* wanted, const char* name) { return is_called(named(name), wanted); };
+  for (const char* name : {"<a::Queue<u8> as Iterator<u8>>::next", "<a::Queue<u8>>::next::<i32>",
+                           "a::Queue<T>::next", "<a::Queue<T as b::C> as Iterator>::next"})
+    for (const char* wanted : {"next", "Queue::next", "a::Queue::next"})
+      EXPECT_TRUE(is(wanted, name)) << wanted << " of " << name;
+  EXPECT_TRUE(is("f", "a::f::<u8, &str>"));
+  EXPECT_TRUE(is("f::<u8>", "a::f::<u8>"));
+  EXPECT_TRUE(is("f::{closure#0}", "a::f::<u8>::{closure#0}"));
+  EXPECT_FALSE(is("f", "a::f::<u8>::{closure#0}"));
+  EXPECT_FALSE(is("f::<u8>", "a::f::<i32>"));
+  EXPECT_FALSE(is("b::Queue::next", "<a::Queue<u8> as Iterator>::next"));
+  EXPECT_FALSE(is("C::next", "<a::Queue<T as b::C> as Iterator>::next"));
+}
+
 }  // namespace
 }  // namespace tailtrace
