@@ -26,10 +26,14 @@ std::optional<Seam> seam_at(ByteSpan trace, std::size_t psb) {
   return paused ? std::optional(Seam{psb, *paused, true}) : std::nullopt;
 }
 
-std::optional<Seam> find_seam(ByteSpan trace, std::size_t from) {
+// One from which code leads on: what is lost before it ends there.
+std::optional<Seam> find_seam(ByteSpan trace, std::size_t from, const CodeImage& code,
+                              Epoch epoch) {
   for (auto psb = pt::find_psb(trace, from); psb;
-       psb = pt::find_psb(trace, *psb + pt::kPsbSize_bytes))
-    if (std::optional<Seam> seam = seam_at(trace, *psb)) return seam;
+       psb = pt::find_psb(trace, *psb + pt::kPsbSize_bytes)) {
+    const std::optional<Seam> seam = seam_at(trace, *psb);
+    if (seam && !code.at(seam->next, 1, epoch).empty()) return seam;
+  }
   return std::nullopt;
 }
 
@@ -45,7 +49,8 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
     const std::uint64_t floor = joint == nullptr ? 0 : joint->at;
     std::uint64_t back_bytes = source_.options_.least_bytes;
     for (; back_bytes < end - floor; back_bytes *= 2)
-      if (std::optional<Seam> seam = find_seam(source_.trace_.first(end), end - back_bytes))
+      if (std::optional<Seam> seam = find_seam(source_.trace_.first(end), end - back_bytes,
+                                               *source_.code_, source_.config_.first_epoch))
         return Extent{seam->at, end};
     if (joint != nullptr) return Extent{floor, end};
     std::optional<std::size_t> first = pt::find_psb(source_.trace_.first(end), 0);
@@ -207,7 +212,8 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
     if (stopped)
       segment.made.push_back(
           {*stopped, {}, time, path.open_insns(), RecordKind::kDisable, made_at(*stopped), 0});
-    segment.made.push_back({{}, next, time, 0, RecordKind::kEnable, kFlagSynthetic, 0});
+    if (!pt::end_loss(segment.made, next))
+      segment.made.push_back({{}, next, time, 0, RecordKind::kEnable, kFlagSynthetic, 0});
   }
 
   // Decoded by count(), which could not tell.

@@ -34,6 +34,8 @@ bool names_next(const Event& event) {
   }
 }
 
+bool is_loss(RecordKind kind) { return kind == RecordKind::kOverflow || kind == RecordKind::kGap; }
+
 bool makes_records(const Event& event) {
   if (event.has(kEventStatusUpdate)) return false;
   return names_next(event) || event.kind == EventKind::kEnabled ||
@@ -200,7 +202,11 @@ void RecordSink::tell_time(const Event& event) {
 }
 
 void RecordSink::event(const Event& event) {
-  if (!makes_records(event)) return tell_time(event);
+  if (!makes_records(event)) {
+    if (event.kind == EventKind::kTransaction && !running_)
+      in_transaction_ = event.has(kEventSpeculative);
+    return tell_time(event);
+  }
   // The branch that led there was before the event.
   if (names_next(event)) arrive(event.ip);
   if (event.kind == EventKind::kOverflow && !event.to.is_null()) arrive(event.to);
@@ -242,14 +248,16 @@ void RecordSink::event(const Event& event) {
   }
 }
 
+// Where tracing was off the flow had not come to `gap.ip`.
 void RecordSink::gap(const Gap& gap) {
+  const bool is_off = away_ && !is_loss(away_->record.kind);
+  if (!is_off && !gap.executed && !gap.ip.is_null()) arrive(gap.ip);
   if (away_) records_.push_back(std::exchange(away_, std::nullopt)->record);
-  if (running_ && !gap.executed && !gap.ip.is_null()) arrive(gap.ip);
   time_exact_ = false;
   away_ = Away{position(RecordKind::kGap), {}, {}};
   away_->record.extra = static_cast<std::uint16_t>(gap_cause(gap.error));
   insns_ = 0;
-  running_ = false;
+  running_ = in_transaction_ = aborted_ = false;
   newest_.reset();
 }
 

@@ -110,7 +110,7 @@ class PathRecorder final : public PathSink {
     slow_.event(event);
   }
   void gap(const Gap& gap) override {
-    begun_ = true;
+    gap.ip.is_null() ? void(begun_ = true) : begin(gap.ip);
     slow_.gap(gap);
     path_.gaps_.push_back(gap);
   }
@@ -272,6 +272,15 @@ std::size_t SegmentPath::records(std::span<BranchRecord> room) const {
   return static_cast<std::size_t>(to - room.data());
 }
 
+bool end_loss(std::vector<BranchRecord>& records, Address next) {
+  if (records.empty()) return false;
+  BranchRecord& last = records.back();
+  const bool is_loss = last.kind == RecordKind::kGap || last.kind == RecordKind::kOverflow;
+  if (!is_loss || !last.to.is_null()) return false;
+  last.to = next;
+  return true;
+}
+
 std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths) {
   std::vector<BranchRecord> out;
   std::optional<Address> stopped;
@@ -287,8 +296,9 @@ std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths) {
                      0});
     std::size_t first = out.size();
     if (path.started_at() && stopped != path.started_at()) {
-      out.push_back(
-          {{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, kFlagSynthetic, 0});
+      if (!end_loss(out, *path.started_at()))
+        out.push_back(
+            {{}, *path.started_at(), path.start_time(), 0, RecordKind::kEnable, kFlagSynthetic, 0});
       first = out.size();
       open = 0;
     }

@@ -117,6 +117,10 @@ class SegmentDecoder {
   CompactPath path_;  // of the segment that is being decoded
 };
 
+// The flow goes on at `next`, where another segment begins: if the newest of `records` is of a
+// loss, it ends there. False: there is none.
+bool end_loss(std::vector<BranchRecord>& records, Address next);
+
 // The records of neighbouring segments, as one decoder over all of them would make them.
 std::vector<BranchRecord> join_records(std::span<const SegmentPath> paths);
 

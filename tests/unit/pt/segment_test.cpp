@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <random>
 #include <thread>
 
+#include "decoder/history/history.h"
+#include "decoder/history/pt_segments.h"
 #include "decoder/pt/flow/flow.h"
+#include "decoder/pt/packets/packet_reader.h"
 #include "decoder/pt/segments/segments.h"
 #include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/adversarial_traces.h"
@@ -191,6 +195,71 @@ TEST(Segments, AnySynthesisedTraceMakesTheRecordsOfTheCompleteDecoder) {
     expect_same(segment_records(input, input.trace.size(), 1), complete);
     expect_same(segment_records(input, 0, 2), complete);
     if (HasFailure()) return;
+  }
+}
+
+// Code is not known in places, and here and there is no packet between two others.
+PtInput with_losses(PtInput input, const RandomProgram& program, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto code = std::make_shared<CodeImage>(*input.code);
+  for (const auto& [address, insn] : program.instructions()) {
+    if (random() % 24 != 0) continue;
+    EXPECT_TRUE(code->forget({address}, insn.size_bytes, {}));
+  }
+  input.code = code;
+  const Bytes whole = std::exchange(input.trace, {});
+  PacketReader packets(whole);
+  bool in_psb = true;
+  std::size_t begin = 0;
+  for (Packet packet; packets.next(packet) == ReadStatus::kOk; begin = packets.offset()) {
+    in_psb |= packet.kind == PacketKind::kPsb;
+    if (!in_psb && random() % 64 == 0) input.trace.insert(input.trace.end(), {0x02, 0xff});
+    in_psb &= packet.kind != PacketKind::kPsbEnd;
+    const ByteSpan bytes = ByteSpan(whole).subspan(begin, packets.offset() - begin);
+    input.trace.insert(input.trace.end(), bytes.begin(), bytes.end());
+  }
+  return input;
+}
+
+std::vector<BranchRecord> history_records(const PtInput& input, std::size_t least_bytes) {
+  ThreadFrame frame;
+  frame.code = input.code;
+  auto source = std::make_shared<PtSegments>(nullptr, input.trace, input.code, input.config,
+                                             PtSegmentsOptions{least_bytes, {}, {}});
+  return History(frame, source, {}).snapshot().records;
+}
+
+// What is made at a seam has the time of one side.
+std::vector<BranchRecord> timeless(std::vector<BranchRecord> records) {
+  for (BranchRecord& record : records) record.time = 0;
+  return records;
+}
+
+TEST(Segments, ALossIsOneRecordHoweverTheTraceIsCut) {
+  for (std::uint64_t seed = 0; seed < 32; ++seed) {
+    RandomProgram program(seed, 2 + seed % 50);
+    WalkOptions walk_options;
+    walk_options.branches = 1500;
+    walk_options.transactions = seed % 4 == 0;
+    walk_options.asynchronous = walk_options.edges = walk_options.losses = seed % 3 != 0;
+    SynthesisOptions options;
+    options.return_compression = seed % 5 != 0;
+    options.psb_period_bytes = 100 + seed % 4 * 150;
+    options.pause_at_psb = seed % 4 == 3;
+    auto trace = synthesize(random_walk(program, seed, walk_options).snapshot.records,
+                            *program.image(), {}, options);
+    ASSERT_TRUE(trace);
+    PtInput input;
+    input.code = program.image();
+    input.trace = *trace;
+    input = with_losses(std::move(input), program, seed);
+    const std::vector<BranchRecord> whole = timeless(complete_records(input));
+    for (std::size_t least_bytes : {0, 300}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << least_bytes << " bytes");
+      expect_same(timeless(history_records(input, least_bytes)), whole);
+      expect_same(timeless(segment_records(input, least_bytes, 1)), whole);
+      if (HasFailure()) return;
+    }
   }
 }
 
