@@ -118,6 +118,7 @@ enum class EventKind : std::uint8_t {
   kControlFlow,    // CFE; payload: type | vector << 8; ip if not suppressed
   kEventData,      // EVD, before the kControlFlow it belongs to; payload; size_bytes: its type
   kInterruptFlag,  // MODE.Exec with another RFLAGS.IF; payload: the flag
+  kBlock,          // BBP; payload: type of the block; size_bytes: of each of its items, 4 or 8
   kBlockItem,      // BIP; payload; size_bytes: its identifier
   kTrigger,        // TRIG; payload: the lines; flag several; ip if not suppressed
   kEndOfTrace,     // the trace ends while it was enabled; ip: the instruction to be executed next

@@ -146,6 +146,8 @@ std::string EventText::words(const Event& event) const {
       return control_flow(event);
     case EventKind::kInterruptFlag:
       return event.payload != 0 ? "interrupts enabled" : "interrupts disabled";
+    case EventKind::kBlock:
+      return fmt::format("block {}, items of {} bytes", event.payload, event.size_bytes);
     case EventKind::kBlockItem:
       return fmt::format("block item {}: {:x}", event.size_bytes, event.payload);
     case EventKind::kTrigger:
@@ -223,6 +225,8 @@ std::string_view EventText::name(EventKind kind) {
       return "event-data";
     case EventKind::kInterruptFlag:
       return "interrupt-flag";
+    case EventKind::kBlock:
+      return "block";
     case EventKind::kBlockItem:
       return "block-item";
     case EventKind::kTrigger:

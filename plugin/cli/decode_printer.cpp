@@ -87,8 +87,9 @@ std::string_view json_of(const BranchRecord& record, RecordText& text) {
 bool is_number(pt::EventKind kind) {
   using pt::EventKind;
   constexpr EventKind kNumbers[] = {
-      EventKind::kPaging,  EventKind::kAsyncPaging, EventKind::kVmcs, EventKind::kAsyncVmcs,
-      EventKind::kPtwrite, EventKind::kCbr,         EventKind::kMnt,  EventKind::kBlockItem};
+      EventKind::kPaging,    EventKind::kAsyncPaging, EventKind::kVmcs,
+      EventKind::kAsyncVmcs, EventKind::kPtwrite,     EventKind::kCbr,
+      EventKind::kMnt,       EventKind::kBlock,       EventKind::kBlockItem};
   return std::ranges::find(kNumbers, kind) != std::end(kNumbers);
 }
 
@@ -208,7 +209,8 @@ class JsonPrinter final : public DecodePrinter {
     const char* other = event.kind == pt::EventKind::kOverflow ? "from" : "to";
     if (!event.to.is_null()) item[other] = json_address(event.to);
     if (is_number(event.kind)) item["value"] = json_address({event.payload});
-    if (event.kind == pt::EventKind::kPtwrite) item["size_bytes"] = event.size_bytes;
+    if (event.kind == pt::EventKind::kPtwrite || event.kind == pt::EventKind::kBlock)
+      item["size_bytes"] = event.size_bytes;
     if (event.has(pt::kEventHasTime)) item["time"] = event.time;
     list_.put(json_text(item));
   }

@@ -167,7 +167,8 @@ bool ItemReader::take_other(const Packet& packet) {
       // The FUP of a block says where it was made and nothing about the flow.
       return !packet.has_ip || bind_to_fup(make(EventKind::kBlockItem), true, true);
     case PacketKind::kBbp:
-      return true;
+      return emit_standalone(EventKind::kBlock, packet.bits, kEventIpSuppressed,
+                             static_cast<std::uint8_t>(packet.payload));
     default:
       return true;  // PSBEND outside PSB+ says nothing
   }

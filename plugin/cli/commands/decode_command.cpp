@@ -35,7 +35,8 @@ void add_options(CLI::App& app, DecodeOptions& options) {
       ->type_name("FILE")
       ->excludes(trace);
   app.add_option("--code", options.request.codes,
-                 "code: an ELF file, or any file with the address of its first byte")
+                 "code: an ELF file, or any file with the address of its first byte; may be a "
+                 "pipe")
       ->type_name("FILE[@ADDRESS]");
   app.add_option("--cpu", options.request.cpu, "the processor that wrote the trace, for its errata")
       ->type_name("FAMILY/MODEL/STEPPING");
