@@ -227,8 +227,9 @@ std::optional<ItemReader::Resumption> ItemReader::find_apl12(std::size_t fup_end
       case PacketKind::kTipPge:
         return here;
       case PacketKind::kPsb: {
-        std::optional<Packet> fup = find_header_fup(ahead);
-        if (!fup || fup->kind == PacketKind::kFup) return std::nullopt;
+        // One without a FUP; one that another OVF cuts says nothing.
+        const std::optional<Packet> behind = find_header_fup(ahead);
+        if (!behind || behind->kind != PacketKind::kPsbEnd) return std::nullopt;
         return here;
       }
       case PacketKind::kTnt:
