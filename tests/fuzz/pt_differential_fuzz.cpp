@@ -135,9 +135,10 @@ class TraceMaker {
     unsigned bits = recipe_.next() & ((1u << count) - 1);
     raw({(bits | 1u << count) << 1});
   }
-  // What libipt 2.0.5 does not know, so that only our paths can be compared.
+  // What libipt 2.0.5 does not know, or takes otherwise in places where it may not stand, so that
+  // only our paths can be compared.
   void newer_packet() {
-    switch (recipe_.next() % 8) {
+    switch (recipe_.next() % 16) {
       case 0:
       case 1:
         return outcomes(), raw({0xd9, 0x40, 1, recipe_.next() % 4, 0});  // TRIG behind a TNT
@@ -151,13 +152,31 @@ class TraceMaker {
         return raw({0x02, 0x13, 0x81, 14}), ip(0x1d, address());  // CFE: interrupt
       case 6:
         return raw({0x99, 0x05}), ip(0x1d, address());  // RFLAGS.IF is set
-      default:
+      case 7:
         return raw({0x99, 0x05}), ip(0x0d, address());
+      case 8:
+        return raw({0x02, 0x53, 0, 1, 2, 3, 4, 5, 6, 7, 8});  // EVD
+      case 9:
+        return raw({0x02, 0x13, recipe_.next() % 16, 14});  // CFE without its FUP
+      case 10:
+        raw({0x02, 0x63, 0x84, 0x04, 1, 2, 3, 4, 0x0c, 5, 6, 7, 8});  // a block of two items
+        return recipe_.next() % 2 == 0 ? raw({0x02, 0x33})
+                                       : (raw({0x02, 0xb3}), ip(0x1d, address()));
+      case 11:
+        return raw({0x02, 0x43, recipe_.next() % 2, 0x10, 0, 0, 0, 0});  // PIP
+      case 12:
+        return raw({0x02, 0xc8, 1, 0, 0, 0, 0});  // VMCS
+      case 13:
+        return raw({0x02, 0x83});  // TraceStop
+      case 14:
+        return raw({0x02, 0x62});  // EXSTOP
+      default:
+        return raw({0x02, 0x92, 1, 2, 3, 4}), ip(0x1d, address());  // PTW with its FUP
     }
   }
   void packet() {
     if (has_newer_packets_ && recipe_.next() % 8 == 0) return newer_packet();
-    switch (recipe_.next() % 27) {
+    switch (recipe_.next() % 30) {
       case 0:
         return psb();
       case 1:
@@ -196,6 +215,12 @@ class TraceMaker {
         return ip(0x01, address()), raw({0, 0, 0}), ip(0x11, address());
       case 19:
         return raw({0x02, 0xc2, 1, 0, 0, 0, 2, 0, 0, 0, 0x02, 0xf3}), ip(0x1d, address());  // MWAIT
+      case 20:
+        return raw({0x02, 0x22, 0, recipe_.next()});  // PWRE
+      case 21:
+        return raw({0x02, 0xa2, recipe_.next(), 1, 0, 0, 0});  // PWRX
+      case 22:
+        return raw({0x02, 0x73, recipe_.next(), 1, 0, 2, 0});  // TMA
       default:
         return outcomes();
     }

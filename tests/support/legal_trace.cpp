@@ -97,13 +97,19 @@ class LegalWalk {
   // Between the packets of one event.
   void time_inside() {
     while (timed_ && one_in(4)) {
-      unsigned choice = below(4);
-      if (choice == 0)
-        tsc();
-      else if (choice == 1)
-        out_.mtc(static_cast<std::uint8_t>(below(256)));
-      else
-        cyc(below(500));
+      switch (below(5)) {
+        case 0:
+          tsc();
+          break;
+        case 1:
+          out_.mtc(static_cast<std::uint8_t>(below(256)));
+          break;
+        case 2:
+          out_.pad();
+          break;
+        default:
+          cyc(below(500));
+      }
     }
   }
 
@@ -150,6 +156,8 @@ class LegalWalk {
     if (one_in(2)) out_.cbr(32);
     if (one_in(6)) out_.mnt(5);
     if (one_in(6)) out_.pad();
+    if (timed_ && one_in(4)) out_.mtc(static_cast<std::uint8_t>(below(256)));
+    if (timed_ && one_in(4)) cyc(below(500));
     lost_ = false;  // PSB forgets the last address, too
     if (enabled_) out_.fup({ip_});
     out_.psbend();
@@ -250,11 +258,10 @@ class LegalWalk {
         return standalone();
       case 5:
       case 6:
-        return psb();
+        return one_in(8) ? lose_psb() : psb();
       case 7:
         out_.exstop(true);
-        time_inside();
-        return out_.fup({ip_});
+        return finish_event();
       case 8:
         return sleep();
       case 9:
@@ -262,13 +269,19 @@ class LegalWalk {
       case 10:
         in_transaction_ = !in_transaction_;
         out_.mode_tsx(in_transaction_, false);
-        time_inside();
-        return out_.fup({ip_});
+        return finish_event();
       case 11:
         return interrupt_untraced();
       default:
         return time();
     }
+  }
+
+  // Its FUP may be lost.
+  void finish_event() {
+    time_inside();
+    if (one_in(12)) return lose();
+    out_.fup({ip_});
   }
 
   bool abort() {
@@ -283,6 +296,7 @@ class LegalWalk {
     bool aborts = abort();
     out_.fup({ip_});
     time_inside();
+    if (one_in(16)) return lose();
     if (!aborts) {
       change_spaces();
       change_mode(program_.pick_mode(choices_));
@@ -335,6 +349,14 @@ class LegalWalk {
     ip_packet(IpPacket::kFup, ip_);
   }
 
+  // An OVF in PSB+ ends it.
+  void lose_psb() {
+    out_.psb();
+    if (one_in(2)) out_.mode_exec(mode_);
+    if (one_in(2)) out_.cbr(32);
+    lose();
+  }
+
   // --- An instruction ---
 
   void step() {
@@ -382,7 +404,7 @@ class LegalWalk {
     out_.flush();
     out_.ptw(below(65536) * 0x100000001ull, one_in(2), has_address);
     time_inside();
-    if (has_address) out_.fup({here});
+    if (has_address) one_in(12) ? lose() : out_.fup({here});
   }
 
   void load_cr3() {
