@@ -179,6 +179,7 @@ Result<DecodeInput> BundleOpener::open() {
 }  // namespace
 
 Result<pt::Cpu> parse_cpu(const std::string& text) {
+  if (text == "none") return pt::Cpu{};
   std::array<std::uint64_t, 3> numbers{};
   std::size_t count = 0;
   for (std::string_view rest = text; count < numbers.size(); ++count) {
@@ -195,7 +196,7 @@ Result<pt::Cpu> parse_cpu(const std::string& text) {
     rest.remove_prefix(slash + 1);
   }
   return fail(ErrorCode::kUsage, "`" + text + "` is no processor", "",
-              "--cpu=FAMILY/MODEL/STEPPING, as in --cpu=6/85/4");
+              "--cpu=FAMILY/MODEL/STEPPING, as in --cpu=6/85/4, or --cpu=none");
 }
 
 Result<std::array<pt::AddressFilter, 4>> parse_filters(const std::vector<std::string>& filters,
@@ -227,7 +228,8 @@ Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
   auto mapped = open_named_file(file.path);
   if (!mapped) {
     Error error = mapped.error();
-    bool meant_address = !file.at && file.path.find('@') != std::string::npos;
+    // ptxed has a colon there.
+    bool meant_address = !file.at && file.path.find_first_of("@:") != std::string::npos;
     if (meant_address) error.fix = "--code=FILE@ADDRESS, as in --code=page.bin@0x401000";
     return fail(std::move(error));
   }

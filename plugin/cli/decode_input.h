@@ -40,7 +40,7 @@ struct DecodeInput {
 // Errors: kUsage for arguments that cannot be understood; those of reading files.
 Result<DecodeInput> open_decode_input(const DecodeRequest& request);
 
-// "6/85/4" or "6/85", decimal or with 0x. Errors: kUsage.
+// "6/85/4" or "6/85", decimal or with 0x; "none": one that is not known. Errors: kUsage.
 Result<pt::Cpu> parse_cpu(const std::string& text);
 
 // The address ranges of a trace's filters: "0x401000-0x401fff", both bytes inside. First all to

@@ -38,7 +38,8 @@ void add_options(CLI::App& app, DecodeOptions& options) {
                  "code: an ELF file, or any file with the address of its first byte; may be a "
                  "pipe")
       ->type_name("FILE[@ADDRESS]");
-  app.add_option("--cpu", options.request.cpu, "the processor that wrote the trace, for its errata")
+  app.add_option("--cpu", options.request.cpu,
+                 "the processor that wrote the trace, for its errata, or none")
       ->type_name("FAMILY/MODEL/STEPPING");
   add_choice(app, "--decoder", options.decoder, "which decoder", {"flow", "libipt"});
   add_choice(app, "--print", options.items, "what to print, one item a line",

@@ -247,6 +247,7 @@ TEST_F(DecodeCommand, AFileOfPerfsIsNotReadAsItsPackets) {
 TEST(DecodeInput, ACpuIsFamilyModelAndStepping) {
   EXPECT_EQ(*parse_cpu("6/85/4"), (pt::Cpu{6, 85, 4}));
   EXPECT_EQ(*parse_cpu("0x6/0x55"), (pt::Cpu{6, 85, 0}));
+  EXPECT_EQ(*parse_cpu("none"), pt::Cpu{});
   for (const char* bad : {"", "6", "6/", "6/85/4/1", "6/256/4", "65536/1/1", "six/85"})
     EXPECT_FALSE(parse_cpu(bad)) << bad;
 }
