@@ -133,7 +133,7 @@ TEST(Flow, ReturnThatDoesNotMatchPopsItsEntry) {
       0xc3,                          // 1013 ret: compressed
   });
   s.psb(0x1000).tip(0x1013).tnt("tn");
-  EXPECT_EQ(s.text(), "[5] 1000 100b 1012 1013 1005 1006 [24] ");
+  EXPECT_EQ(s.text(), "[5] 1000 100b 1012 1013 1005 1006 [25] ");
 }
 
 TEST(Flow, CallOfTheNextInstructionIsNotReturnedTo) {
@@ -145,7 +145,7 @@ TEST(Flow, CallOfTheNextInstructionIsNotReturnedTo) {
       0xc3,                          // 100d ret
   });
   s.psb(0x1000).tnt("tn");
-  EXPECT_EQ(s.text(), "[5] 1000 1007 100c 100d 1005 [24] ");
+  EXPECT_EQ(s.text(), "[5] 1000 1007 100c 100d 1005 [25] ");
 }
 
 TEST(Flow, LoopWithoutPacketsIsAGapAndNotForEver) {
@@ -170,7 +170,7 @@ TEST(Flow, GapTellsWhereHowMuchAndWhyAndDecodingGoesOnAtTheNextPsb) {
   EXPECT_EQ(gap.offset_bytes + gap.size_bytes, second);
   EXPECT_EQ(listing.text,
             "[5] 1000 1001 (the bytes of an executed instruction are not known) "
-            "[5] 1000 1001 [24] ");
+            "[5] 1000 1001 [25] ");
 }
 
 TEST(Flow, DeferredTipComesBehindOutcomesOfLaterBranches) {
@@ -181,7 +181,7 @@ TEST(Flow, DeferredTipComesBehindOutcomesOfLaterBranches) {
       0x90,        // 1006
   });
   s.psb(0x1000).tnt("nt").tip(0x1002);
-  EXPECT_EQ(s.text(), "[5] 1000 1002 1004 [24] ");
+  EXPECT_EQ(s.text(), "[5] 1000 1002 1004 [25] ");
 }
 
 TEST(Flow, ModeExecAtAFupTellsTheInterruptFlag) {
@@ -199,7 +199,7 @@ TEST(Flow, TriggerLiesItsCountBehindTheLastAddress) {
   s.psb(0x1000).raw({0x02, 0xe2}).fup(0x1001);  // EXSTOP with IP
   s.raw({0xd9, 0x40, 0xa1, 0x02, 0x00});        // TRIG, ICNT 2
   s.fup(0x1004).pgd(0x1004);
-  EXPECT_EQ(s.text(), "[5] 1000 [13] 1001 1002 [23] 1003 [2] ");
+  EXPECT_EQ(s.text(), "[5] 1000 [13] 1001 1002 [24] 1003 [2] ");
 }
 
 TEST(Flow, EventTraceNamesItsPlace) {
@@ -251,7 +251,7 @@ TEST(Flow, TwoPsbsJoinSeamlessly) {
   FlowWalker(s.trace, s.code, s.config, parts).run(second, s.trace.size());
   EXPECT_EQ(whole.text, parts.text);
   EXPECT_EQ(whole.text,
-            "[5] 1000 1001 1002 1000 1001 1002 1000 [5] 1001 1002 1000 1001 1002 [24] ");
+            "[5] 1000 1001 1002 1000 1001 1002 1000 [5] 1001 1002 1000 1001 1002 [25] ");
 }
 
 }  // namespace
