@@ -26,13 +26,16 @@ std::optional<Seam> seam_at(ByteSpan trace, std::size_t psb) {
   return paused ? std::optional(Seam{psb, *paused, true}) : std::nullopt;
 }
 
-// One from which code leads on: what is lost before it ends there.
-std::optional<Seam> find_seam(ByteSpan trace, std::size_t from, const CodeImage& code,
+// Longer stretches of which no code is known are cut all the same: their loss is several then.
+constexpr std::uint64_t kMostUncut = 64;  // times the least
+
+// `code`: one from which that leads on, so that what is lost before it ends there.
+std::optional<Seam> find_seam(ByteSpan trace, std::size_t from, const CodeImage* code,
                               Epoch epoch) {
   for (auto psb = pt::find_psb(trace, from); psb;
        psb = pt::find_psb(trace, *psb + pt::kPsbSize_bytes)) {
     const std::optional<Seam> seam = seam_at(trace, *psb);
-    if (seam && !code.at(seam->next, 1, epoch).empty()) return seam;
+    if (seam && (code == nullptr || !code->at(seam->next, 1, epoch).empty())) return seam;
   }
   return std::nullopt;
 }
@@ -48,10 +51,13 @@ class PtSegments::Reader final : public SegmentReader, public SegmentCounter {
     const PtJoint* joint = joint_before(end);
     const std::uint64_t floor = joint == nullptr ? 0 : joint->at;
     std::uint64_t back_bytes = source_.options_.least_bytes;
-    for (; back_bytes < end - floor; back_bytes *= 2)
-      if (std::optional<Seam> seam = find_seam(source_.trace_.first(end), end - back_bytes,
-                                               *source_.code_, source_.config_.first_epoch))
+    for (; back_bytes < end - floor; back_bytes *= 2) {
+      const bool is_long = back_bytes > source_.options_.least_bytes * kMostUncut;
+      const CodeImage* code = is_long ? nullptr : source_.code_.get();
+      if (std::optional<Seam> seam = find_seam(source_.trace_.first(end), end - back_bytes, code,
+                                               source_.config_.first_epoch))
         return Extent{seam->at, end};
+    }
     if (joint != nullptr) return Extent{floor, end};
     std::optional<std::size_t> first = pt::find_psb(source_.trace_.first(end), 0);
     if (first) return Extent{*first, end};
