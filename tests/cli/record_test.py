@@ -108,15 +108,16 @@ class Record(cases.CommandCase):
 
     def test_one_that_is_asked_to_end_asks_the_program(self):
         session = os.path.join(self.folder, "kept")
-        asked = 'trap "echo asked; exit 3" TERM HUP; echo ready; read line'
+        # To wait in a `read` would not do: dash may miss what comes right before it.
+        asked = 'trap "echo asked; exit 3" TERM HUP; echo ready; while :; do sleep 0.1; done'
         for number in (signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([cases.TAILTRACE, "run", "--no-debugger", "--keep=" + session,
-                                   "--", "/bin/sh", "-c", asked], stdin=subprocess.PIPE,
+                                   "--", "/bin/sh", "-c", asked], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True) as process:
                 self.assertEqual(process.stdout.readline(), "ready\n")
                 process.send_signal(number)
-                process.wait(cases.HANG_S)  # its input is open: the signal alone ends it
+                process.wait(cases.HANG_S)
                 out, err = process.stdout.read(), process.stderr.read()
             self.assertEqual((process.returncode, out), (3, "asked\n"))
             self.assertIn(f"recorded: tailtrace history {session}\n", err)
