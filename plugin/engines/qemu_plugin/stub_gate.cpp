@@ -250,9 +250,9 @@ std::string stop_format(int signal) {
   const unsigned resumes = g_resumes.load();
   // It may have entered a handler.
   const bool has_stood = has_not_moved() && pc == t_left_pc;
+  put_back_handler();  // one that stands in the stub may be about to go by it
   enter();
   select_own_thread();
-  put_back_handler();
   if (!was_let_go()) renew_unheard(g_came.load());
   t_signal = signal;
   t_stopped_pc = pc;
