@@ -104,12 +104,6 @@ bool has_target(InstructionClass kind) {
          kind == InstructionClass::kCall;
 }
 
-std::uint64_t cut_to_mode(std::uint64_t ip, const ZydisDecodedInstruction& insn, CodeMode mode) {
-  if (mode == CodeMode::k64) return ip;
-  // The operand size decides how much of the instruction pointer a near branch keeps.
-  return insn.operand_width == 16 ? ip & 0xffff : ip & 0xffffffff;
-}
-
 // ERETU (F3 0F 01 CA) and ERETS (F2 0F 01 CA) of FRED return from an event; Zydis 4.0 does not know
 // them. (Intel, "Flexible Return and Event Delivery", section 6.)
 std::string_view event_return(ByteSpan bytes, CodeMode mode) {
@@ -137,7 +131,7 @@ std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address, C
   if (has_target(result.kind)) {
     std::uint64_t to =
         address.value + insn.length + static_cast<std::uint64_t>(insn.raw.imm[0].value.s);
-    result.target = {cut_to_mode(to, insn, mode)};
+    result.target = {to & target_mask(address, insn.operand_width, mode)};
   }
   return result;
 }

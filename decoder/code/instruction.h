@@ -62,6 +62,15 @@ struct Instruction {
 // The longest instruction (SDM volume 2, section 2.3.11).
 constexpr std::size_t kMaxInstructionSize_bytes = 15;
 
+// What of a direct branch at `from` its target keeps: as many bits as its operand has. But 16-bit
+// code beyond 64 KiB has linear addresses, which the segment's base is part of, and that is not cut
+// (SDM volume 3, "Packet Decoding of RIP versus LIP").
+constexpr std::uint64_t target_mask(Address from, unsigned operand_bits, CodeMode mode) {
+  if (mode == CodeMode::k64) return ~0ull;
+  const bool is_linear = mode == CodeMode::k16 && from.value > 0xffff;
+  return operand_bits == 16 && !is_linear ? 0xffff : 0xffffffff;
+}
+
 // Decodes the instruction that `bytes` begins with. Nothing when the bytes are no instruction or
 // end inside it.
 std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address,

@@ -89,10 +89,6 @@ inline std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
   return key;
 }
 
-constexpr std::uint64_t ip_mask(CodeMode mode) {
-  return mode == CodeMode::k64 ? ~0ull : mode == CodeMode::k32 ? 0xffffffff : 0xffff;
-}
-
 template <typename Distance>
 std::uint64_t distance_at(const std::uint8_t* bytes) {
   Distance distance;
@@ -103,7 +99,7 @@ std::uint64_t distance_at(const std::uint8_t* bytes) {
 }  // namespace
 
 InstructionForms::InstructionForms(CodeMode mode)
-    : mode_(mode), ip_mask_(ip_mask(mode)), forms_(std::make_unique<Table>()) {}
+    : mode_(mode), wide_mask_(target_mask({}, 32, mode)), forms_(std::make_unique<Table>()) {}
 
 // Direct branches without a prefix are known by their opcode. What is told by a jump of ours and
 // not out of a table, the processor need not wait for.
@@ -128,8 +124,8 @@ Decoded InstructionForms::decode(const std::uint8_t* bytes, Address address) {
 // With a distance of one byte.
 inline Decoded InstructionForms::short_branch(const std::uint8_t* bytes, Address address,
                                               InstructionClass kind) const {
-  const Address next = address + 2;
-  return {{(next + distance_at<std::int8_t>(bytes + 1)).value & ip_mask_}, 2, kind};
+  const Address target = address + 2 + distance_at<std::int8_t>(bytes + 1);
+  return {cut(target, address), 2, kind};
 }
 
 // With one as wide as the mode's operands.
@@ -143,7 +139,14 @@ inline Decoded InstructionForms::near_branch(const std::uint8_t* bytes, unsigned
   } else {
     distance = distance_at<std::int32_t>(bytes + opcode_bytes);
   }
-  return {{(address + size + distance).value & ip_mask_}, size, kind};
+  return {cut(address + size + distance, address), size, kind};
+}
+
+// Of a branch whose operand is as wide as the mode's.
+inline Address InstructionForms::cut(Address target, Address from) const {
+  if (mode_ == CodeMode::k16) [[unlikely]]
+    return {target.value & target_mask(from, 16, mode_)};
+  return {target.value & wide_mask_};
 }
 
 [[gnu::noinline]] Decoded InstructionForms::decode_uncommon(ByteSpan bytes, Address address) const {

@@ -64,11 +64,12 @@ class InstructionForms {
   Decoded short_branch(const std::uint8_t* bytes, Address address, InstructionClass kind) const;
   Decoded near_branch(const std::uint8_t* bytes, unsigned opcode_bytes, Address address,
                       InstructionClass kind) const;
+  Address cut(Address target, Address from) const;
   Decoded decode_uncommon(ByteSpan bytes, Address address) const;
   Decoded learn(Form& form, std::uint32_t key, ByteSpan bytes, Address address) const;
 
   const CodeMode mode_;
-  const std::uint64_t ip_mask_;  // of a direct branch's target
+  const std::uint64_t wide_mask_;  // of a target, where operands are not of 16 bits
   std::unique_ptr<Table> forms_;
 };
 
