@@ -4,12 +4,16 @@
 #include <cassert>
 #include <utility>
 
+#include "decoder/code/instruction.h"
 #include "decoder/history/segment_counter.h"
+#include "decoder/pt/flow/flow_items.h"
 #include "decoder/pt/packets/packet_reader.h"
 #include "decoder/pt/segments/pause_seam.h"
 
 namespace tailtrace {
 namespace {
+
+using pt::PacketKind;
 
 // A PSB at which a trace can be cut.
 struct Seam {
@@ -26,16 +30,53 @@ std::optional<Seam> seam_at(ByteSpan trace, std::size_t psb) {
   return paused ? std::optional(Seam{psb, *paused, true}) : std::nullopt;
 }
 
-// Longer stretches of which no code is known are cut all the same: their loss is several then.
+// Whether a packet behind PSB+ leaves open what is executed there first.
+bool is_passed_over(PacketKind kind, bool is_paused) {
+  switch (kind) {
+    case PacketKind::kPad:
+    case PacketKind::kTsc:
+    case PacketKind::kTma:
+    case PacketKind::kMtc:
+    case PacketKind::kCyc:
+    case PacketKind::kCbr:
+    case PacketKind::kMnt:
+    case PacketKind::kModeExec:
+      return true;
+    default:
+      return kind == PacketKind::kTipPge && is_paused;
+  }
+}
+
+// Whether a history that begins at a seam shows an instruction first: what was lost before ends
+// there, and what is lost next is another loss.
+bool shows_first(ByteSpan trace, const Seam& seam, const CodeImage& code, Epoch epoch) {
+  if (!decode_instruction(code.at(seam.next, kMaxInstructionSize_bytes, epoch), seam.next))
+    return false;
+  pt::PacketReader packets(trace);
+  packets.seek(seam.at + pt::kPsbSize_bytes);
+  bool is_behind = false;  // PSB+
+  for (pt::Packet packet; packets.next(packet) == pt::ReadStatus::kOk;) {
+    const bool is_branch = packet.kind == PacketKind::kTnt || packet.kind == PacketKind::kTip ||
+                           packet.kind == PacketKind::kTipPgd;
+    if (packet.kind == PacketKind::kOvf || is_branch) return is_branch && is_behind;
+    if (packet.kind == PacketKind::kModeExec && pt::mode_of(packet.payload) != CodeMode::k64)
+      return false;
+    if (is_behind && !is_passed_over(packet.kind, seam.is_paused)) return false;
+    is_behind = is_behind || packet.kind == PacketKind::kPsbEnd;
+  }
+  return false;
+}
+
+// Longer stretches where none does are cut all the same: their loss is several then.
 constexpr std::uint64_t kMostUncut = 64;  // times the least
 
-// `code`: one from which that leads on, so that what is lost before it ends there.
+// `code`: one that shows an instruction of it first.
 std::optional<Seam> find_seam(ByteSpan trace, std::size_t from, const CodeImage* code,
                               Epoch epoch) {
   for (auto psb = pt::find_psb(trace, from); psb;
        psb = pt::find_psb(trace, *psb + pt::kPsbSize_bytes)) {
     const std::optional<Seam> seam = seam_at(trace, *psb);
-    if (seam && (code == nullptr || !code->at(seam->next, 1, epoch).empty())) return seam;
+    if (seam && (code == nullptr || shows_first(trace, *seam, *code, epoch))) return seam;
   }
   return std::nullopt;
 }

@@ -4,7 +4,8 @@
 // (pause_seam.h). The older one is closed by what makes of both the same history as of one linear
 // decode: nothing if its last branch led there, a seam (segment_source.h) if a straight run did,
 // and an end and a begin where the flow is known to have stood elsewhere. A loss ends where the
-// newer one begins: it is one record. So a segment begins where code is known, unless that is far.
+// newer one begins: it is one record. So a segment begins where an instruction is shown first,
+// unless that is far.
 //
 // A trace may be put together from stretches of others, as those of the processors that a thread
 // ran on: at a joint nothing is believed of what came before.

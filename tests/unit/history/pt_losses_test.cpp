@@ -1,0 +1,112 @@
+// Losses in a history that is read from an Intel PT trace segment by segment: what is not shown is
+// one gap wherever the trace is cut, and no segment is long because nothing is shown.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "decoder/history/history.h"
+#include "decoder/history/pt_segments.h"
+#include "decoder/pt/packets/packet_writer.h"
+
+namespace tailtrace {
+namespace {
+
+constexpr Address kLoop{0x1000};
+
+// jnz 1000; nop; jmp far [rax]
+std::shared_ptr<CodeImage> looping_code() {
+  auto code = std::make_shared<CodeImage>();
+  EXPECT_TRUE(code->add(kLoop, {0x75, 0xfe, 0x90, 0x48, 0xff, 0x28}));
+  return code;
+}
+
+void synchronize(pt::PacketWriter& packets, std::optional<Address> at) {
+  packets.psb();
+  packets.mode_exec(CodeMode::k64);
+  if (at) packets.fup(*at);
+  packets.psbend();
+}
+
+void end_at(pt::PacketWriter& packets, Address at) {
+  packets.fup(at);
+  packets.tip_pgd_suppressed();
+}
+
+// Addresses and gaps, of segments as short as can be.
+std::string shown(const Bytes& trace, const std::shared_ptr<const CodeImage>& code) {
+  ThreadFrame frame;
+  frame.code = code;
+  auto source = std::make_shared<PtSegments>(nullptr, trace, code, pt::DecoderConfig{},
+                                             PtSegmentsOptions{0, {}, {}});
+  const History history(frame, source, {HistorySettings::Numbers::kFromOldest, 1 << 16, 1, {}, {}});
+  std::string text;
+  HistoryCursor cursor(history);
+  for (cursor.seek_to_oldest(); cursor.valid(); cursor.next()) {
+    const HistoryItem& item = cursor.item();
+    text += item.is_gap ? fmt::format("[{}] ", reason_name(item.gap.reason))
+                        : fmt::format("{:x} ", item.instruction.address.value);
+  }
+  return text;
+}
+
+TEST(PtLosses, WithNothingShownBetweenAreOneGap) {
+  pt::PacketWriter packets;
+  auto overflow = [&] {
+    packets.ovf();
+    packets.fup(kLoop);
+  };
+  synchronize(packets, {});
+  packets.tip_pge(kLoop);
+  packets.tnt(true);
+  packets.flush();
+  overflow();
+  synchronize(packets, kLoop);
+  overflow();
+  synchronize(packets, kLoop);
+  // Nothing is executed here either.
+  end_at(packets, kLoop);
+  packets.tip_pge(kLoop + 2);
+  end_at(packets, kLoop + 3);
+  EXPECT_EQ(shown(packets.take(), looping_code()), "1000 [overflow] 1002 ");
+}
+
+TEST(PtLosses, EndWhereSomethingIsShown) {
+  pt::PacketWriter packets;
+  synchronize(packets, {});
+  packets.tip_pge(kLoop);
+  packets.tnt(true);
+  packets.flush();
+  for (int i = 0; i < 2; ++i) {
+    packets.ovf();
+    packets.fup(kLoop);
+    synchronize(packets, kLoop);
+    packets.tnt(true);
+    packets.flush();
+  }
+  end_at(packets, kLoop);
+  EXPECT_EQ(shown(packets.take(), looping_code()), "1000 [overflow] 1000 [overflow] 1000 ");
+}
+
+TEST(PtLosses, AreCutWhereNothingIsShownForLong) {
+  constexpr std::uint64_t kLeast_bytes = 20, kMostUncut = 64;
+  pt::PacketWriter packets;
+  for (int i = 0; i < 300; ++i) {
+    synchronize(packets, kLoop);
+    packets.tip_now(kLoop);
+  }
+  const Bytes trace = packets.take();
+  const PtSegments source(nullptr, trace, std::make_shared<CodeImage>(), {},
+                          PtSegmentsOptions{kLeast_bytes, {}, {}});
+  auto reader = source.reader();
+  std::vector<std::uint64_t> sizes;
+  for (auto extent = reader->cut(source.size()); extent; extent = reader->cut(extent->begin))
+    sizes.push_back(extent->end - extent->begin);
+  ASSERT_GT(sizes.size(), 3u);
+  sizes.pop_back();  // the oldest is what is left
+  for (std::uint64_t size : sizes) {
+    EXPECT_GT(size, kMostUncut * kLeast_bytes);
+    EXPECT_LE(size, 2 * kMostUncut * kLeast_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace tailtrace
