@@ -283,6 +283,7 @@ PtSegments::PtSegments(std::shared_ptr<const void> owner, ByteSpan trace,
       config_(std::move(config)),
       options_(std::move(options)) {
   options_.least_bytes = std::max(options_.least_bytes, pt::kPsbSize_bytes);
+  config_.only_64_bit_code = true;
   assert(config_.code_changes.empty());
 }
 

@@ -234,6 +234,7 @@ void PerfRecording::find_threads() {
 
 pt::DecoderConfig PerfRecording::decoder_config() const {
   pt::DecoderConfig config;
+  config.only_64_bit_code = true;
   config.cpu = cpu_named(data_.cpu_id);
   config.errata = pt::errata_of(config.cpu);
   config.timing.cpuid_15_ebx = static_cast<std::uint32_t>(data_.info(kInfoTscCtcN));

@@ -92,6 +92,8 @@ struct DecoderConfig {
   Epoch first_epoch;
   std::vector<CodeChange> code_changes;
   Resumption resumption = Resumption::kAtAddress;
+  // Other code is taken as not known, as in histories: records do not say of which mode theirs is.
+  bool only_64_bit_code = false;
 };
 
 enum class EventKind : std::uint8_t {

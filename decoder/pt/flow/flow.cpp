@@ -450,11 +450,12 @@ void FlowWalker::flush() {
 void FlowWalker::use_mode(CodeMode mode) {
   if (mode != mode_) flush();
   mode_ = mode;
-  if (fast_ != nullptr) {
+  if (fast_ != nullptr && knows_mode()) {
     reader_ = &fast_->reader(mode);
   } else {
+    static const CodeImage kNone;
     std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
-    if (!reader) reader.emplace(code_, mode);
+    if (!reader) reader.emplace(knows_mode() ? code_ : kNone, mode);
     reader_ = &*reader;
   }
   reader_->set_epoch(epoch_);

@@ -167,6 +167,7 @@ Result<bool> set_filters(Event& event, const PerfConfig& config) {
 pt::DecoderConfig pt_decoder_config(const Processor& cpu, const PmuDescription& pmu,
                                     const PerfConfig& config) {
   pt::DecoderConfig decoder;
+  decoder.only_64_bit_code = true;
   if (cpu.vendor == "GenuineIntel")
     decoder.cpu = {static_cast<std::uint16_t>(cpu.family), static_cast<std::uint8_t>(cpu.model),
                    static_cast<std::uint8_t>(cpu.stepping)};

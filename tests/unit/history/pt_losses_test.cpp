@@ -86,6 +86,24 @@ TEST(PtLosses, EndWhereSomethingIsShown) {
   EXPECT_EQ(shown(packets.take(), looping_code()), "1000 [overflow] 1000 [overflow] 1000 ");
 }
 
+// Records do not say of which mode the code is.
+TEST(PtLosses, CodeOf32BitsIsOne) {
+  constexpr Address kNarrow{0x2000};
+  pt::PacketWriter packets;
+  synchronize(packets, kLoop + 3);
+  packets.mode_exec(CodeMode::k32);
+  packets.tip_now(kNarrow);
+  packets.tnt(true);
+  packets.tnt(false);
+  packets.tip_pgd_suppressed();
+  packets.mode_exec(CodeMode::k64);
+  packets.tip_pge(kLoop + 2);
+  end_at(packets, kLoop + 3);
+  auto code = looping_code();
+  ASSERT_TRUE(code->add(kNarrow, {0x40, 0x75, 0xfd, 0xcd, 0x80}));  // inc eax; jnz 2000; int 80
+  EXPECT_EQ(shown(packets.take(), code), "1003 [no-code] 1002 ");
+}
+
 TEST(PtLosses, AreCutWhereNothingIsShownForLong) {
   constexpr std::uint64_t kLeast_bytes = 20, kMostUncut = 64;
   pt::PacketWriter packets;
