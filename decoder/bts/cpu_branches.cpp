@@ -106,7 +106,7 @@ std::map<ThreadId, std::vector<Share>> shares_by_thread(std::span<const CpuBranc
   std::map<ThreadId, std::vector<Share>> shares;
   for (const CpuBranches& cpu : cpus)
     for (const Batch& batch : cpu.batches)
-      shares[batch.thread].push_back({&batch, batch.after_loss});
+      if (batch.thread.tid >= 0) shares[batch.thread].push_back({&batch, batch.after_loss});
   for (auto& [thread, list] : shares) {
     std::stable_sort(list.begin(), list.end(), [](const Share& a, const Share& b) {
       return a.batch->time_ns < b.batch->time_ns;

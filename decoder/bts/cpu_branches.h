@@ -66,7 +66,7 @@ struct Share {
   std::optional<GapCause> lost_before;
 };
 
-// Of every thread, by time. They refer to `cpus`.
+// Of every thread that is known, by time. They refer to `cpus`.
 std::map<ThreadId, std::vector<Share>> shares_by_thread(std::span<const CpuBranches> cpus);
 
 }  // namespace tailtrace::bts

@@ -84,8 +84,9 @@ void PerfRecording::read_sideband() {
       continue;
     }
     take(ref, *record);
-    if (std::holds_alternative<SwitchEvent>(record->body) &&
-        record->id.cpu.value_or(~0u) < kMaxCpus)
+    const bool tells_of_turns = std::holds_alternative<SwitchEvent>(record->body) ||
+                                std::holds_alternative<LostEvent>(record->body);
+    if (tells_of_turns && record->id.cpu.value_or(~0u) < kMaxCpus)
       finders[static_cast<std::int32_t>(*record->id.cpu)].add(*record);
   }
   programs_.finish();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace tailtrace::pt {
 
@@ -39,6 +40,7 @@ std::vector<CodeChange> slot_changes(const JoinedCode& joined, const ProgramCode
 std::map<ThreadId, std::vector<CpuPiece>> pieces_by_thread(std::span<const CpuTrace> cpus,
                                                            const perf::TimeConversion& clock) {
   std::map<ThreadId, std::vector<CpuPiece>> all;
+  std::vector<std::uint64_t> nobodys_ns;  // when something was traced that is no known thread's
   for (const CpuTrace& cpu : cpus) {
     std::map<const perf::CpuSlot*, std::vector<StretchLog::Stretch>> by_slot;
     for (const StretchLog::Stretch& stretch : cpu.log.stretches()) {
@@ -48,17 +50,33 @@ std::map<ThreadId, std::vector<CpuPiece>> pieces_by_thread(std::span<const CpuTr
     }
     for (const perf::CpuSlot& slot : cpu.slots.slots) {
       auto traced = by_slot.find(&slot);
-      if (slot.thread.tid <= 0) continue;
+      if (slot.thread.tid <= 0) {
+        if (slot.thread.tid < 0 && traced != by_slot.end())
+          nobodys_ns.push_back(clock.to_ns(traced->second.front().time));
+        continue;
+      }
       if (traced != by_slot.end())
         all[slot.thread].push_back({&cpu, slot, std::move(traced->second)});
       else if (slot.begin_ns < cpu.begin_ns)
         all[slot.thread].push_back({&cpu, slot, {}});
     }
   }
-  for (auto& [thread, pieces] : all)
-    std::stable_sort(pieces.begin(), pieces.end(), [](const CpuPiece& a, const CpuPiece& b) {
-      return a.slot.begin_ns < b.slot.begin_ns;
+  // A slot whose begin is not told seems to begin too early.
+  auto begin_ns = [&](const CpuPiece& piece) {
+    const auto& traced = piece.stretches;
+    return traced.empty() ? piece.slot.begin_ns : clock.to_ns(traced.front().time);
+  };
+  std::sort(nobodys_ns.begin(), nobodys_ns.end());
+  for (auto& [thread, pieces] : all) {
+    std::stable_sort(pieces.begin(), pieces.end(), [&](const CpuPiece& a, const CpuPiece& b) {
+      return begin_ns(a) < begin_ns(b);
     });
+    auto passed = nobodys_ns.begin();
+    for (CpuPiece& piece : pieces) {
+      auto later = std::upper_bound(passed, nobodys_ns.end(), begin_ns(piece));
+      piece.lost_before = std::exchange(passed, later) != later;
+    }
+  }
   return all;
 }
 
@@ -70,6 +88,7 @@ bool play_pieces(std::span<const CpuPiece> pieces, Tail& tail) {
       whole = false;
       if (began) tail.lost(GapCause::kOverwritten);
     }
+    if (piece.lost_before && began) tail.lost(GapCause::kLost);
     for (const StretchLog::Stretch& stretch : piece.stretches) {
       piece.cpu->log.play(stretch, tail);
       began = true;

@@ -48,9 +48,11 @@ struct CpuPiece {
   const CpuTrace* cpu = nullptr;  // must not move
   perf::CpuSlot slot;
   std::vector<StretchLog::Stretch> stretches;
+  bool lost_before = false;  // since the piece before it, maybe
 };
 
-// Of every thread, by time: the slots in which something was traced, or was lost.
+// Of every thread, by time: the slots in which something was traced, or was lost. What was traced
+// in slots that are no thread's may be anybody's.
 std::map<ThreadId, std::vector<CpuPiece>> pieces_by_thread(std::span<const CpuTrace> cpus,
                                                            const perf::TimeConversion& clock);
 

@@ -1,8 +1,11 @@
-// Two processes that took turns on one CPU, each with code of its own at the same addresses: the
-// context switches tell which of them was traced when, and the programs' maps with what code.
+// Processes that took turns on CPUs, each with code of its own at the same addresses: the context
+// switches tell which of them was traced when, and the programs' maps with what code.
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
+#include <random>
+#include <set>
 
 #include "decoder/pt/synthesis/synthesis.h"
 #include "tests/support/perf_files.h"
@@ -22,9 +25,9 @@ Bytes word_bytes(const std::vector<std::uint64_t>& words) {
 std::uint64_t both(std::uint64_t low, std::uint64_t high) { return low | high << 32; }
 
 // A pipe, as `perf record -e intel_pt//u -o -` writes it. Times are ticks.
-class PipeOfACpu {
+class PipeOfCpus {
  public:
-  PipeOfACpu() {
+  PipeOfCpus() {
     append(as_bytes(kPerfDataMagic));
     append(word_bytes({kHeaderPipeBytes}));
     std::vector<std::uint64_t> attr(64 / 8);
@@ -57,24 +60,28 @@ class PipeOfACpu {
         {both(pid(thread.pid), pid(parent.pid)), both(pid(thread.tid), pid(parent.tid)), time}, "",
         parent, time);
   }
-  void switched(bool out, ThreadId thread, std::uint64_t time) {
-    put(kRecordSwitch, out ? kMiscSwitchOut : 0, {}, "", thread, time);
+  void switched(bool out, ThreadId thread, std::uint64_t time, unsigned cpu = 0) {
+    put(kRecordSwitch, out ? kMiscSwitchOut : 0, {}, "", thread, time, cpu);
   }
-  void traced(const ToyRun& run, std::uint64_t time) {
+  void lost(std::uint64_t records, std::uint64_t time) {
+    put(kRecordLost, 0, {1, records}, "", {-1, -1}, time);
+  }
+  void traced(const ToyRun& run, std::uint64_t time, unsigned cpu = 0) {
     std::vector<BranchRecord> records = run.snapshot->records;
     for (BranchRecord& record : records) record.time = time;
     pt::SynthesisOptions options;
     options.timing = pt::SynthesisTiming::kTsc;
     auto trace = pt::synthesize(records, *run.snapshot->code, {}, options);
     ASSERT_TRUE(trace);
-    trace_.insert(trace_.end(), trace->begin(), trace->end());
+    traces_[cpu].insert(traces_[cpu].end(), trace->begin(), trace->end());
   }
   Bytes finish() {
-    trace_.resize((trace_.size() + 7) & ~std::size_t{7});
-    // Queue 0 of CPU 0; the threads are those that started.
-    Bytes record = perf_record(kRecordAuxtrace, 0, {trace_.size(), 0, 0, both(0, 10), 0});
-    append(record);
-    append(trace_);
+    for (auto& [cpu, trace] : traces_) {
+      trace.resize((trace.size() + 7) & ~std::size_t{7});
+      // The queue has the CPU's number; the threads are those that started.
+      append(perf_record(kRecordAuxtrace, 0, {trace.size(), 0, 0, both(cpu, 10), cpu}));
+      append(trace);
+    }
     return std::move(bytes_);
   }
 
@@ -83,9 +90,9 @@ class PipeOfACpu {
     return both(static_cast<std::uint32_t>(thread.pid), static_cast<std::uint32_t>(thread.tid));
   }
   void put(std::uint32_t type, std::uint16_t misc, std::vector<std::uint64_t> words,
-           std::string_view text, ThreadId thread, std::uint64_t time) {
+           std::string_view text, ThreadId thread, std::uint64_t time, unsigned cpu = 0) {
     Bytes record = perf_record(type, misc, words, text.empty() ? text : std::string(text) + '\0');
-    Bytes trailer = word_bytes({id(thread), time, 0, 1});
+    Bytes trailer = word_bytes({id(thread), time, cpu, 1});
     record.insert(record.end(), trailer.begin(), trailer.end());
     auto header = load<RecordHeader>(record);
     header.size_bytes = static_cast<std::uint16_t>(record.size());
@@ -94,7 +101,8 @@ class PipeOfACpu {
   }
   void append(ByteSpan bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
 
-  Bytes bytes_, trace_;
+  Bytes bytes_;
+  std::map<unsigned, Bytes> traces_;
 };
 
 std::vector<Address> joined(const ToyRun& a, const ToyRun& b) {
@@ -129,7 +137,7 @@ class ByCpu : public testing::Test {
 constexpr ThreadId kA{10, 10}, kB{11, 11};
 
 TEST_F(ByCpu, EachThreadHasWhatItDidInItsTurns) {
-  PipeOfACpu pipe;
+  PipeOfCpus pipe;
   pipe.started(kA);
   pipe.started(kB);
   pipe.mapped(kA, filed_[0], 2);
@@ -149,9 +157,72 @@ TEST_F(ByCpu, EachThreadHasWhatItDidInItsTurns) {
   EXPECT_EQ(instructions_of(open(file, kB)), b.executed);
 }
 
+// Of threads that change their CPU now and then, and with some ends of turns that are not told.
+TEST_F(ByCpu, ThreadsThatMigrateHaveAllThatTheyDid) {
+  constexpr std::uint64_t kBegin = 1'000'000'000'000;
+  constexpr unsigned kCpus = 4;
+  const std::vector<ThreadId> threads = {kA, kB, {10, 12}};
+  for (bool all_told : {true, false}) {
+    std::mt19937_64 random(7);
+    PipeOfCpus pipe;
+    pipe.started(kA);
+    pipe.started(kB);
+    pipe.mapped(kA, filed_[0], kBegin);
+    pipe.mapped(kB, filed_[1], kBegin + 1);
+    for (std::size_t i = 2; i < threads.size(); ++i)
+      pipe.forked(threads[i], threads[i].pid == kA.pid ? kA : kB, kBegin + i);
+    std::map<ThreadId, std::vector<Address>> executed;
+    std::map<unsigned, ThreadId> on;
+    std::set<ThreadId> running;
+    std::uint64_t now = kBegin + 10;
+    for (int i = 0; i < 150; ++i) {
+      const unsigned cpu = random() % kCpus;
+      if (auto left = on.find(cpu); left != on.end()) {
+        if (all_told || random() % 3 != 0) pipe.switched(true, left->second, now, cpu);
+        running.erase(left->second);
+        on.erase(left);
+      }
+      const ThreadId thread = threads[random() % threads.size()];
+      if (!running.insert(thread).second) continue;
+      on[cpu] = thread;
+      pipe.switched(false, thread, now += 10, cpu);
+      const ToyRun run = toys_[thread.pid == kA.pid ? 0 : 1].run(random(), 30);
+      pipe.traced(run, now += 10, cpu);
+      executed[thread].insert(executed[thread].end(), run.executed.begin(), run.executed.end());
+      now += 10;
+    }
+    const Bytes file = pipe.finish();
+    for (ThreadId thread : threads)
+      EXPECT_EQ(instructions_of(open(file, thread)), executed[thread]) << thread.tid;
+  }
+}
+
+// Records of switches are missing: the time is nobody's, and who may have been there has a gap.
+TEST_F(ByCpu, WhatMayBeAnotherThreadsIsNotShown) {
+  PipeOfCpus pipe;
+  pipe.started(kA);
+  pipe.started(kB);
+  pipe.mapped(kA, filed_[0], 2);
+  pipe.mapped(kB, filed_[1], 3);
+  const ToyRun a1 = toys_[0].run(1, 200), a2 = toys_[0].run(2, 150), b = toys_[1].run(3, 300);
+  pipe.switched(false, kA, 100);
+  pipe.traced(a1, 110);
+  pipe.switched(true, kA, 200);
+  pipe.traced(b, 220);
+  pipe.lost(2, 300);
+  pipe.switched(false, kA, 310);
+  pipe.traced(a2, 320);
+  pipe.switched(true, kA, 400);
+  const Bytes file = pipe.finish();
+  const OpenedThread opened = open(file, kA);
+  EXPECT_EQ(instructions_of(opened), joined(a1, a2));
+  EXPECT_EQ(gaps_of(opened), 1u);
+  EXPECT_FALSE(opened.problems.empty());
+}
+
 // A process begins with its parent's code, and executes another program then.
 TEST_F(ByCpu, ANewProgramTakesThePlaceOfTheOldOne) {
-  PipeOfACpu pipe;
+  PipeOfCpus pipe;
   pipe.started(kA);
   pipe.mapped(kA, filed_[0], 2);
   pipe.forked(kB, kA, 50);
