@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMaxWaitingPackets = 1024;
 constexpr int kNotificationsPerTurn = 16;
 constexpr int kPause_ms = 100;
+constexpr std::string_view kPassSignals = "QPassSignals:";
 constexpr std::string_view kInterrupt = "\x03";  // among the packets that wait
 
 // The number behind `prefix`, in hexadecimal: `vKill;1a2b`, `D;1a2b`.
@@ -49,8 +50,8 @@ Proxy::Proxy(const ServeOptions& options, Listener& listener, Below& below, Reco
       lldb_replay_(below, recorder, !options.lldb_server.empty()),
       lldb_(below, options.engine != EngineChoice::kQemu, options.detach_kills,
             !options.lldb_server.empty()),
-      lldb_server_(below, recorder, lldb_replay_, !options.lldb_server.empty()),
       judge_(below, recorder),
+      lldb_server_(below, recorder, judge_, lldb_replay_, !options.lldb_server.empty()),
       stepper_(below, recorder, judge_),
       non_stop_(below, recorder, judge_),
       monitor_(options, lldb_, below, recorder),
@@ -303,6 +304,8 @@ Result<void> Proxy::on_packet(std::string packet) {
   if (lldb_.is_lldb()) request = lldb_replay_.request_for_server(std::move(*request));
   if (!request) return fail(std::move(request.error()));
   packet = std::move(*request);
+  if (packet.starts_with(kPassSignals))
+    judge_.set_passed_signals(std::string_view(packet).substr(kPassSignals.size()));
   auto answered = answer_here(packet);
   if (!answered) return fail(std::move(answered.error()));
   if (*answered) return {};
@@ -336,13 +339,10 @@ Result<void> Proxy::pass_on(std::string_view packet, Owed owed) {
 
 // Takes note of what a request changes.
 Result<void> Proxy::note_request(std::string_view packet) {
-  static constexpr std::string_view kPassSignals = "QPassSignals:";
   if (packet == "!") extended_ = true;
   if (packet.starts_with("QThreadEvents:")) judge_.set_reports_threads(packet.ends_with('1'));
   if (packet.starts_with("Hc"))
     run_choice_ = rsp::parse_thread(packet.substr(2)).value_or(rsp::ThreadSelector{});
-  if (packet.starts_with(kPassSignals))
-    judge_.set_passed_signals(packet.substr(kPassSignals.size()));
   if (Stepper::is_of_stops(packet)) {
     auto thread = below_.debugger_thread();
     if (!thread) return fail(std::move(thread.error()));
@@ -398,41 +398,6 @@ Result<void> Proxy::on_answer(std::string_view payload) {
   return {};
 }
 
-Result<void> Proxy::on_stop_reply(std::string_view payload) {
-  auto stop =
-      rsp::expand_runs(payload, expanded_) ? rsp::parse_stop_reply(expanded_) : std::nullopt;
-  if (stop) {
-    if (stop->thread && stop->thread->is_thread()) below_.server_selected(stop->thread->thread());
-    std::string told = lldb_.stop_for_debugger(payload);  // which ends with the next question
-    if (lldb_server_.is_step(*stop)) stop->reasons = 0;
-    lldb_server_.note_others(*stop);
-    told = lldb_server_.stop_for_debugger(told, *stop, judge_.interrupted());
-    auto untraceable = lldb_trace_.untraceable_thread(*stop);
-    if (!untraceable) return fail(std::move(untraceable.error()));
-    // Another debugger may be here now, which has not asked for that trace.
-    if (!lldb_.is_lldb()) untraceable->reset();
-    if (*untraceable) judge_.set_interrupted(true);
-    auto verdict = stepper_.stopped(*stop);
-    if (!verdict) return fail(std::move(verdict.error()));
-    if (*verdict == Stepper::Verdict::kGoesOn) return {};
-    auto rest = lldb_replay_.rest_of(*stop, judge_.interrupted());
-    if (!rest) return fail(std::move(rest.error()));
-    if (*rest) return stepper_.resume(**rest, run_choice_);
-    if (*untraceable && judge_.was_interruption()) {
-      told = std::move(**untraceable);
-      stop = rsp::parse_stop_reply(told);
-    }
-    note_stop(*stop);
-    lldb_replay_.note_stop(*stop);
-    judge_.set_interrupted(false);
-    lldb_trace_.stopped();
-    answer(lldb_.tell(told));
-    return {};
-  }
-  answer(payload);
-  return {};
-}
-
 // The debugger lets the program run.
 Result<void> Proxy::note_resume() {
   if (options_.terminal < 0) return {};
@@ -440,25 +405,6 @@ Result<void> Proxy::note_resume() {
   if (!thread) return fail(std::move(thread.error()));
   if (*thread) terminal_.give_to((*thread)->pid);
   return {};
-}
-
-// A stop that the debugger is told of.
-void Proxy::note_stop(const rsp::StopReply& stop) {
-  terminal_.take_back();
-  if (options_.on_program_end && stop.kind == rsp::StopReply::Kind::kExited)
-    options_.on_program_end(stop.signal << 8);
-  if (options_.on_program_end && stop.kind == rsp::StopReply::Kind::kKilled)
-    options_.on_program_end(below_.system_signal(stop.signal));
-  if (!listener_.is_stdio()) {
-    if (stop.kind == rsp::StopReply::Kind::kExited)
-      say(fmt::format("\nChild exited with status {}", stop.signal));
-    if (stop.kind == rsp::StopReply::Kind::kKilled)
-      say(fmt::format("\nChild terminated with signal = {:#x}", below_.system_signal(stop.signal)));
-  }
-  if (stop.kind == rsp::StopReply::Kind::kStopped && stop.thread && stop.thread->is_thread())
-    below_.debugger_told(stop.thread->thread());
-  else if (stop.kind == rsp::StopReply::Kind::kExited || stop.kind == rsp::StopReply::Kind::kKilled)
-    below_.debugger_selected(std::nullopt);
 }
 
 // A request was carried out, or not.

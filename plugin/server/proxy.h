@@ -78,6 +78,7 @@ class Proxy {
 
   Result<void> on_answer(std::string_view payload);
   Result<void> on_stop_reply(std::string_view payload);
+  Result<void> take_other_stop(std::string& told, rsp::StopReply& stop);
   Result<void> note_resume();
   void note_stop(const rsp::StopReply& reply);
   void note_done(std::string_view answer);
@@ -94,8 +95,8 @@ class Proxy {
   LldbTrace lldb_trace_;
   LldbReplay lldb_replay_;
   LldbFace lldb_;
-  LldbServerFace lldb_server_;
   StopJudge judge_;
+  LldbServerFace lldb_server_;
   Stepper stepper_;
   NonStop non_stop_;
   Monitor monitor_;

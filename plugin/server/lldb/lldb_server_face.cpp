@@ -68,9 +68,10 @@ void LldbServerFace::note_others(const rsp::StopReply& reply) {
   for (ThreadId id : gone) recorder_.thread_gone(id);
 }
 
-// The system raises the same trap when a system call was stepped over as for a breakpoint, which
-// may also be the program's own.
-bool LldbServerFace::is_step(const rsp::StopReply& reply) const {
+// lldb-server takes for a breakpoint what ends the step over a system call, which may have been the
+// return of a handler to any place; and ours, behind a system call. The program's own is behind an
+// instruction of its own.
+Result<bool> LldbServerFace::is_step(const rsp::StopReply& reply) {
   static constexpr std::uint8_t kInt3 = 0xcc;
   if (!in_use_ || reply.signal != kProtocolSigTrap || !reply.thread || !reply.thread->is_thread())
     return false;
@@ -78,9 +79,10 @@ bool LldbServerFace::is_step(const rsp::StopReply& reply) const {
   if (reply.reasons != rsp::StopReply::kSwBreak || !reply.pc ||
       replay_.has_breakpoint(reply.thread->pid, *reply.pc))
     return false;
+  const ThreadId thread = reply.thread->thread();
   std::array<std::uint8_t, 1> before{};
-  return below_.read_memory(reply.thread->thread(), Address{reply.pc->value - 1}, before) == 1 &&
-         before[0] != kInt3;
+  if (below_.read_memory(thread, Address{reply.pc->value - 1}, before) != 1) return false;
+  return before[0] != kInt3 ? Result<bool>(true) : judge_.stepped_over_call(thread);
 }
 
 std::string LldbServerFace::stop_for_debugger(std::string_view payload, const rsp::StopReply& reply,
@@ -113,14 +115,18 @@ Result<std::optional<std::string>> LldbServerFace::answer(std::string_view packe
   return std::optional(std::move(*why));
 }
 
-// Why a thread stopped of which LLDB was not told, by its number alone.
 Result<std::string> LldbServerFace::why_stopped(std::string_view thread) {
   auto answer = below_.ask("qThreadStopInfo" + std::string(thread));
   if (!answer) return fail(std::move(answer.error()));
   auto reply = rsp::parse_stop_reply(*answer);
   if (!reply) return answer;
   std::string why = without(*answer, "jstopinfo");
-  if (!recorder_.needs_steps() || recorder_.empty() || !is_step(*reply)) return why;
+  if (!recorder_.needs_steps() || recorder_.empty()) return why;
+  auto is_nobodys = judge_.is_nobodys(*reply);
+  if (!is_nobodys) return fail(std::move(is_nobodys.error()));
+  auto stepped = is_step(*reply);
+  if (!stepped) return fail(std::move(stepped.error()));
+  if (!*is_nobodys && !*stepped) return why;
   return without(why.replace(0, 3, "T00"), "reason");
 }
 

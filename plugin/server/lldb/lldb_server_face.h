@@ -17,6 +17,7 @@
 #include "plugin/server/below/below.h"
 #include "plugin/server/lldb/lldb_replay.h"
 #include "plugin/server/recording/recorder.h"
+#include "plugin/server/recording/stop_judge.h"
 #include "plugin/server/rsp/feature_list.h"
 
 namespace tailtrace {
@@ -24,8 +25,9 @@ namespace tailtrace {
 class LldbServerFace {
  public:
   // `in_use`: the server below is an lldb-server. All else does nothing where it is not.
-  LldbServerFace(Below& below, Recorder& recorder, const LldbReplay& replay, bool in_use)
-      : below_(below), recorder_(recorder), replay_(replay), in_use_(in_use) {}
+  LldbServerFace(Below& below, Recorder& recorder, StopJudge& judge, const LldbReplay& replay,
+                 bool in_use)
+      : below_(below), recorder_(recorder), judge_(judge), replay_(replay), in_use_(in_use) {}
 
   bool in_use() const { return in_use_; }
   void change_features(rsp::FeatureList& features) const;
@@ -34,8 +36,9 @@ class LldbServerFace {
   // it does not name any more.
   void note_others(const rsp::StopReply& reply);
 
-  // Whether it is, or is told as a breakpoint and is, a finished step.
-  bool is_step(const rsp::StopReply& reply) const;
+  // Whether it is, or is told as a breakpoint and is, a finished step. REQUIRES and errors as of
+  // answer().
+  Result<bool> is_step(const rsp::StopReply& reply);
 
   // A stop reply as LLDB is told it; `interrupted` makes a finished step the stop that it asked
   // for.
@@ -46,11 +49,14 @@ class LldbServerFace {
   // server below owes no answer. Errors: kGone.
   Result<std::optional<std::string>> answer(std::string_view packet);
 
- private:
+  // Why a thread stopped of which LLDB was not told, by its number alone, in hexadecimal. REQUIRES
+  // and errors as of answer().
   Result<std::string> why_stopped(std::string_view thread);
 
+ private:
   Below& below_;
   Recorder& recorder_;
+  StopJudge& judge_;
   const LldbReplay& replay_;  // knows the breakpoints
   bool in_use_;
 };

@@ -136,6 +136,7 @@ bool Stepper::goes_alone(ThreadId thread) {
 Result<void> Stepper::repeat(ThreadId stopped) {
   const std::uint64_t before = std::exchange(worked_before_, recorder_.worked());
   if (alone_steps_ == 0) quiet_rounds_ = worked_before_ - before > 1 ? 0 : quiet_rounds_ + 1;
+  if (!signals_.empty()) return go_on_with_signals();
   if (goes_alone(stopped)) return below_.link().send("vCont;s:" + rsp::format_thread(stopped));
   alone_steps_ = 0;
   return caught_calls_.none() ? below_.link().send_frame(repeat_frame_) : send(repeated_);
@@ -182,15 +183,34 @@ Result<std::optional<ThreadId>> Stepper::any_cloner() {
   return std::optional<ThreadId>();
 }
 
-Result<void> Stepper::go_on_with_signal(ThreadId thread, std::uint8_t signal) {
-  const ResumeAction* action = rsp::action_for(repeated_, thread);
-  ResumeActions once = repeated_;
-  ResumeAction first = action != nullptr ? *action : ResumeAction{};
-  first.selector = {thread.pid, thread.tid};
-  first.signal = signal;
-  once.insert(once.begin(), first);
-  if (RecordedThread* recorded = recorder_.find(thread)) deliver(*recorded, signal);
+Result<void> Stepper::go_on_with_signals() {
+  ResumeActions once;
+  for (const auto& [id, signal] : signals_) {
+    const ResumeAction* action = rsp::action_for(repeated_, id);
+    ResumeAction& with_signal = once.emplace_back(action != nullptr ? *action : ResumeAction{});
+    with_signal.selector = {id.pid, id.tid};
+    with_signal.signal = signal;
+    if (RecordedThread* recorded = recorder_.find(id)) deliver(*recorded, signal);
+  }
+  once.insert(once.end(), repeated_.begin(), repeated_.end());
   return send(once);
+}
+
+// lldb-server tells of one thread. Others may have stopped for signals, which are lost if they go
+// on without. True: the debugger is to be told of one of them.
+Result<bool> Stepper::take_signals(const StopReply& reply) {
+  for (const auto& [id, signal] : rsp::signalled_threads(reply)) {
+    if (!resumes(actions_, id)) continue;
+    StopReply stop;
+    stop.thread = ThreadSelector{id.pid, id.tid};
+    stop.signal = signal;
+    auto judgement = judge_.judge(stop, {rsp::action_for(actions_, id), goes_by_steps(id), false});
+    if (!judgement) return fail(std::move(judgement.error()));
+    other_ = id;
+    if (*judgement == Judgement::kReport) return true;
+    if (*judgement == Judgement::kGoOnWithSignal) signals_.push_back({id, signal});
+  }
+  return false;
 }
 
 // The thread is about to be resumed with that signal. lldb-server tells nothing of the trap at the
@@ -233,22 +253,22 @@ Result<Stepper::Verdict> Stepper::stopped(const StopReply& stop) {
   in_flight_.erase(thread);
   if (cloning_)
     if (auto ended = end_clone(reply); !ended) return fail(std::move(ended.error()));
-  Result<void> sent;
-  switch (*judgement) {
-    case Judgement::kReport:
-      one_cpu_.leave();
-      note_report(thread);
-      if (auto told = caught_calls_.told(reply); !told) return fail(std::move(told.error()));
-      return Verdict::kReport;
-    case Judgement::kGoOn:
-      sent = go_on(thread);
-      break;
-    case Judgement::kGoOnWithSignal:
-      sent = go_on_with_signal(thread, reply.signal);
-      break;
+  signals_.clear();
+  if (*judgement == Judgement::kGoOnWithSignal) signals_.push_back({thread, reply.signal});
+  Verdict verdict = *judgement == Judgement::kReport ? Verdict::kReport : Verdict::kGoesOn;
+  if (verdict == Verdict::kGoesOn) {
+    auto tells = take_signals(reply);
+    if (!tells) return fail(std::move(tells.error()));
+    if (*tells) verdict = Verdict::kReportOther;
   }
-  if (!sent) return fail(std::move(sent.error()));
-  return Verdict::kGoesOn;
+  if (verdict != Verdict::kGoesOn) {
+    one_cpu_.leave();
+    note_report(thread);
+    auto told = caught_calls_.told(reply);
+    return told ? Result<Verdict>(verdict) : fail(std::move(told.error()));
+  }
+  auto sent = *judgement == Judgement::kGoOn ? go_on(thread) : go_on_with_signals();
+  return sent ? Result<Verdict>(verdict) : fail(std::move(sent.error()));
 }
 
 // gdbserver stops new threads at once only while it reports their coming, and while it does so it

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugin/engines/step/one_cpu.h"
 #include "plugin/server/below/below.h"
@@ -19,6 +20,7 @@
 #include "plugin/server/recording/repeat_run.h"
 #include "plugin/server/recording/stop_judge.h"
 #include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/signalled_threads.h"
 #include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
@@ -42,10 +44,13 @@ class Stepper {
   // Errors: kGone.
   Result<void> resume(std::string_view packet, rsp::ThreadSelector chosen);
 
-  enum class Verdict { kReport, kGoesOn };
-  // The stop reply to it: either the debugger is to be told, or the program already goes on.
+  // The stop reply to it: either the debugger is to be told of it, or of another thread that
+  // stopped meanwhile, or the program already goes on.
+  enum class Verdict { kReport, kReportOther, kGoesOn };
   // Errors: kGone.
   Result<Verdict> stopped(const rsp::StopReply& reply);
+  // That other thread.
+  ThreadId other() const { return other_; }
 
   // Whether the server below can stop new threads at their first instruction.
   void set_has_thread_events(bool on) { has_thread_events_ = on; }
@@ -63,7 +68,8 @@ class Stepper {
   Result<void> note_step(ThreadId thread);
   Result<void> note_steps();
   Result<void> go_on(ThreadId stopped);
-  Result<void> go_on_with_signal(ThreadId thread, std::uint8_t signal);
+  Result<bool> take_signals(const rsp::StopReply& reply);
+  Result<void> go_on_with_signals();
   void deliver(RecordedThread& thread, std::uint8_t signal);
   void note_report(ThreadId thread);
 
@@ -88,9 +94,11 @@ class Stepper {
   std::string repeat_frame_;         // the same as a frame
   std::set<std::int32_t> stepping_;  // processes whose threads go by steps
   std::set<ThreadId> in_flight_;     // may have a finished step that was not reported yet
-  std::uint32_t alone_steps_ = 0;    // of one thread, since all were resumed
-  std::uint64_t worked_before_ = 0;  // the last request of ours
-  std::uint32_t quiet_rounds_ = 0;   // of all, since more than one thread worked
+  std::vector<rsp::SignalledThread> signals_;  // to be passed on as the program goes on
+  ThreadId other_;
+  std::uint32_t alone_steps_ = 0;       // of one thread, since all were resumed
+  std::uint64_t worked_before_ = 0;     // the last request of ours
+  std::uint32_t quiet_rounds_ = 0;      // of all, since more than one thread worked
   bool faults_wait_for_nobody_ = true;  // no thread waits where another one touches memory
   std::optional<ThreadId> cloning_;     // goes alone through the system call that makes a thread
   std::string catch_at_;                // where the new one is caught, as in Z0 and z0

@@ -55,12 +55,9 @@ Result<Judgement> StopJudge::judge_alone(const StopReply& reply,
   }
   if ((reply.reasons & StopReply::kThreadCreated) != 0)
     return reports_threads_ ? Judgement::kReport : Judgement::kGoOn;
-  const bool is_known = reply.thread && reply.thread->is_thread();
-  if (below_.system_signal(reply.signal) == SIGSTOP && reply.reasons == 0 && is_known) {
-    auto own = is_nobodys(thread);
-    if (!own) return fail(std::move(own.error()));
-    if (*own) return Judgement::kGoOn;
-  }
+  auto nobodys = is_nobodys(reply);
+  if (!nobodys) return fail(std::move(nobodys.error()));
+  if (*nobodys) return Judgement::kGoOn;
   if (!circumstances.stepped_by_us || reply.reasons != 0) return Judgement::kReport;
   if (reply.signal == kProtocolSigTrap)
     return stale ? Judgement::kGoOn : trapped(reply, circumstances.action, certain);
@@ -87,16 +84,21 @@ Result<Judgement> StopJudge::trapped(const StopReply& reply, const ResumeAction*
   return *sent && (*sent)->code <= 0 ? Judgement::kReport : Judgement::kGoOn;
 }
 
-// Whether it stands for a SIGSTOP that is nobody's business: one of ours, by which the Stepper
-// stops a thread in a handler; or one that gdbserver should have kept to itself: that of
-// PTRACE_ATTACH, which no program can send, when other threads got signals meanwhile; or by which
-// it stopped the thread, when that came to be another by an execve before it stopped.
-Result<bool> StopJudge::is_nobodys(ThreadId thread) {
-  auto sent = signal_sent(thread);
+Result<bool> StopJudge::is_nobodys(const StopReply& reply) {
+  if (below_.system_signal(reply.signal) != SIGSTOP || reply.reasons != 0 || !reply.thread ||
+      !reply.thread->is_thread())
+    return false;
+  auto sent = signal_sent(reply.thread->thread());
   if (!sent) return fail(std::move(sent.error()));
   if (!*sent) return false;
   const bool by_us = (*sent)->by == ::getpid() || (*sent)->by == below_.link().process();
   return (*sent)->code == SI_KERNEL || ((*sent)->code == SI_TKILL && by_us);
+}
+
+Result<bool> StopJudge::stepped_over_call(ThreadId thread) {
+  auto sent = signal_sent(thread);
+  if (!sent) return fail(std::move(sent.error()));
+  return *sent && (*sent)->code == TRAP_BRKPT;
 }
 
 // The signal that a thread stands for, if that is known.

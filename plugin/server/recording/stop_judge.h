@@ -35,6 +35,17 @@ class StopJudge {
   // Errors: kGone.
   Result<Judgement> judge(const rsp::StopReply& reply, const Circumstances& circumstances);
 
+  // Whether it is a SIGSTOP that is nobody's business: one of ours, by which the Stepper stops a
+  // thread in a handler; or one that gdbserver should have kept to itself: that of PTRACE_ATTACH,
+  // which no program can send, when other threads got signals meanwhile; or by which it stopped the
+  // thread, when that came to be another by an execve before it stopped. REQUIRES and errors as of
+  // judge().
+  Result<bool> is_nobodys(const rsp::StopReply& reply);
+
+  // Whether the trap that the thread stands for ended a step over a system call: the system raises
+  // it with a code of its own. REQUIRES and errors as of judge().
+  Result<bool> stepped_over_call(ThreadId thread);
+
   // QPassSignals: signals that a running program gets without the debugger being told.
   void set_passed_signals(std::string_view list) { passed_ = rsp::parse_signals(list); }
   // Whether the debugger itself wants to be told of threads that come and go.
@@ -52,7 +63,6 @@ class StopJudge {
   Result<Judgement> judge_alone(const rsp::StopReply& reply, const Circumstances& circumstances);
   Result<Judgement> trapped(const rsp::StopReply& reply, const rsp::ResumeAction* action,
                             bool certain);
-  Result<bool> is_nobodys(ThreadId thread);
   struct Sent {
     std::int32_t code;  // siginfo_t::si_code
     std::int32_t by;    // process, where the code says that there is one

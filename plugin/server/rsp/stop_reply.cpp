@@ -70,6 +70,8 @@ void take_pair(StopReply& reply, std::string_view key, std::string_view value) {
     reply.threads = value;
   } else if (key == "thread-pcs") {
     reply.thread_pcs = value;
+  } else if (key == "jstopinfo") {
+    reply.stop_infos = value;
   } else if (!key.empty() && !(key.size() <= 4 && parse_hex(key))) {
     std::uint16_t reason = reason_of(key);
     reply.reasons |= reason;

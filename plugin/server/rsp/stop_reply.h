@@ -46,6 +46,7 @@ struct StopReply {
   // Of lldb-server: all threads of the process and where they are, hexadecimal numbers separated by
   // commas; parts of what was parsed.
   std::string_view threads, thread_pcs;
+  std::string_view stop_infos;  // and why they stopped (`jstopinfo`), JSON in hexadecimal
 
   // A trap without any further reason: what a finished single step looks like.
   bool is_plain_trap() const { return kind == Kind::kStopped && signal == 5 && reasons == 0; }

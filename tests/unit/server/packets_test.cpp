@@ -4,6 +4,7 @@
 #include "plugin/server/rsp/feature_list.h"
 #include "plugin/server/rsp/frame.h"
 #include "plugin/server/rsp/resume.h"
+#include "plugin/server/rsp/signalled_threads.h"
 #include "plugin/server/rsp/stop_reply.h"
 #include "plugin/server/rsp/transfer.h"
 
@@ -48,6 +49,20 @@ TEST(StopReplies, OfLldbServerNameTheReason) {
   EXPECT_EQ(reasons("T05thread:p1.1;reason:exec;"), StopReply::kExec);
   EXPECT_EQ(reasons("T13thread:p1.1;reason:signal;"), 0);
   EXPECT_EQ(reasons("T05thread:p1.1;reason:signal;"), StopReply::kOther);
+}
+
+TEST(StopReplies, OfLldbServerNameThreadsWithSignals) {
+  const std::string threads =
+      R"([{"name":"a","reason":"signal","signal":39,"tid":16},)"
+      R"({"name":"b","reason":"trace","signal":5,"tid":17},{"name":"c","tid":18},)"
+      R"({"name":"d","reason":"signal","signal":14,"tid":19}])";
+  const auto signalled = [](const std::string& json) {
+    const std::string text = "T05thread:p10.10;jstopinfo:" + to_hex(as_bytes(json)) + ";";
+    return signalled_threads(*parse_stop_reply(text));
+  };
+  EXPECT_EQ(signalled(threads), (std::vector<SignalledThread>{{{16, 19}, 14}}));
+  EXPECT_TRUE(signalled(R"([{"reason":"signal"},7,{"reason":"signal","tid":"x"}])").empty());
+  EXPECT_TRUE(signalled(R"({"reason":"signal")").empty());
 }
 
 TEST(StopReplies, OfForksNameTheChild) {
