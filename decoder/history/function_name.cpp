@@ -60,7 +60,8 @@ std::vector<std::string_view> name_parts(std::string_view name) {
   bool is_last = is_operator(name);
   for (std::size_t i = 0; i < name.size() && !is_last; ++i) {
     depth += bracket(name[i]);
-    if (depth != 0 || !name.substr(i).starts_with("::") || is_rust_argument(i)) continue;
+    if (name[i] != ':' || depth != 0 || !name.substr(i).starts_with("::") || is_rust_argument(i))
+      continue;
     if (i != begin) parts.push_back(name.substr(begin, i - begin));
     begin = ++i + 1;
     is_last = is_operator(name.substr(begin));
