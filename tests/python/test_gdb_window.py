@@ -36,10 +36,11 @@ class Terminal:
         self.stream = pyte.ByteStream(self.display)
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            # Before GDB asks for it: while GDB starts it does not hear that it changes.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
             environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
             command = [*hosts.gdb(), "-nx", "-q", *words]
             os.execvpe(command[0], command, environment)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
     def screen(self):
         return "\n".join(self.display.display)
