@@ -135,15 +135,24 @@ class StartedByLldb(LldbServerCase):
         ready, _, _ = select.select([held], [], [], cases.HANG_S)
         self.assertTrue(ready, f"process {pid} is still there")
 
-    def test_lets_go_of_a_program_in_the_middle_of_its_steps_when_lldb_is_killed(self):
+    def attached_until_lldb_is_killed(self, *commands):
+        """A program that computes without end."""
         program = subprocess.Popen([ROUNDS, "-1"], stdout=subprocess.DEVNULL)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
-        lldb, _ = self.lldb_behind(
-            "script lldb.debugger.SetAsync(False)", f"process attach --pid {program.pid}",
-            "process trace start", "script lldb.debugger.SetAsync(True)", "continue")
+        lldb, _ = self.lldb_behind("script lldb.debugger.SetAsync(False)",
+                                   f"process attach --pid {program.pid}", *commands)
         lldb.kill()
         lldb.communicate()
+        return program
+
+    def test_lets_go_of_a_program_in_the_middle_of_its_steps_when_lldb_is_killed(self):
+        program = self.attached_until_lldb_is_killed(
+            "process trace start", "script lldb.debugger.SetAsync(True)", "continue")
+        cases.assert_let_go(self, program)
+
+    def test_leaves_no_breakpoint_behind_when_lldb_is_killed(self):
+        program = self.attached_until_lldb_is_killed("breakpoint set --name leaf")
         cases.assert_let_go(self, program)
 
 

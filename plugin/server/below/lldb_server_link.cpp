@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "plugin/provider/child_process.h"
 
@@ -121,6 +122,8 @@ Result<bool> LldbServerLink::await_first_answer(EndSignals& signals) {
 
 Result<void> LldbServerLink::send(std::string_view payload) {
   has_attached_ |= payload.starts_with("vAttach");
+  if (payload.starts_with("Z0,")) breakpoints_.emplace(payload.substr(1));
+  if (payload.starts_with("z0,")) breakpoints_.erase(std::string(payload.substr(1)));
   return connection_->send(payload);
 }
 
@@ -154,9 +157,12 @@ bool LldbServerLink::says_within(int timeout_ms, std::string_view word) {
   }
 }
 
-// A step that has not ended would end the program: the trap comes to nobody then.
+// A step that has not ended would end the program: the trap comes to nobody then. So would a
+// breakpoint, which lldb-server leaves behind.
 void LldbServerLink::let_go(bool running) {
   if (running && interrupt()) (void)says_within(kServerPatience_ms, "T");
+  for (const std::string& breakpoint : std::exchange(breakpoints_, {}))
+    if (send("z" + breakpoint)) (void)says_within(kServerPatience_ms, "");
   if (send("D")) (void)says_within(kServerPatience_ms, "OK");
 }
 

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ class LldbServerLink final : public ServerLink {
   pid_t pid_ = -1;
   UniqueFd process_;  // ready when it has exited
   bool has_attached_ = false;
+  std::set<std::string> breakpoints_;  // as in Z0 and z0
 };
 
 // A program that is no lldb-server, or is one that does not work here: the error.
