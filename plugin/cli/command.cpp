@@ -32,6 +32,27 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// The one of several names that may be meant by what was typed; empty: none is near.
+class NearestName {
+ public:
+  explicit NearestName(std::string_view typed) : typed_(typed) {}
+
+  void offer(std::string_view name) {
+    // An abbreviation counts as near, however short.
+    const bool abbreviates = !typed_.empty() && name.starts_with(typed_);
+    const std::size_t distance = abbreviates ? 0 : edit_distance(typed_, name);
+    if (distance >= std::min(smallest_, name.size())) return;
+    smallest_ = distance;
+    name_ = name;
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string_view typed_;
+  std::string name_;
+  std::size_t smallest_ = kNear_edits + 1;
+};
+
 const Command* find(const std::vector<Command>& table, std::string_view name) {
   auto found = std::find_if(table.begin(), table.end(),
                             [&](const Command& command) { return command.name == name; });
@@ -66,16 +87,44 @@ Result<int> show_help(const std::vector<Command>& table, const std::vector<std::
   return print(command_help(**command), out);
 }
 
-tl::unexpected<Error> unusable_arguments(std::string_view verb, const std::string& why) {
+tl::unexpected<Error> unusable_arguments(std::string_view verb, const std::string& why,
+                                         std::string fix = "") {
+  if (fix.empty()) fix = fmt::format("tailtrace help {}", verb);
   return fail(ErrorCode::kUsage,
               fmt::format("cannot understand the arguments of tailtrace {}", verb), why,
-              fmt::format("tailtrace help {}", verb));
+              std::move(fix));
+}
+
+// A word that no option took, and no place is left for.
+tl::unexpected<Error> unexpected_word(std::string_view verb, const CLI::App& app,
+                                      const std::string& word) {
+  if (!word.starts_with('-'))
+    return unusable_arguments(verb, fmt::format("`{}` is one word too many", word));
+  const std::string typed = word.substr(0, word.find('='));
+  NearestName nearest(typed);
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) nearest.offer("--" + name);
+  return unusable_arguments(
+      verb, fmt::format("`{}` is no option", typed),
+      nearest.name().empty() ? "" : fmt::format("`{}`, if that is meant", nearest.name()));
 }
 
 // The first that was given an empty word, as of a variable that is not set; null: there is none.
 const CLI::Option* empty_one(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     if (std::ranges::count(option->results(), "") != 0) return option;
+  return nullptr;
+}
+
+// The same for `--option=`, for which the parser would take the next word. What comes behind a
+// program's name is the program's.
+const CLI::Option* cut_short(const CLI::App& app, const std::vector<std::string>& args) {
+  for (const std::string& word : args) {
+    if (app.get_prefix_command() && !word.starts_with('-')) break;
+    if (!word.starts_with("--") || !word.ends_with('=')) continue;
+    if (const auto* option = app.get_option_no_throw(word.substr(0, word.size() - 1)))
+      return option;
+  }
   return nullptr;
 }
 
@@ -90,11 +139,15 @@ Result<int> parse_and_run(const Command& command, std::vector<std::string> args,
     if (!program) return fail(program.error());
     invocation.program = std::move(*program);
   }
+  if (const CLI::Option* option = cut_short(app, args))
+    return unusable_arguments(command.name, option->get_name() + " is empty");
   std::reverse(args.begin(), args.end());  // the parser wants its next word last
   try {
     app.parse(args);
   } catch (const CLI::CallForHelp&) {
     return print(command_help(command), out);
+  } catch (const CLI::ExtrasError&) {
+    return unexpected_word(command.name, app, app.remaining().front());
   } catch (const CLI::ParseError& error) {
     return unusable_arguments(command.name, error.what());
   }
@@ -157,21 +210,14 @@ Result<std::vector<std::string>> take_behind_dashes(std::vector<std::string>& ar
 }
 
 std::string nearest_verb(const std::vector<Command>& table, std::string_view typed) {
-  std::string_view nearest;
-  std::size_t smallest = kNear_edits + 1;
+  NearestName nearest(typed);
   for (const auto& command : table) {
-    std::size_t distance = edit_distance(typed, command.name);
     const auto& others = command.elsewhere;
     if (std::find(others.begin(), others.end(), typed) != others.end())
       return std::string(command.name);
-    // An abbreviation counts as near, however short.
-    if (!typed.empty() && command.name.starts_with(typed)) distance = 0;
-    if (distance < std::min(smallest, command.name.size())) {
-      smallest = distance;
-      nearest = command.name;
-    }
+    nearest.offer(command.name);
   }
-  return std::string(nearest);
+  return nearest.name();
 }
 
 int run_command_line(const std::vector<Command>& table, std::vector<std::string> args,

@@ -230,7 +230,8 @@ class ProfileExporter final : public Exporter {
     }
     return fail(ErrorCode::kUsage,
                 "cannot write a profile of " + (file_.empty() ? "the program" : file_),
-                "nothing of that file was executed", "--file=NAME");
+                "nothing of that file was executed",
+                file_.empty() ? "--file=NAME" : "the name of an executed file, or leave it out");
   }
 
  private:

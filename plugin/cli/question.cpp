@@ -11,12 +11,12 @@ namespace tailtrace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-void add_question_options(CLI::App& app, QuestionOptions& options) {
+void add_question_options(CLI::App& app, QuestionOptions& options, const std::string& limit_help) {
   app.add_option("--thread", options.shared.thread, "this one only; all if nothing is said")
       ->type_name(kThreadWord);
   app.add_option("--range", options.shared.range, std::string("of these items only: ") + kRangeHelp)
       ->type_name("RANGE");
-  add_count(app, "--limit", options.limit, "show the newest N of each thread");
+  add_count(app, "--limit", options.limit, limit_help);
   add_thread_options(app, options.shared);
 }
 

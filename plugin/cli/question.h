@@ -21,7 +21,8 @@ struct QuestionOptions {
 };
 
 // Adds --thread, --range, --limit and what add_thread_options adds.
-void add_question_options(CLI::App& app, QuestionOptions& options);
+void add_question_options(CLI::App& app, QuestionOptions& options,
+                          const std::string& limit_help = "show the newest N of each thread");
 
 // A place in the code that a command must be told.
 struct PlaceOptions {

@@ -26,11 +26,19 @@ class EmptyWords(cases.CommandCase):
                                    ("find", "DIR", "--in", "", "--in"),
                                    ("find", "DIR", "--kind", "", "--kind"),
                                    ("stats", "DIR", "--range", "", "--range"),
+                                   ("info", "--thread=", "DIR", "--thread"),
+                                   ("run", "--ring=", "--no-debugger", "--", "x", "--ring"),
                                    ("history", "DIR", "", "RANGE")):
             with self.subTest(verb=verb, name=name):
                 self.assert_error(cases.tailtrace(verb, *words), 2,
                                   f"cannot understand the arguments of tailtrace {verb}",
                                   f"{name} is empty", f"tailtrace help {verb}")
+
+
+class MissingWords(cases.CommandCase):
+    def test_what_is_saved_needs_a_folder(self):
+        self.assert_error(cases.tailtrace("save", "DIR"), 2, "cannot save DIR",
+                          "no new folder is named", "tailtrace save DIR FOLDER")
 
 
 class LongWords(cases.CommandCase):

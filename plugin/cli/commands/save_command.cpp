@@ -92,6 +92,9 @@ class Saver {
 
 Result<int> run_save(const SaveCommandOptions& options, const Invocation& invocation) {
   const std::string& folder = options.words.back();
+  if (options.words.size() == 1)
+    return fail(ErrorCode::kUsage, "cannot save " + folder, "no new folder is named to save it in",
+                fmt::format("tailtrace save {} FOLDER", folder));
   Result<std::vector<OneThread>> threads = threads_to_save(options);
   if (!threads) return fail(std::move(threads.error()));
   Result<BundleWriter> writer = BundleWriter::create(folder);
@@ -126,7 +129,7 @@ Command save_command() {
         app.add_option("PATH", options->words,
                        "sessions' or processes' folders, bundles, record streams, perf.data files; "
                        "then the new FOLDER")
-            ->expected(2, kMostWords)
+            ->expected(1, kMostWords)
             ->required();
         app.add_option("--thread", options->thread, "this one only; all if nothing is said")
             ->type_name(kThreadWord);

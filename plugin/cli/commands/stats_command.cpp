@@ -113,13 +113,11 @@ Command stats_command() {
         auto options = std::make_shared<QuestionOptions>();
         options->limit = 20;
         add_path(app, options->shared.path);
-        add_question_options(app, *options);
+        add_question_options(app, *options, "show the N busiest functions of each thread");
         return [options](const Invocation& invocation) { return show_stats(*options, invocation); };
       },
       .take_program = {},
-      .details =
-          "Transfers are branches that led elsewhere than to the next instruction. --limit is of "
-          "functions.",
+      .details = "Transfers are branches that led elsewhere than to the next instruction.",
   };
 }
 

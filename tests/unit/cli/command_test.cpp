@@ -98,6 +98,7 @@ TEST(CommandTest, ProgramBehindDashesKeepsItsOwnOptions) {
 TEST(CommandTest, ArgumentsThatCannotBeParsedAreUsageErrorsWithAFix) {
   for (const std::vector<std::string>& args : {std::vector<std::string>{"greet"},
                                                {"greet", "--nonsense", "x"},
+                                               {"greet", "--times=", "x"},
                                                {"greet", "--times=x", "y"},
                                                {"greet", "a", "b"},
                                                {"greet", "--json=what", "a"},
@@ -127,6 +128,16 @@ TEST(CommandTest, UnknownVerbSuggestsTheNearest) {
             "error: `salute` is no verb of tailtrace\n  fix:  tailtrace greet\n");
   EXPECT_EQ(outcome_of({"help", "lunch"}, table()).status, 2);
   EXPECT_EQ(outcome_of({}, table()).status, 2);
+}
+
+TEST(CommandTest, UnknownOptionSuggestsTheNearest) {
+  auto refused = [](std::vector<std::string> args) { return outcome_of(args, table()).err; };
+  EXPECT_THAT(refused({"greet", "--tmes=3", "Ada"}),
+              HasSubstr("why:  `--tmes` is no option\n  fix:  `--times`, if that is meant\n"));
+  EXPECT_THAT(refused({"greet", "--col", "Ada"}), HasSubstr("fix:  `--color`, if that is meant\n"));
+  EXPECT_THAT(refused({"greet", "-x", "Ada"}),
+              HasSubstr("why:  `-x` is no option\n  fix:  tailtrace help greet\n"));
+  EXPECT_THAT(refused({"greet", "Ada", "Eve"}), HasSubstr("why:  `Eve` is one word too many\n"));
 }
 
 TEST(CommandTest, WordsFromElsewhereMeanOneVerbEach) {
