@@ -88,17 +88,32 @@ py::str json_lines(ThreadHistory& thread, std::int64_t first, std::int64_t last)
   return to_str(text);
 }
 
-// How often each line was executed in a stretch, as geninfo writes it.
-py::list lcov(ThreadHistory& thread, std::int64_t first, std::int64_t last) {
-  const Coverage coverage = thread.with_cursor_long(
+Coverage coverage_of(ThreadHistory& thread, std::int64_t first, std::int64_t last) {
+  return thread.with_cursor_long(
       [self = thread.shared_from_this(), first, last](HistoryCursor&, Symbolizer& symbols) {
         Coverage found;
         found.add(self->made(), symbols, self->numbers_of(first, last));
         return found;
       });
+}
+
+// How often each line was executed in a stretch: {file: {line: times}}.
+py::dict coverage(ThreadHistory& thread, std::int64_t first, std::int64_t last) {
+  const Coverage found = coverage_of(thread, first, last);
+  py::dict files;
+  for (const auto& [path, file] : found.files()) {
+    py::dict lines;
+    for (const auto& [number, line] : file.lines) lines[py::int_(number)] = py::int_(line.times);
+    files[to_str(path)] = lines;
+  }
+  return files;
+}
+
+// The same as geninfo writes it.
+py::list lcov(ThreadHistory& thread, std::int64_t first, std::int64_t last) {
   py::list lines;
   list_lcov(
-      coverage, [](const std::string&) { return true; },
+      coverage_of(thread, first, last), [](const std::string&) { return true; },
       [&](std::string_view line) {
         lines.append(to_str(line));
         return true;
@@ -206,6 +221,7 @@ void bind_history(py::module_& module) {
       .def("holds", &holds)
       .def("listing", &listing)
       .def("json_lines", &json_lines)
+      .def("coverage", &coverage)
       .def("lcov", &lcov)
       .def("loops", &loops)
       .def("counts", &counts)

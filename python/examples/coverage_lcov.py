@@ -8,19 +8,11 @@ import tailtrace
 
 
 def coverage(trace, count):
-    """{file: {line: times}}: how often each line's most executed instruction was executed."""
-    files = collections.defaultdict(lambda: collections.defaultdict(int))
+    """{file: {line: times}}: how often each line was executed by all threads."""
+    files = collections.defaultdict(collections.Counter)
     for h in trace.threads:
-        view = h[-count:]
-        times = collections.Counter(view.columns()["address"].tolist())
-        seen = set()
-        for insn in view:
-            if isinstance(insn, tailtrace.Gap) or insn.address in seen:
-                continue
-            seen.add(insn.address)
-            if insn.line is not None:
-                lines = files[insn.file]
-                lines[insn.line] = max(lines[insn.line], times[insn.address])
+        for file, lines in h[-count:].coverage().items():
+            files[file].update(lines)
     return files
 
 
@@ -30,7 +22,8 @@ def lcov(files):
     for file, lines in sorted(files.items()):
         text += f"SF:{file}\n"
         text += "".join(f"DA:{line},{times}\n" for line, times in sorted(lines.items()))
-        text += f"LF:{len(lines)}\nLH:{len(lines)}\nend_of_record\n"
+        executed = sum(times > 0 for times in lines.values())
+        text += f"LF:{len(lines)}\nLH:{executed}\nend_of_record\n"
     return text
 
 

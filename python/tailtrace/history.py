@@ -12,7 +12,7 @@ from .calls import Calls
 from .cursor import Cursor
 from .diff import Diff, diff
 from .errors import NegativeError, PositionError
-from .lines import Line, lines_backwards
+from .lines import Line, lines_of
 from .view import HTML_ITEMS, TO_THE_END, Item, View, Wanted
 from .why import Why, why
 
@@ -250,9 +250,10 @@ class History:
         >>> [line.text for line in example_program().source(-1000) if line.function == "inc"][-1]
         'static int inc(int x) { return x + 1; }'
         """
-        if whole_number(count, "a number of lines") < 0:
-            return list(itertools.islice(lines_backwards(self), min(-count, sys.maxsize)))[::-1]
-        return list(lines_backwards(self))[::-1][:count]
+        from_newest = whole_number(count, "a number of lines") < 0
+        lines = lines_of(self[::-1] if from_newest else self[:])
+        found = list(itertools.islice(lines, min(abs(count), sys.maxsize)))
+        return found[::-1] if from_newest else found
 
     def diff(self, other: "History", limit: int = 100, *, module: str = "") -> "Diff":
         """Where this run and another went different ways, oldest first: other calls, or another

@@ -1,12 +1,11 @@
 """A history as source lines."""
 
 import os
-from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Union
 
-from ._core import Gap
+from ._core import Gap, Instruction
 
-if TYPE_CHECKING:
-    from .history import History
+Item = Union[Instruction, Gap]
 
 
 class Line(NamedTuple):
@@ -47,16 +46,19 @@ class Texts:
             return []
 
 
-def lines_backwards(history: "History") -> Iterator[Line]:
-    """From the newest on; what has no source line is left out, and parts two lines."""
+def lines_of(items: "Iterable[Item]") -> Iterator[Line]:
+    """Of items in a row, in their order, which may be backwards; what has no source line is left
+    out, and parts two lines.
+    """
     texts = Texts()
     open_line: Optional[Line] = None
-    for item in history[::-1]:
+    for item in items:
         file = line = None
         if not isinstance(item, Gap):
             file, line = item.file, item.line
         if open_line is not None and (file, line) == (open_line.file, open_line.line):
-            open_line = open_line._replace(first=item.number)
+            open_line = open_line._replace(first=min(open_line.first, item.number),
+                                           last=max(open_line.last, item.number))
             continue
         if open_line is not None:
             yield open_line

@@ -1,7 +1,8 @@
 """Slices of a history, and what is asked of many of its items."""
 
 import html
-from typing import TYPE_CHECKING, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
+from typing import (TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union,
+                    overload)
 
 from . import _core
 from ._core import Gap, Instruction
@@ -235,6 +236,19 @@ class View(Sequence[Item]):
         return [Count(address, times, transfers if conditional else None) for
                 address, times, transfers, conditional in
                 self.history._core.counts(first, last, begin, end)]
+
+    def coverage(self) -> "Dict[str, Dict[int, int]]":
+        """How often each source line was executed, by file and line, as `tailtrace coverage` counts
+        them: as often as the instruction of it that was executed most. Lines that were not are
+        there, with 0, of what anything was executed of.
+
+        >>> files = example_program()[:].coverage()
+        >>> [max(files[file].values()) for file in files if file.endswith("/three_rounds.c")]
+        [6]
+        """
+        if not self.positions:
+            return {}
+        return self.history._core.coverage(*self._ends())
 
     def loops(self, min_rounds: int = 3) -> "List[Loop]":
         """The outermost loops that went round so often, oldest first.

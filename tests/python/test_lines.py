@@ -255,6 +255,16 @@ def test_source_lines_are_those_that_were_executed(h):
     assert h.source(-1)[0].last <= len(h)
 
 
+def test_the_oldest_lines_are_found_without_the_rest(h, monkeypatch):
+    lines = h.source(-100_000)
+    seen = []
+    for_each = tailtrace.View.__iter__
+    monkeypatch.setattr(tailtrace.View, "__iter__",
+                        lambda view: (seen.append(item) or item for item in for_each(view)))
+    assert h.source(3) == lines[:3]
+    assert seen[-1].number == lines[3].first < len(h)
+
+
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 def test_lines_end_where_compilers_end_them(tmp_path):
     # As in many of GNU's files. Nor is a line ended by what Unicode calls a line's end.

@@ -1,10 +1,12 @@
 """The types that the package tells of hold together, by mypy's strictest rules."""
 
+import ast
 import os
 import subprocess
 import sys
 
 import tailtrace
+from tailtrace import _core
 
 PACKAGE = os.path.dirname(tailtrace.__file__)
 
@@ -25,6 +27,28 @@ h.at("1")
 h.no_such_thing
 h.find(kinds="call")
 """
+
+
+def told_of(scope):
+    """The names that a stub has of a module or a class."""
+    for node in scope.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign):
+            yield node.target.id
+
+
+def public(names):
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_the_compiled_half_is_told_of_as_it_is():
+    with open(os.path.join(PACKAGE, "_core.pyi")) as file:
+        stub = ast.parse(file.read())
+    assert public(told_of(stub)) == public(dir(_core))
+    for node in stub.body:
+        if isinstance(node, ast.ClassDef):
+            assert public(told_of(node)) == public(vars(getattr(_core, node.name))), node.name
 
 
 def mypy(tmp_path, *what):
