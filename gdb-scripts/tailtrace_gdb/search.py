@@ -134,8 +134,10 @@ def decision_line(words, item, times):
     often = f"\t{times} times" if times > 1 else ""
     found = source_line(address) or (recorded_line(item) if "at" not in item else None)
     where = f"\t{styled('filename', found[0].filename)}:{found[1]}" if found else ""
-    return (f"{number}\t   {styled('address', f'{address:#018x}')} "
-            f"{styled_place(words.place(address))}:\t{what}\t{did}{often}{where}\n")
+    in_function = words.place_of(item) if "at" not in item else words.place(address)
+    name = f" {styled_place(in_function)}" if in_function else ""
+    return (f"{number}\t   {styled('address', f'{address:#018x}')}{name}:\t"
+            f"{what}\t{did}{often}{where}\n")
 
 
 def outcome(words, item):

@@ -362,6 +362,18 @@ def test_a_long_history_counts_back_from_the_newest(tmp_path):
     assert numbers(again) == [-1]
 
 
+def test_beside_a_folder_alone_the_history_names_what_decided(tmp_path):
+    trace = tailtrace.record([os.fspath(PROGRAM)], engine="qemu")
+    trace.save(tmp_path / "run.tt")
+    said = talk_without_program(f"tailtrace load {tmp_path}/run.tt", "tailtrace why-here")[-1]
+    decided = re.findall(r"^(\d+)\t   0x([0-9a-f]+)( <.*\+\d+>)?:\t", said, re.M)
+    assert len(decided) > 5
+    for number, address, name in decided:
+        item = trace.threads[0].at(int(number))
+        assert item.address == int(address, 16)
+        assert name.startswith(f" <{item.function}+") if item.function else not name
+
+
 def talk_behind_a_long_history(*commands):
     """The same behind `tailtrace serve`, of a program with more than a million branches."""
     program = BUILD / "tests/programs/rounds"
