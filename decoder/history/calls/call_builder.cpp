@@ -313,6 +313,7 @@ std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t fu
   // Nothing returns to a function's begin, and those without a name are not the same.
   const bool is_named = calls_.functions_[function]->known() && !begins_at(function, address);
   if (own == 0 || (!is_named && suspended_.knows_of(own))) return 0;
+  if (begins_without_name(function, address)) return 0;
   suspended_.unwind(stacks_.at(from_).caller, own);
   return own;
 }
@@ -411,11 +412,22 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
       return begin_switch(function, item);
     }
     // That should have been returned to. An address may be put on the stack to jump there.
-    if (calls_.functions_[function]->entry == address)
+    if (calls_.functions_[function]->entry == address || begins_without_name(function, address))
       return begin_call(function, item, from, true);
     return begin_stack(function, address, item);
   }
   begin_older(function, address, item);
+}
+
+// What has no name and is not behind a call must begin there.
+bool CallBuilder::begins_without_name(std::uint32_t function, Address address) {
+  if (calls_.functions_[function]->known()) return false;
+  constexpr std::uint64_t kShortest_bytes = 2, kLongest_bytes = 7;
+  for (std::uint64_t size = kShortest_bytes; size <= kLongest_bytes; ++size) {
+    const std::optional<Instruction> insn = code_->at({address.value - size});
+    if (insn && is_near_call(insn->kind) && insn->next() == address) return false;
+  }
+  return true;
 }
 
 // The call is older than the record: what lay outermost was called from here.

@@ -63,6 +63,7 @@ class CallBuilder {
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
   std::uint32_t call_that_is_jumped_back_to(Address address);
   bool left_stack();
+  bool begins_without_name(std::uint32_t function, Address address);
   bool goes_on_with_more_stack(std::uint32_t function, Address address);
   bool begins_again_with_more_stack(std::uint32_t function);
   bool leaves_older_handler(Address address);

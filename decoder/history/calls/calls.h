@@ -20,8 +20,9 @@
 //     that goes on right there, if nothing has come back to it and there is one. It may be of
 //     another stack, as coroutines have, or of another call of that function than the innermost.
 //   * Behind an instruction that loads the stack pointer (stack_pointer.h) a stack begins where
-//     none goes on. Else a return to a function's begin is a tail call, but right behind the
-//     innermost call that is open: there its caller goes on by another name.
+//     none goes on. Else a return to a function's begin, or where code without a name is not behind
+//     a call, is a tail call, but right behind the innermost call that is open: there its caller
+//     goes on by another name.
 //   * A signal's handler, or whatever else led elsewhere between two instructions, is called by
 //     what it interrupted. What it returns to, the code that makes the system call, is as if that
 //     had been called so too. Behind the system call the interrupted function goes on. A handler

@@ -222,6 +222,13 @@ TEST(Calls, ThatReturnToAFunctionsBeginAreTailCalls) {
   EXPECT_EQ(story.call("thunk").ret_to("f", 0).ret().told(),
             "main:0:1-2 thunk:1:3-4 f:2:5-6 main:0:7-7");
   EXPECT_TRUE(story.calls().at(3).tail_called);
+  // Without a name it must have begun there, unless it is behind a call.
+  CallStory nameless({"", "thunk", "main", "f"});
+  nameless.call("thunk").gap("main", 0).call("thunk").ret_to("", 9).jump("f");
+  nameless.call("thunk").ret_to("", 32).ret().ret().call("thunk").ret_to("", 3);
+  EXPECT_EQ(nameless.told(),
+            ":0:1-2 [gap]:0:3-3 main:0:4-5 thunk:1:6-7 :2:8-9 f:3:10-11 thunk:4:12-13 :5:14-15 "
+            "f:3:16-17 main:0:18-19 thunk:1:20-21 :0:22-22");
 }
 
 // As _dl_start returns to _dl_start_user, which follows the call of it in _start.
