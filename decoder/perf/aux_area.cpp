@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 
 namespace tailtrace::perf {
 namespace {
@@ -24,17 +23,6 @@ tl::unexpected<Error> bad_head(std::uint64_t head, std::size_t capacity, std::st
 }
 
 }  // namespace
-
-void AuxView::copy_newest(std::span<std::uint8_t> out) const {
-  assert(out.size() <= size_bytes());
-  std::size_t from_newer = std::min(out.size(), newer.size());
-  std::size_t from_older = out.size() - from_newer;
-  // memcpy is not defined for the null pointer of an empty span, whatever the size.
-  if (from_older != 0)
-    std::memcpy(out.data(), older.data() + older.size() - from_older, from_older);
-  if (from_newer != 0)
-    std::memcpy(out.data() + from_older, newer.data() + newer.size() - from_newer, from_newer);
-}
 
 Bytes AuxView::joined() const {
   // Grown and not resized: clearing large memory costs as much as copying into it.

@@ -30,8 +30,6 @@ struct AuxView {
   ByteSpan newer;
 
   std::size_t size_bytes() const { return older.size() + newer.size(); }
-  // Copies the last out.size() bytes. REQUIRES: there are as many.
-  void copy_newest(std::span<std::uint8_t> out) const;
   Bytes joined() const;
 };
 

@@ -77,7 +77,8 @@ constexpr std::uint16_t kMiscBuildIdSize = 1 << 15;  // in a build id's record
 // The first word of an AUXTRACE_INFO.
 enum AuxtraceType : std::uint32_t { kAuxtraceNone = 0, kAuxtracePt = 1, kAuxtraceBts = 2 };
 
-// Its 64-bit words behind that; intel_bts has the first five, and the next as kBtsSnapshot.
+// Its 64-bit words behind that; intel_bts has the first five, and behind them
+// whether it was recorded in snapshots.
 enum AuxtraceInfo : std::size_t {
   kInfoPmuType = 0,
   kInfoTimeShift = 1,

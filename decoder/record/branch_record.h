@@ -27,7 +27,7 @@ enum class RecordKind : std::uint8_t {
   kFarReturn = 9,      // RETF, IRET
   kSystemCall = 10,    // SYSCALL, SYSENTER, INT n; `to` is where user code goes on
   kSystemReturn = 11,  // SYSRET, SYSEXIT, and sigreturn seen from user space
-  // Asynchronous: `from` is the first instruction not executed (flag kAsync is set).
+  // Asynchronous: `from` is the first instruction not executed (kFlagAsync is set).
   kInterrupt = 16,
   kException = 17,  // a fault of the instruction at `from`
   kSignal = 18,     // `to` is the signal handler; extra is the signal number, 0 unknown
@@ -38,7 +38,7 @@ enum class RecordKind : std::uint8_t {
   kDisable = 25,   // to 0; extra is an EdgeCause
   kOverflow = 26,  // data lost inside the hardware; `to` is where the flow goes on, 0 unknown
   kGap = 27,       // data lost or not decodable; extra is a GapCause
-  // Events that do not change the flow: `to` equals `from`, kAsync is set.
+  // Events that do not change the flow: `to` equals `from`, kFlagAsync is set.
   kMarker = 32,      // extra is the marker slot
   kCodeChange = 33,  // from here on the next code epoch holds; see the code image
   kTransactionBegin = 34,

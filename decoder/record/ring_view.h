@@ -1,4 +1,4 @@
-// RingView: the records of a ring, in order and in place.
+// ring_view: the records of a ring, in order and in place.
 //
 // A ring that went round begins in its middle. Its records are mapped twice, one behind the other,
 // so that the oldest to the newest are one stretch of memory all the same: nothing is copied and

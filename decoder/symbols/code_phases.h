@@ -1,4 +1,4 @@
-// CodePhases: a history, cut where other files came in the place of those that were mapped. In a
+// code_phases: a history, cut where other files came in the place of those that were mapped. In a
 // phase the code of each address is of one file at most.
 //
 // Threading: values; a pure function.

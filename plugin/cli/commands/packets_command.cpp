@@ -226,12 +226,12 @@ Command packets_command() {
           },
       .define = [](CLI::App& app) -> RunCommand {
         auto options = std::make_shared<PacketsCommandOptions>();
-        auto output = add_output_options(app);
         app.add_option("FILE", options->file, "the raw bytes of a trace; a pipe is read to its end")
             ->required();
         app.add_option("--cpu", options->cpu, "the processor that wrote the trace, for its errata")
             ->type_name("FAMILY/MODEL/STEPPING");
         add_count(app, "--limit", options->limit, "stop after N packets");
+        auto output = add_output_options(app);
         return [options, output](const Invocation& invocation) {
           return run(*options, *output, invocation);
         };

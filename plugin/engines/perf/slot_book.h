@@ -1,5 +1,5 @@
-// SlotBook: which debug registers of which threads this process holds as perf events, and for what.
-// The kernel only says that none is free; with the book a message can say who has them.
+// slot_book: which debug registers of which threads this process holds as perf events, and for
+// what. The kernel only says that none is free; with the book a message can say who has them.
 //
 // Threading: any thread may use it.
 #pragma once

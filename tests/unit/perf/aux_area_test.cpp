@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <random>
 
 namespace tailtrace::perf {
@@ -103,20 +102,6 @@ TEST(AuxArea, GivesWhatIsUnreadOfAWritableArea) {
     Bytes expected(writer.all.begin() + static_cast<std::ptrdiff_t>(tail), writer.all.end());
     ASSERT_EQ(view->joined(), expected);
     tail += random() % (view->size_bytes() + 1);
-  }
-}
-
-TEST(AuxArea, TheNewestBytesCanBeCopiedAlone) {
-  Bytes area(16);
-  std::iota(area.begin(), area.end(), std::uint8_t{1});
-  auto view = order_aux_area(area, 5, AuxHead::kOffset);
-  ASSERT_TRUE(view);
-  Bytes all = view->joined();
-  for (std::size_t n = 0; n <= all.size(); ++n) {
-    Bytes newest(n);
-    view->copy_newest(newest);
-    EXPECT_TRUE(
-        std::equal(newest.begin(), newest.end(), all.end() - static_cast<std::ptrdiff_t>(n)));
   }
 }
 
