@@ -42,7 +42,7 @@ void CpuSlotFinder::add(const ParsedRecord& record) {
     open_ = false;
   } else {
     if (is_doubtful)
-      add_unknown(time_ns - 1);
+      add_unknown(std::max<std::uint64_t>(time_ns, 1) - 1);
     else if (open_)
       slots.back().end_ns = time_ns;
     slots.push_back({thread, time_ns, ~0ull});
