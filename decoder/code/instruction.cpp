@@ -1,6 +1,7 @@
 #include "decoder/code/instruction.h"
 
 #include <Zydis/Zydis.h>
+#include <fmt/core.h>
 
 #include "decoder/code/apx.h"
 
@@ -158,7 +159,12 @@ std::string disassemble(ByteSpan bytes, Address address, CodeMode mode) {
                                                     insn.operand_count_visible, text, sizeof text,
                                                     address.value, nullptr)))
     return "(bad)";
-  return text;
+  if (mode != CodeMode::k16) return text;
+  // Zydis cuts all targets of 16-bit code.
+  const std::optional<Instruction> known = decode_instruction(bytes, address, mode);
+  if (!known || known->target.is_null()) return text;
+  const std::string_view all = text;
+  return fmt::format("{}{:#x}", all.substr(0, all.rfind("0x")), known->target.value);
 }
 
 std::string_view class_name(InstructionClass kind) {

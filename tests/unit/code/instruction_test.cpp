@@ -127,6 +127,8 @@ TEST(Instruction, IsWrittenWithoutPadding) {
   EXPECT_EQ(disassemble(Bytes{0xf3, 0x0f, 0x01, 0xca}, {0x1000}), "eretu");
   EXPECT_EQ(disassemble(Bytes{0xf2, 0x0f, 0x01, 0xca}, {0x1000}), "erets");
   EXPECT_EQ(disassemble(*from_hex("7402"), {0x1001}), "jz 0x1005");
+  EXPECT_EQ(disassemble(*from_hex("7402"), {0xfffd}, CodeMode::k16), "jz 0x1");
+  EXPECT_EQ(disassemble(*from_hex("7402"), {0x1fffd}, CodeMode::k16), "jz 0x20001");
   EXPECT_EQ(disassemble(*from_hex("488b05efbe0000"), {0x400000}), "mov rax, [0x40bef6]");
   EXPECT_EQ(disassemble(*from_hex("06"), {0x1000}), "(bad)");
   EXPECT_EQ(disassemble(*from_hex("d500a13611400000000000"), {0x1000}), "jmpabs 0x401136");
