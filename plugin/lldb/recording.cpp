@@ -45,7 +45,6 @@ Result<std::string> ask(Session& session, const std::string& verb, const std::st
   if (!answer) return fail(std::move(answer.error()));
   bool is_no = answer->status == static_cast<int>(ErrorCode::kNegative);
   std::string said = answer->err + answer->out;
-  if (is_no && said.empty()) return "Nothing was found.\n";
   if (answer->status != 0 && !(is_no && !answer->out.empty())) return refused(*answer);
   return said;
 }

@@ -188,7 +188,7 @@ class Questions(InFolder):
             outcome = cases.tailtrace(verb, session, *words)
             self.assertEqual(outcome.returncode, 1, outcome.stderr)
             self.ask(verb, session, *words, status=1)
-        self.assertEqual(cases.tailtrace("find", session, "--kind=gap").stderr,
+        self.assertEqual(cases.tailtrace("find", session, "--kind=gap").stdout,
                          "nothing was found in what is held\n")
 
     def test_what_cannot_be_read_is_an_error(self):
