@@ -84,7 +84,8 @@ Result<int> show_found(const FindCommandOptions& options, const Invocation& invo
   printer.finish();
   if (!any)
     if (auto missing = asked.missing(*wanted)) return fail(std::move(*missing));
-  if (!any && !printer.is_json()) printer.line("nothing was found in what is held");
+  if (!any && options.question.limit != 0 && !printer.is_json())
+    printer.line("nothing was found in what is held");
   return question_status(any, *gaps, options.question);
 }
 
