@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <unordered_set>
 
 #include "decoder/symbols/demangle.h"
 
@@ -183,18 +182,14 @@ bool ModuleSymbols::has_names() const {
   return info_ || std::ranges::any_of(table_.symbols(), is_own);
 }
 
-// The debug information is gone through once, and no unit of it is kept. Of what was inlined
-// everywhere or thrown away by the linker each unit has a copy: one is shown.
+// The debug information is gone through once, and no unit of it is kept.
 bool ModuleSymbols::each_function(const std::function<bool(const Function&)>& show) {
   for (const ElfSymbol& symbol : table_.symbols())
     if (!show(function_of(&symbol, nullptr))) return false;
   for (const IndirectFunction& function : indirect())
     if (!std::ranges::all_of(other_names({}, function.implementation), show)) return false;
-  std::unordered_set<std::string> without_code;
   return !info_ || info_->each_function([&](const DebugFunction& found) {
-    if (found.entry == 0)
-      return !without_code.insert(found.linkage_name + '\n' + found.source_file).second ||
-             show(function_of(nullptr, &found));
+    if (found.entry == 0) return show(function_of(nullptr, &found));
     const Function function = function_of(table_.cover(found.entry).symbol, &found);
     return show(function) && std::ranges::all_of(other_names(function, found.entry), show);
   });
