@@ -29,6 +29,10 @@ std::string reason_text(const Gap& gap) {
       return "the hardware lost data to other data of its own (collision)";
     case GapReason::kNoCode:
       return fmt::format("the code at {:#x} is not known", gap.at.value);
+    case GapReason::kNarrowCode:
+      return fmt::format(
+          "the code at {:#x} is of 32 or 16 bits, which tailtrace decode shows, histories do not",
+          gap.at.value);
     case GapReason::kBadInstruction:
       return fmt::format("the bytes at {:#x} are no instruction", gap.at.value);
     case GapReason::kBadTrace:
@@ -69,6 +73,8 @@ std::string_view reason_name(GapReason reason) {
       return "collision";
     case GapReason::kNoCode:
       return "no-code";
+    case GapReason::kNarrowCode:
+      return "narrow-code";
     case GapReason::kBadInstruction:
       return "bad-instruction";
     case GapReason::kBadTrace:

@@ -24,6 +24,7 @@ enum class GapReason : std::uint8_t {
   kPartial,         // the hardware could not trace all of it
   kCollision,       // the hardware lost data to other data of its own
   kNoCode,          // the bytes of an executed instruction are not known
+  kNarrowCode,      // code of 32 or 16 bits, which histories do not show
   kBadInstruction,  // the bytes are known and are no instruction
   kBadTrace,        // the records contradict the code or each other
   kTooLong,         // a straight run longer than is believed

@@ -77,6 +77,8 @@ GapReason reason_of_loss(const BranchRecord& record) {
       return GapReason::kPartial;
     case GapCause::kCollision:
       return GapReason::kCollision;
+    case GapCause::kNarrowCode:
+      return GapReason::kNarrowCode;
     case GapCause::kUnknown:
       break;
   }

@@ -62,6 +62,8 @@ std::string_view error_text(DecodeError error) {
       return "the code needs another packet than the one that comes next";
     case DecodeError::kNoCode:
       return "the bytes of an executed instruction are not known";
+    case DecodeError::kNarrowCode:
+      return "the code is of 32 or 16 bits";
     case DecodeError::kBadInstruction:
       return "the bytes of an executed instruction are no instruction";
     case DecodeError::kNoIp:
@@ -88,6 +90,8 @@ GapCause gap_cause(DecodeError error) {
   switch (error) {
     case DecodeError::kNoCode:
       return GapCause::kNoCode;
+    case DecodeError::kNarrowCode:
+      return GapCause::kNarrowCode;
     case DecodeError::kBadInstruction:
       return GapCause::kBadInstruction;
     case DecodeError::kCutPacket:

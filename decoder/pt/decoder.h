@@ -165,6 +165,7 @@ enum class DecodeError : std::uint8_t {
   kBadContext,        // a packet where it cannot be
   kBadQuery,          // the code needs another packet than the one that comes next
   kNoCode,            // the bytes of an executed instruction are not known
+  kNarrowCode,        // it is code of 32 or 16 bits, and only 64-bit code is asked for
   kBadInstruction,    // they are known and are no instruction
   kNoIp,              // a branch's target was suppressed
   kNoEnable,          // code is needed while tracing is disabled

@@ -262,6 +262,7 @@ std::string_view libipt_words(DecodeError error) {
       return pt_errstr(pte_bad_status_update);
     case DecodeError::kEventIgnored:
       return pt_errstr(pte_event_ignored);
+    case DecodeError::kNarrowCode:
     case DecodeError::kEndlessLoop:
     case DecodeError::kTooMuch:
       break;

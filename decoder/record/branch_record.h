@@ -80,6 +80,7 @@ enum class GapCause : std::uint16_t {
   kLost = 6,            // the kernel dropped data
   kPartial = 7,         // the hardware could not trace all of it
   kCollision = 8,       // the hardware lost data to other data of its own
+  kNarrowCode = 9,      // code of 32 or 16 bits, which records do not show
 };
 
 struct BranchRecord {

@@ -242,6 +242,7 @@ FlowWalker::Next FlowWalker::follow(const Instruction& insn) {
 }
 
 FlowWalker::Next FlowWalker::no_instruction() {
+  if (!knows_mode()) return error(DecodeError::kNarrowCode);
   return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);
 }
 

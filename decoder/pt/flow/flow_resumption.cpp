@@ -9,6 +9,7 @@ bool is_of_code(DecodeError error) {
   switch (error) {
     case DecodeError::kBadQuery:
     case DecodeError::kNoCode:
+    case DecodeError::kNarrowCode:
     case DecodeError::kBadInstruction:
     case DecodeError::kNoIp:
     case DecodeError::kBadReturn:

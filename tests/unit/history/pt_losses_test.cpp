@@ -101,7 +101,10 @@ TEST(PtLosses, CodeOf32BitsIsOne) {
   end_at(packets, kLoop + 3);
   auto code = looping_code();
   ASSERT_TRUE(code->add(kNarrow, {0x40, 0x75, 0xfd, 0xcd, 0x80}));  // inc eax; jnz 2000; int 80
-  EXPECT_EQ(shown(packets.take(), code), "1003 [no-code] 1002 ");
+  EXPECT_EQ(shown(packets.take(), code), "1003 [narrow-code] 1002 ");
+  EXPECT_EQ(
+      gap_text({GapReason::kNarrowCode, kNarrow}),
+      "the code at 0x2000 is of 32 or 16 bits, which tailtrace decode shows, histories do not");
 }
 
 TEST(PtLosses, AreCutWhereNothingIsShownForLong) {
