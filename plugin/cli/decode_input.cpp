@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 
 #include "decoder/base/text.h"
@@ -256,7 +257,9 @@ Result<void> refuse_perf_data(const std::string& path, ByteSpan bytes) {
               "tailtrace history " + path);
 }
 
-Result<DecodeInput> open_decode_input(const DecodeRequest& request) {
+Result<DecodeInput> open_decode_input(DecodeRequest request) {
+  if (std::error_code ignored; std::filesystem::is_directory(request.trace_path, ignored))
+    request.trace_path += fmt::format("/{}", kLldbBundleName);
   auto trace = open_named_file(request.trace_path);
   if (!trace) return fail(trace.error());
   if (auto other = refuse_perf_data(request.trace_path, trace->bytes()); !other)

@@ -26,7 +26,7 @@ struct DecodeJob {
 };
 
 struct DecodeRequest {
-  std::string trace_path;          // PT bytes, or LLDB's trace.json
+  std::string trace_path;          // PT bytes, LLDB's trace.json, or its folder
   std::vector<std::string> codes;  // "FILE" or "FILE@ADDRESS"
   std::string cpu;                 // "6/85/4"; empty: unknown, or as a bundle says
   std::optional<std::int32_t> tid;
@@ -38,7 +38,7 @@ struct DecodeInput {
 };
 
 // Errors: kUsage for arguments that cannot be understood; those of reading files.
-Result<DecodeInput> open_decode_input(const DecodeRequest& request);
+Result<DecodeInput> open_decode_input(DecodeRequest request);
 
 // "6/85/4" or "6/85", decimal or with 0x; "none": one that is not known. Errors: kUsage.
 Result<pt::Cpu> parse_cpu(const std::string& text);

@@ -70,11 +70,12 @@ def run_of(pid):
 
 
 class DecodeBundle(unittest.TestCase):
-    def decoded(self, *options, pids=tuple(CODES), kernel=False, status=0):
+    def decoded(self, *options, pids=tuple(CODES), kernel=False, status=0, by_folder=False):
         """The lines of addresses and the names of traces."""
         with tempfile.TemporaryDirectory() as folder:
             path = bundle(folder, pids, kernel)
-            done = subprocess.run([cases.TAILTRACE, "decode", path, *options],
+            done = subprocess.run([cases.TAILTRACE, "decode",
+                                   path.parent if by_folder else path, *options],
                                   capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, status, done.stderr)
         events = ("[enabled]", "[disabled]", "[resumed]")
@@ -86,6 +87,7 @@ class DecodeBundle(unittest.TestCase):
 
     def test_one_thread(self):
         self.assertEqual(self.decoded("--tid=21"), run_of(20))
+        self.assertEqual(self.decoded("--tid=21", by_folder=True), run_of(20))
         self.assertEqual(self.decoded("--tid=11", pids=(10,)), run_of(10) * 2)
         self.assertEqual(self.decoded("--tid=99", status=2), [])
 

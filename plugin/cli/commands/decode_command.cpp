@@ -29,8 +29,8 @@ const std::map<std::string, DecodeItems> kItems = {{"addresses", DecodeItems::kA
                                                    {"events", DecodeItems::kEvents}};
 
 void add_options(CLI::App& app, DecodeOptions& options) {
-  auto* trace =
-      app.add_option("TRACE", options.bundle_path, "a trace bundle (trace.json), or PT bytes");
+  auto* trace = app.add_option("TRACE", options.bundle_path,
+                               "a trace bundle (trace.json, or its folder), or PT bytes");
   app.add_option("--pt", options.request.trace_path, "the raw bytes of Intel PT, or a pipe")
       ->type_name("FILE")
       ->excludes(trace);
