@@ -38,12 +38,13 @@ void each_of_run(const SameRun& run, std::uint64_t times, CodeReader& code, Addr
 }  // namespace
 
 void each_execution(const History& history, Range range, Address begin, Address end,
-                    const SeeExecution& see) {
+                    const SeeExecution& see, const SeeRecord& see_record) {
   if (range.size() == 0) return;
   std::unordered_map<SameRun, std::uint64_t, HashSameRun> runs;
   HistoryRuns walk(history, range.first);
   HistoryRun run;
-  while (walk.next(run) && run.first <= range.last) {
+  while (walk.next_record(run) && run.first <= range.last) {
+    if (see_record && !see_record(run)) runs.clear();
     if (run.step.shown == 0 || run.first + run.step.shown <= range.first) continue;
     // A run goes on from lower to higher addresses.
     if (run.step.start >= end) continue;

@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 
-#include "decoder/history/history.h"
 #include "decoder/history/range.h"
+#include "decoder/history/runs.h"
 
 namespace tailtrace {
 
@@ -23,12 +23,16 @@ struct ExecutionCount {
   }
 };
 
+// What is told of each record of the range before it counts. False: what was executed before it
+// does not count.
+using SeeRecord = std::function<bool(const HistoryRun&)>;
+
 // Calls `see` for the instructions of [begin, end) that were executed among these items, run by
 // run: for the same one several times, each with the code's epoch and what it adds.
 // REQUIRES: a range of the history.
 using SeeExecution = std::function<void(Address, Epoch, const ExecutionCount&)>;
 void each_execution(const History& history, Range range, Address begin, Address end,
-                    const SeeExecution& see);
+                    const SeeExecution& see, const SeeRecord& see_record = nullptr);
 
 // Of every instruction of [begin, end) that was executed among these items, by address. Takes time
 // in proportion to the records of the range, and to the different runs that touch the addresses.

@@ -24,7 +24,8 @@ History::History(ThreadFrame frame, std::shared_ptr<const SegmentSource> source,
     : frame_(std::move(frame)),
       store_(std::make_shared<SegmentStore>(source, frame_.code, options.cache_bytes)),
       threads_(options.threads),
-      stop_(options.stop) {
+      stop_(options.stop),
+      walked_(options.walked) {
   assert(frame_.code != nullptr);
   std::optional<std::uint64_t> records = source->record_count();
   if (options.numbers == HistorySettings::Numbers::kFromNewest) {
@@ -66,7 +67,9 @@ void History::each_record(const std::function<void(const BranchRecord&)>& see) c
   (void)totals();
   std::uint32_t open_insns = 0;  // of a run that goes on in the newer segment
   for (std::size_t index = store_->known(); index-- != 0 && !is_abandoned();) {
-    std::shared_ptr<const DecodedSegment> segment = store_->segment(index);
+    const Placed place = *placed(index);
+    const std::shared_ptr<const DecodedSegment>& segment = place.segment;
+    if (walked_) walked_(*this, place.first);
     for (std::size_t i = 0; i < segment->record_count(); ++i) {
       BranchRecord record = segment->records()[i];
       record.insns += std::exchange(open_insns, 0);

@@ -26,6 +26,8 @@
 
 namespace tailtrace {
 
+class History;
+
 struct HistorySettings {
   enum class Numbers : std::uint8_t {
     kFromOldest,  // 1 is the oldest: all is looked at when the history is made
@@ -38,6 +40,8 @@ struct HistorySettings {
   unsigned threads = 0;
   // Told how far it is while a history is counted. Where that is enough, older items are left out.
   SegmentStore::Watch watch;
+  // Told of the item that whoever walks the history run by run comes to, for every segment.
+  std::function<void(const History&, std::uint64_t number)> walked;
   // Once that is requested, calls are not listed any further, nothing more is found or counted, and
   // what was not looked at yet is left out: nobody waits for it.
   std::stop_token stop;
@@ -131,6 +135,7 @@ class History {
   std::shared_ptr<SegmentStore> store_;
   unsigned threads_ = 0;
   std::stop_token stop_;
+  decltype(HistorySettings::walked) walked_;
   std::uint64_t newest_ = 0;
   Position record_end_;
 };

@@ -10,7 +10,7 @@
 #include "decoder/symbols/deleted_files.h"
 #include "decoder/symbols/generated_files.h"
 #include "plugin/cli/count_option.h"
-#include "plugin/cli/counting.h"
+#include "plugin/cli/long_work.h"
 #include "plugin/cli/units.h"
 
 namespace tailtrace {
@@ -18,7 +18,10 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-void say(std::FILE* err, const std::string& text) { fmt::print(err, "{}\n", text); }
+void say(std::FILE* err, const std::string& text) {
+  wipe_progress();
+  fmt::print(err, "{}\n", text);
+}
 
 }  // namespace
 
@@ -90,7 +93,7 @@ bool is_near_newest(const HistoryOptions& options) {
 }
 
 Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
-                              HistorySettings::Numbers numbers) {
+                              HistorySettings::Numbers numbers, Answering* answering) {
   Result<std::vector<ThreadSource>> threads = recorded_threads(options.path);
   if (!threads) return fail(std::move(threads.error()));
   Result<ThreadSource> thread = pick_thread(*threads, options.thread);
@@ -101,6 +104,7 @@ Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
   Result<ReadingSettings> settings = settings_of(options);
   if (!settings) return fail(std::move(settings.error()));
   settings->numbers = numbers;
+  if (answering != nullptr) answering->watch(*settings);
   return open_view_of(
       std::move(*thread), options.records, [err](const std::string& text) { say(err, text); },
       *settings);

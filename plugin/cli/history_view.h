@@ -14,6 +14,8 @@
 
 namespace tailtrace {
 
+class Answering;
+
 struct HistoryOptions {
   std::string path;
   std::string thread;
@@ -73,9 +75,11 @@ Result<HistoryView> open_view_of(ThreadSource thread, std::uint64_t limit_record
 bool is_near_newest(const HistoryOptions& options);
 
 // Opens what is asked for; says on `err` what of it cannot be read, and which thread it is when
-// there are others. Errors: as recorded_threads, pick_thread, open_recorded.
+// there are others. `answering` watches what is made of it, if it is given. Errors: as
+// recorded_threads, pick_thread, open_recorded.
 Result<HistoryView> open_view(const HistoryOptions& options, std::FILE* err,
-                              HistorySettings::Numbers numbers = {});
+                              HistorySettings::Numbers numbers = {},
+                              Answering* answering = nullptr);
 
 // Everything but the schema that a document about a history begins with.
 nlohmann::ordered_json view_json(const HistoryView& view);

@@ -6,6 +6,7 @@
 
 #include "decoder/symbols/missing_place.h"
 #include "plugin/cli/count_option.h"
+#include "plugin/cli/long_work.h"
 
 namespace tailtrace {
 
@@ -49,6 +50,7 @@ AnswerPrinter::~AnswerPrinter() = default;
 
 void AnswerPrinter::begin(const HistoryView& view, bool several) {
   *head_ = view_json(view);
+  if (view.history->is_abandoned()) (*head_)["interrupted"] = true;
   head_printed_ = false;
   if (!is_json() && several) line(fmt::format("thread {}", thread_text(view.thread)));
 }
@@ -56,6 +58,7 @@ void AnswerPrinter::begin(const HistoryView& view, bool several) {
 void AnswerPrinter::add(const OrderedJson& members) { head_->update(members); }
 
 void AnswerPrinter::print_head() {
+  wipe_progress();
   if (!head_printed_) print_json(out_, schema_, *head_, JsonForm::kLines);
   head_printed_ = true;
 }
@@ -70,6 +73,7 @@ void AnswerPrinter::add_object(std::string_view object) {
 }
 
 void AnswerPrinter::line(std::string_view text) {
+  wipe_progress();
   print_lines([&](const LineSink& sink) { sink(text); }, output_, out_);
 }
 
@@ -107,17 +111,25 @@ Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err
   if (!threads) return fail(std::move(threads.error()));
   Result<ReadingSettings> settings = settings_of(options.shared);
   if (!settings) return fail(std::move(settings.error()));
+  Answering answering(err);
+  answering.watch(*settings);
   std::uint64_t gaps = 0;
   std::set<std::string> said;  // what concerns a whole process is said once
   for (const ThreadSource& thread : *threads) {
     auto say = [&](const std::string& problem) {
-      if (said.insert(problem).second) fmt::print(err, "{}\n", problem);
+      if (!said.insert(problem).second) return;
+      wipe_progress();
+      fmt::print(err, "{}\n", problem);
     };
     Result<HistoryView> view = open_view_of(thread, options.shared.records, say, *settings);
     if (!view) return fail(std::move(view.error()));
     gaps += view->history->gaps();
     if (Result<void> asked = ask(*view, threads->size() > 1); !asked)
       return fail(std::move(asked.error()));
+    if (!answering.interrupted()) continue;
+    wipe_progress();
+    fmt::print(err, "{}\n", answering.interruption_text());
+    break;
   }
   return gaps;
 }

@@ -74,7 +74,8 @@ class AnswerPrinter {
 };
 
 // Opens the threads that are asked for, all if none is named, one after the other, and hands each
-// to `ask`. Says on `err` what cannot be read, once. The value is how many gaps they have.
+// to `ask`; Ctrl-C abandons its history, and all that come after it. Says on `err` how far it is,
+// that it was interrupted, and what cannot be read, once. The value is how many gaps they have.
 // Errors: as recorded_threads, pick_thread, open_recorded and `ask`.
 Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err,
                                   const std::function<Result<void>(HistoryView&, bool)>& ask);

@@ -43,7 +43,9 @@ Result<CallHistory> CallBuilder::build() {
                   "they return again and again to functions that did not call",
                   "ask for fewer of its newest instructions");
   }
-  if (history_.is_abandoned()) return fail(ErrorCode::kNegative, "the list of calls was given up");
+  if (history_.is_abandoned())
+    return fail(ErrorCode::kNegative, "the list of calls was given up", "it was interrupted",
+                "ask for fewer of its newest instructions");
   calls_.end_ = range_.last + 1;
   calls_.gaps_ = gaps_.size();
   bridge_gaps(stacks_, gaps_);

@@ -5,7 +5,6 @@
 
 #include "decoder/history/counts.h"
 #include "decoder/history/queries/inlined_copies.h"
-#include "decoder/history/runs.h"
 
 namespace tailtrace {
 namespace {
@@ -113,15 +112,10 @@ class HistoryPart {
   std::set<const std::vector<SourceLine>*> units_;
 };
 
-// Without what a child has of its parent's past, which counts where it was executed.
-Range own_part(const History& history, Range range) {
-  HistoryRuns walk(history, range.first);
-  HistoryRun run;
-  while (walk.next_record(run) && run.first <= range.last)
-    if (run.record->kind == RecordKind::kEnable &&
-        run.record->extra == static_cast<std::uint16_t>(EdgeCause::kFork))
-      range.first = run.first + run.step.items();
-  return range;
+// What a child has of its parent's past counts where it was executed.
+bool is_fork(const BranchRecord& record) {
+  return record.kind == RecordKind::kEnable &&
+         record.extra == static_cast<std::uint16_t>(EdgeCause::kFork);
 }
 
 }  // namespace
@@ -132,14 +126,15 @@ std::size_t FileCoverage::lines_executed() const {
 }
 
 void Coverage::add(const History& history, Symbolizer& symbols, Range range) {
-  if (range.size() != 0) range = own_part(history, range);
   if (range.size() == 0) return;
   HistoryPart part(symbols, files_);
-  each_execution(history, range, {0}, {~0ull},
-                 [&](Address address, Epoch when, const ExecutionCount& count) {
-                   instructions_ += count.times;
-                   part.count(address, when, count);
-                 });
+  each_execution(
+      history, range, {0}, {~0ull},
+      [&](Address address, Epoch when, const ExecutionCount& count) {
+        instructions_ += count.times;
+        part.count(address, when, count);
+      },
+      [](const HistoryRun& run) { return !is_fork(*run.record); });
   without_line_ += part.finish();
 }
 

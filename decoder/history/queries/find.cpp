@@ -161,6 +161,7 @@ void find_items(const History& history, Symbolizer& symbols, Range range, const 
     }
     found.clear();
     finder.look(part, found);
+    if (history.is_abandoned()) return;
     if (order == Order::kNewestFirst) std::reverse(found.begin(), found.end());
     for (std::uint64_t number : found)
       if (!see(number)) return;
@@ -179,6 +180,7 @@ void find_newest_items(const History& history, Symbolizer& symbols, const Wanted
     if (!history.holds(part.first)) part.first = history.oldest();
     found.clear();
     finder.look(part, found);
+    if (history.is_abandoned()) return;
     for (auto number = found.rbegin(); number != found.rend(); ++number)
       if (!see(*number)) return;
     last = part.first - 1;

@@ -5,25 +5,20 @@
 
 #include "decoder/history/counts.h"
 #include "decoder/history/queries/find.h"
-#include "decoder/history/runs.h"
 
 namespace tailtrace {
 namespace {
 
 // What is not told by the instructions alone.
-void add_records(const History& history, Range range, HistoryStats& stats) {
-  HistoryRuns runs(history, range.first);
-  HistoryRun run;
-  while (runs.next_record(run) && run.first <= range.last) {
-    if (run.first + run.step.items() < range.first) continue;
-    std::uint64_t gap = run.first + run.step.shown;
-    if (run.step.has_gap && gap >= range.first && gap <= range.last)
-      ++stats.gaps[std::string(reason_name(run.step.gap.reason))];
-    if (is_event(*run.record)) ++stats.events[std::string(kind_name(run.record->kind))];
-    if (run.record->time == 0) continue;
-    if (stats.first_time == 0) stats.first_time = run.record->time;
-    stats.last_time = run.record->time;
-  }
+void add_record(const HistoryRun& run, Range range, HistoryStats& stats) {
+  if (run.first + run.step.items() < range.first) return;
+  std::uint64_t gap = run.first + run.step.shown;
+  if (run.step.has_gap && gap >= range.first && gap <= range.last)
+    ++stats.gaps[std::string(reason_name(run.step.gap.reason))];
+  if (is_event(*run.record)) ++stats.events[std::string(kind_name(run.record->kind))];
+  if (run.record->time == 0) return;
+  if (stats.first_time == 0) stats.first_time = run.record->time;
+  stats.last_time = run.record->time;
 }
 
 // By name and module: a function may be in several stretches.
@@ -62,11 +57,16 @@ HistoryStats make_stats(const History& history, Symbolizer& symbols, Range range
   if (range.size() == 0) return stats;
   Functions functions;
   std::map<Address, ExecutionCount> counts;
-  each_execution(history, range, {0}, {~0ull},
-                 [&](Address address, Epoch when, const ExecutionCount& count) {
-                   counts[address].add(count);
-                   functions.add(symbols.function_in(address, when), address, count);
-                 });
+  each_execution(
+      history, range, {0}, {~0ull},
+      [&](Address address, Epoch when, const ExecutionCount& count) {
+        counts[address].add(count);
+        functions.add(symbols.function_in(address, when), address, count);
+      },
+      [&](const HistoryRun& run) {
+        add_record(run, range, stats);
+        return true;
+      });
   for (const auto& [address, count] : counts) {
     stats.instructions += count.times;
     ++stats.distinct_instructions;
@@ -78,7 +78,6 @@ HistoryStats make_stats(const History& history, Symbolizer& symbols, Range range
       stats.branches[std::string(class_name(count.kind))] += count.transfers;
   }
   stats.functions = functions.ordered();
-  add_records(history, range, stats);
   return stats;
 }
 

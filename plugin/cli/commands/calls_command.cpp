@@ -9,6 +9,7 @@
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
+#include "plugin/cli/long_work.h"
 #include "plugin/cli/question.h"
 
 namespace tailtrace {
@@ -87,13 +88,15 @@ void print_calls_of(const HistoryView& view, const CallHistory& calls, const Who
 
 Result<int> show_calls_of(const CallsCommandOptions& options, const std::string& function,
                           const Invocation& invocation) {
-  Result<HistoryView> view = open_view(options.shared, invocation.err);
+  Answering answering(invocation.err);
+  Result<HistoryView> view = open_view(options.shared, invocation.err, {}, &answering);
   if (!view) return fail(std::move(view.error()));
   Result<LocationMatcher> named = functions_named(function, *view->symbols);
   if (!named) return fail(std::move(named.error()));
   Result<CallHistory> calls = CallHistory::make(*view->history, *view->symbols,
                                                 newest_items(*view->history, options.newest));
   if (!calls) return fail(std::move(calls.error()));
+  wipe_progress();
   const WholeCalls found = calls_of(*calls, *named, options.limit);
   const OutputOptions& output = *options.shared.output;
   std::optional<Error> missing;

@@ -7,6 +7,7 @@
 #include "plugin/cli/choice_option.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/exporters.h"
+#include "plugin/cli/long_work.h"
 #include "plugin/cli/question.h"
 #include "plugin/cli/write_output.h"
 
@@ -30,7 +31,12 @@ Result<void> export_thread(const ExportCommandOptions& options, HistoryView& vie
   if (!range) return fail(std::move(range.error()));
   if (options.format == "html" && options.question.shared.range.empty())
     range->first += range->size() - std::min(range->size(), kPageItems);
-  return range->size() != 0 ? exporter.add(view, *range) : Result<void>();
+  Result<void> added;
+  if (range->size() != 0) added = exporter.add(view, *range);
+  if (view.history->is_abandoned())
+    return fail(ErrorCode::kNegative, "the export was interrupted", "a part of it would be missing",
+                "--range=-N,-1 writes the newest N items only");
+  return added;
 }
 
 // `gaps`: how many the histories have.
@@ -40,6 +46,7 @@ Result<void> export_into(std::FILE* file, const ExportCommandOptions& options, s
     return fail(ErrorCode::kUsage, fmt::format("cannot write {} to a terminal", options.format),
                 "it is no text", "-o FILE");
   auto put_line = [file](std::string_view line) {
+    wipe_progress();
     fmt::print(file, "{}\n", line);
     return true;
   };

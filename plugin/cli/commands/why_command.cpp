@@ -8,6 +8,7 @@
 #include "decoder/history/queries/why_listing.h"
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
+#include "plugin/cli/long_work.h"
 #include "plugin/cli/question.h"
 
 namespace tailtrace {
@@ -186,16 +187,21 @@ Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
   Result<std::string> thread = thread_asked_for(options, invocation.err);
   if (!thread) return fail(std::move(thread.error()));
   options.shared.thread = std::move(*thread);
-  Result<HistoryView> view = open_view(options.shared, invocation.err);
+  Answering answering(invocation.err);
+  Result<HistoryView> view = open_view(options.shared, invocation.err, {}, &answering);
   if (!view) return fail(std::move(view.error()));
   Result<std::uint64_t> item = item_asked_for(options, *view);
   AskedProcesses asked;
   asked.add(*view);
+  if (!item && answering.interrupted())
+    return fail(ErrorCode::kNegative, options.location + " was not found yet",
+                answering.interruption_text());
   if (!item)
     if (auto missing = asked.missing(options.wanted)) return fail(std::move(*missing));
   if (!item) return fail(std::move(item.error()));
   Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
   if (!reasons) return fail(std::move(reasons.error()));
+  wipe_progress();
   WhyPrinter printer(*view, options, *reasons);
   if (options.shared.output->json == JsonForm::kNone) {
     print_lines([&](const LineSink& sink) { printer.list(sink); }, *options.shared.output,

@@ -8,6 +8,7 @@
 #include "decoder/history/counts.h"
 #include "decoder/history/item_range.h"
 #include "decoder/history/queries/find.h"
+#include "decoder/history/queries/stats.h"
 #include "decoder/history/queries/why.h"
 #include "decoder/history/record_slices.h"
 #include "tests/support/toy_program.h"
@@ -94,6 +95,59 @@ TEST(History, ThatIsAbandonedHasNoCallsAndIsNotReadToItsEnd) {
   EXPECT_LT(count_executed(history), history.instructions() / 10);
   EXPECT_EQ(count_records(history), 0u);
   EXPECT_FALSE(find_reasons(history, symbols, history.newest(), 10));
+}
+
+// Told to end at the fifth place that whoever walks it comes to.
+struct Interrupted {
+  std::stop_source stop;
+  std::vector<std::uint64_t> walked;
+  History history;
+
+  explicit Interrupted(const std::shared_ptr<const ThreadSnapshot>& recorded)
+      : history(*recorded,
+                std::make_shared<RecordSlices>(recorded, recorded->records, *recorded, 256),
+                settings()) {}
+
+  HistorySettings settings() {
+    HistorySettings settings;
+    settings.stop = stop.get_token();
+    settings.walked = [this](const History&, std::uint64_t number) {
+      walked.push_back(number);
+      if (walked.size() == 5) stop.request_stop();
+    };
+    return settings;
+  }
+};
+
+TEST(History, ThatIsAbandonedOnTheWayIsCountedUpToThere) {
+  auto recorded = snapshot();
+  ToySymbols symbols;
+  Interrupted part(recorded);
+  const HistoryStats found = make_stats(part.history, symbols, {1, part.history.size()});
+  ASSERT_GT(found.instructions, part.walked.back());
+  ASSERT_LT(found.instructions, part.history.size() / 10);
+  EXPECT_TRUE(std::is_sorted(part.walked.begin(), part.walked.end()));
+  const HistoryStats same = make_stats(History(recorded), symbols, {1, found.instructions});
+  EXPECT_EQ(found.instructions, same.instructions);
+  EXPECT_EQ(found.taken, same.taken);
+  EXPECT_EQ(found.branches, same.branches);
+  EXPECT_EQ(found.last_time, same.last_time);
+}
+
+TEST(History, ThatIsAbandonedOnTheWayIsSearchedDownToThere) {
+  auto recorded = snapshot();
+  ToySymbols symbols;
+  Interrupted part(recorded);
+  std::vector<std::uint64_t> found;
+  auto see = [&](std::uint64_t number) {
+    found.push_back(number);
+    return true;
+  };
+  const Range all{1, part.history.size()};
+  find_items(part.history, symbols, all, {}, Order::kNewestFirst, see);
+  ASSERT_GT(found.size(), 0u);
+  ASSERT_LT(found.size(), part.history.size() / 2);
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], part.history.newest() - i);
 }
 
 TEST(CallListing, CountsEverythingFromTheNewestWhenAskedTo) {

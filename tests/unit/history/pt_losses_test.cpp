@@ -37,7 +37,8 @@ std::string shown(const Bytes& trace, const std::shared_ptr<const CodeImage>& co
   frame.code = code;
   auto source = std::make_shared<PtSegments>(nullptr, trace, code, pt::DecoderConfig{},
                                              PtSegmentsOptions{0, {}, {}});
-  const History history(frame, source, {HistorySettings::Numbers::kFromOldest, 1 << 16, 1, {}, {}});
+  const History history(frame, source,
+                        {HistorySettings::Numbers::kFromOldest, 1 << 16, 1, {}, {}, {}});
   std::string text;
   HistoryCursor cursor(history);
   for (cursor.seek_to_oldest(); cursor.valid(); cursor.next()) {

@@ -116,7 +116,7 @@ TEST(HistorySegments, AnySlicesShowWhatWasExecuted) {
     for (std::size_t slice : {2, 7, 64, 500}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", slices of " << slice);
       for (Numbers numbers : {Numbers::kFromOldest, Numbers::kFromNewest}) {
-        History history(*run.snapshot, slices(run.snapshot, slice), {numbers, 4096, 2, {}, {}});
+        History history(*run.snapshot, slices(run.snapshot, slice), {numbers, 4096, 2, {}, {}, {}});
         ASSERT_EQ(backwards(history), whole);
         ASSERT_EQ(forwards(history), whole);
         EXPECT_EQ(history.size(), whole.size());
@@ -128,7 +128,7 @@ TEST(HistorySegments, AnySlicesShowWhatWasExecuted) {
 TEST(HistorySegments, WhatWasMetIsKnownWithoutLooking) {
   ToyRun run = toy_run(2, 2000);
   History history(*run.snapshot, slices(run.snapshot, 64),
-                  {Numbers::kFromNewest, 1 << 20, 2, {}, {}});
+                  {Numbers::kFromNewest, 1 << 20, 2, {}, {}, {}});
   EXPECT_FALSE(history.has_met(History::kNewest));
   ASSERT_TRUE(history.holds(History::kNewest));
   EXPECT_TRUE(history.has_met(History::kNewest));
@@ -143,7 +143,7 @@ TEST(HistorySegments, WhatWasMetIsKnownWithoutLooking) {
 TEST(HistorySegments, WhatIsKnownIsNotLookedForAgain) {
   ToyRun run = toy_run(2, 2000);
   auto source = std::make_shared<Watched>(slices(run.snapshot, 64));
-  History history(*run.snapshot, source, {Numbers::kFromNewest, 1 << 20, 2, {}, {}});
+  History history(*run.snapshot, source, {Numbers::kFromNewest, 1 << 20, 2, {}, {}, {}});
   const std::uint64_t size = history.size();
   const std::size_t asks = source->asks(), reads = source->reads();
   EXPECT_GT(asks, 0u);
@@ -157,7 +157,7 @@ TEST(HistorySegments, RecordsAreReachedAtRandom) {
   ToyRun run = toy_run(4, 5000);
   auto snapshot = std::make_shared<ThreadSnapshot>(*run.snapshot);
   snapshot->first.value = 1000;
-  History history(*snapshot, slices(snapshot, 16), {Numbers::kFromNewest, 0, 1, {}, {}});
+  History history(*snapshot, slices(snapshot, 16), {Numbers::kFromNewest, 0, 1, {}, {}, {}});
   std::mt19937_64 random(1);
   for (int i = 0; i < 500; ++i) {
     std::uint64_t at = random() % snapshot->records.size();
@@ -191,7 +191,7 @@ TEST(HistorySegments, RunsGoOnAcrossSegments) {
 TEST(HistorySegments, TheNewestScreenReadsTheNewestSegmentOnly) {
   ToyRun run = toy_run(3, 20000);
   auto source = std::make_shared<Watched>(slices(run.snapshot, 256));
-  History history(*run.snapshot, source, {Numbers::kFromNewest, 1 << 20, 2, {}, {}});
+  History history(*run.snapshot, source, {Numbers::kFromNewest, 1 << 20, 2, {}, {}, {}});
   EXPECT_EQ(source->reads(), 0u);
   HistoryCursor cursor(history);
   cursor.seek_to_newest();
@@ -206,7 +206,7 @@ TEST(HistorySegments, TheNewestScreenReadsTheNewestSegmentOnly) {
 TEST(HistorySegments, NumbersNeverChange) {
   ToyRun run = toy_run(5, 20000);
   History history(*run.snapshot, slices(run.snapshot, 64),
-                  {Numbers::kFromNewest, 1 << 14, 2, {}, {}});
+                  {Numbers::kFromNewest, 1 << 14, 2, {}, {}, {}});
   std::vector<std::thread> readers;
   std::atomic<int> wrong = 0;
   for (unsigned seed = 0; seed < 3; ++seed)
@@ -348,7 +348,7 @@ History in_segments(const Trace& trace, std::size_t least_bytes, Numbers numbers
   frame.code = trace.code;
   auto source = std::make_shared<PtSegments>(nullptr, trace.bytes, trace.code, trace.config,
                                              PtSegmentsOptions{least_bytes, {}, {}});
-  return History(frame, source, {numbers, 1 << 16, 2, {}, {}});
+  return History(frame, source, {numbers, 1 << 16, 2, {}, {}, {}});
 }
 
 Trace random_trace(std::uint64_t seed, bool losses) {

@@ -1,0 +1,88 @@
+// Long work: what a command says and obeys while it reads a long history. On a terminal it says how
+// far that is; Ctrl-C ends it, and what was read by then is all there is.
+//
+// Threading: the main thread; within each other, not beside each other.
+#pragma once
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "decoder/history/history.h"
+
+namespace tailtrace {
+
+class LongWork {
+ public:
+  // Says what it says on `err`.
+  explicit LongWork(std::FILE* err);
+  // Wipes its line away, and gives Ctrl-C back its meaning.
+  ~LongWork();
+  LongWork(const LongWork&) = delete;
+  LongWork& operator=(const LongWork&) = delete;
+
+  // Says on a terminal how far it is, if it takes long. May be called often.
+  void say(const std::function<std::string()>& progress);
+
+  // Ctrl-C was pressed.
+  static bool interrupted();
+
+ private:
+  std::FILE* err_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point next_;
+  struct sigaction before_ {};
+};
+
+// Wipes the line away that says how far something is, for others to print: it comes again.
+void wipe_progress();
+
+// A history is counted.
+class Counting {
+ public:
+  explicit Counting(std::FILE* err) : work_(err) {}
+
+  // For HistorySettings::watch. REQUIRES: it lives as long as the history is made.
+  SegmentStore::Watch watch();
+
+  // Ctrl-C ended the counting.
+  bool interrupted() const { return interrupted_; }
+
+ private:
+  LongWork work_;
+  bool interrupted_ = false;
+};
+
+// A question is asked of histories, one after the other.
+class Answering {
+ public:
+  explicit Answering(std::FILE* err) : work_(err) {}
+
+  // REQUIRES: it outlives the histories that are made with these settings.
+  void watch(HistorySettings& settings);
+
+  // Ctrl-C ended the looking, for all of them.
+  bool interrupted() const { return stop_.stop_requested(); }
+
+  // "interrupted at item -4812345 of 4900000: the answer is of a part of the history"
+  std::string interruption_text() const;
+
+ private:
+  void look(const History& history, std::uint64_t number);
+
+  LongWork work_;
+  std::stop_source stop_;
+  std::int64_t at_ = 0;     // the item where it was ended, from the newest
+  std::uint64_t size_ = 0;  // of the history where it was
+};
+
+// "indexed 12 % (newest 48.1 M instructions ready)"
+std::string progress_text(const SegmentStore::Progress& progress);
+// "answering: at item -48.1 M of 4900.0 M"
+std::string progress_text(const History& history, std::uint64_t number);
+
+}  // namespace tailtrace
