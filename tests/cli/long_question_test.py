@@ -9,10 +9,12 @@ import cases
 import terminal
 from decode_bundle_test import BASE, START, program
 
-LOOP = b"\x75\xfe"  # jnz to itself
+LOOP = b"\x75\xfe\xeb\xfc"  # jnz to itself; jmp to the jnz
+JUMP = START + 2
 # From PSB+ at the loop on, 47 rounds in each packet.
 SEGMENT = (b"\x02\x82" * 8 + b"\x99\x01\xdd" + START.to_bytes(8, "little") + b"\x02\x23" +
            (b"\x02\xa3" + b"\xff" * 6) * 500)
+LEAVE = b"\x04\x06"  # the loop once, and go round again
 # As much as takes any machine seconds to answer.
 SEGMENTS = 10000
 
@@ -24,7 +26,7 @@ class LongQuestion(cases.CommandCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         (self.folder / "program").write_bytes(program(LOOP))
-        (self.folder / "trace").write_bytes(SEGMENT * SEGMENTS)
+        (self.folder / "trace").write_bytes(SEGMENT * SEGMENTS + LEAVE)
         (self.folder / "trace.json").write_text(json.dumps({
             "type": "intel-pt",
             "cpuInfo": {"vendor": "GenuineIntel", "family": 6, "model": 85, "stepping": 4},
@@ -33,15 +35,26 @@ class LongQuestion(cases.CommandCase):
                 "modules": [{"file": "program", "systemPath": "/program", "loadAddress": BASE}],
                 "threads": [{"tid": 10, "iptTrace": "trace"}]}]}))
 
-    def test_ctrl_c_ends_it_with_what_is_known(self):
-        asked = terminal.Terminal(cases.TAILTRACE, "stats", str(self.folder))
+    def ask_and_interrupt(self, verb, *words):
+        asked = terminal.Terminal(cases.TAILTRACE, verb, str(self.folder), *words)
         self.addCleanup(asked.close)
-        asked.expect(r"answering: at item -[\d.]+( M)? of \d+\.\d M")
+        # A search has looked at the newest of its stretches by then.
+        asked.expect(r"answering: at item -\d+\.\d M of \d+\.\d M")
         asked.interrupt()
+        return asked
+
+    def test_ctrl_c_ends_a_count_with_the_oldest_part(self):
+        asked = self.ask_and_interrupt("stats")
         counted = int(asked.expect(r"instructions +(\d+), ")[1])
         size = int(asked.expect(r"interrupted at item -\d+ of (\d+): the answer is of a part")[1])
-        self.assertEqual(size, SEGMENTS * 47 * 500)
+        self.assertEqual(size, SEGMENTS * 47 * 500 + 3)
         self.assertTrue(0 < counted < size, counted)
+        self.assertEqual(asked.exit_status(), 0)
+
+    def test_ctrl_c_ends_a_search_with_what_was_found(self):
+        asked = self.ask_and_interrupt("last", f"*{JUMP:#x}", "--limit=2")
+        asked.expect(rf"\[-2\] +{JUMP:#x} +jmp")
+        asked.expect(r"interrupted at item -\d+ of \d+")
         self.assertEqual(asked.exit_status(), 0)
 
 

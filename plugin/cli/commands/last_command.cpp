@@ -128,6 +128,18 @@ std::uint64_t newest_near(const std::vector<std::uint64_t>& hits, std::size_t i)
   return newest;
 }
 
+// Those that were found before it was interrupted: what called them is not known then.
+void print_without_paths(const HistoryView& view, std::span<const std::uint64_t> newest_first,
+                         const LastCommandOptions& options, AnswerPrinter& printer) {
+  const std::vector<std::uint64_t> hits(newest_first.rbegin(), newest_first.rend());
+  if (printer.is_json())
+    return list_items_json(*view.history, *view.symbols, hits, printer.object_sink());
+  ListingOptions listing;
+  listing.from_newest = !options.question.shared.forward;
+  listing.addresses = true;
+  list_items(*view.history, *view.symbols, hits, listing, printer.line_sink());
+}
+
 Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t>& hits,
                         const LastCommandOptions& options, AnswerPrinter& printer) {
   const History& history = *view.history;
@@ -136,6 +148,10 @@ Result<void> print_last(const HistoryView& view, const std::vector<std::uint64_t
   for (std::size_t i = hits.size(); i-- != 0;) {
     if (!calls || !calls->holding(hits[i])) {
       auto made = calls_up_to(history, *view.symbols, anchor_of(history, newest_near(hits, i)));
+      if (history.is_abandoned()) {
+        print_without_paths(view, std::span(hits).first(i + 1), options, printer);
+        return {};
+      }
       if (!made) return fail(std::move(made.error()));
       calls = std::move(*made);
     }
