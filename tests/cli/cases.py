@@ -86,6 +86,20 @@ def time_taken(pid):
         return int(stat_file.read().rsplit(") ")[1].split()[11])
 
 
+def sleeps_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status_file:
+        return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status_file.read())[1])
+
+
+def wait_for_sleeps(pid, count):
+    """Until it has fallen asleep so often: what asks again and again without a pause never does."""
+    begin, end = sleeps_of(pid), time.monotonic() + HANG_S
+    while sleeps_of(pid) < begin + count:
+        if time.monotonic() > end:
+            raise AssertionError(f"process {pid} does not sleep")
+        time.sleep(0.01)
+
+
 def assert_let_go(case, program):
     """A program that computes without end does so, and nobody holds it."""
     end = time.monotonic() + HANG_S

@@ -22,11 +22,6 @@ SPLITS_LOCKS = os.path.join(cases.BINARY_DIR, "tests/programs/splits_locks")
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
 
-def ran_ns(pid):
-    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
-        return int(file.read().split()[0])
-
-
 class Serving(cases.EngineCase):
     """Cases with a real server below."""
 
@@ -443,14 +438,19 @@ class ServerBelow(cases.CommandCase):
     def test_without_descriptors_for_a_debugger_takes_no_processor_and_serves_it_later(self):
         server = self.serve(answers={})
         pid = server.process.pid
+        # Sanitizers open pipes themselves for what it has not done before.
+        first = self.connect(server)
+        first.ask("!")
+        first.close()
+        while not server.process.stderr.readline().startswith("Listening on port"):
+            self.assertIsNone(server.process.poll())
         used = {int(number) for number in os.listdir(f"/proc/{pid}/fd")}
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         none_left = min(set(range(len(used) + 1)) - used)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (none_left, limits[1]))
         debugger = self.connect(server)
-        before_ns = ran_ns(pid)
-        self.assertEqual(select.select([debugger.socket], [], [], 0.5)[0], [])
-        self.assertLess(ran_ns(pid) - before_ns, 100_000_000)
+        cases.wait_for_sleeps(pid, 4)
+        self.assertEqual(select.select([debugger.socket], [], [], 0)[0], [])
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
         debugger.greet()
 
