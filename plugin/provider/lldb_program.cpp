@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "plugin/provider/child_process.h"
@@ -24,24 +25,29 @@ std::vector<std::string> names() {
   return result;
 }
 
-// The first number in `lldb version 22.1.8`; 0 when there is none.
-int version_of(const std::string& path) {
-  static constexpr std::string_view kWords = "lldb version ";
+// What it says of its version; empty when it cannot be run.
+std::string version_text_of(const std::string& path) {
   auto outcome = run_program({path, "--version"});
-  if (!outcome) return 0;
-  std::size_t at = outcome->output.find(kWords);
-  return at == std::string::npos ? 0 : std::atoi(outcome->output.c_str() + at + kWords.size());
+  return outcome ? std::move(outcome->output) : "";
+}
+
+// The first number in `lldb version 22.1.8`; 0 when there is none.
+int first_number(const std::string& text) {
+  static constexpr std::string_view kWords = "lldb version ";
+  std::size_t at = text.find(kWords);
+  return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + kWords.size());
 }
 
 }  // namespace
 
-Result<std::string> find_lldb(const std::string& search_path) {
+Result<LldbProgram> find_lldb(const std::string& search_path) {
   const std::string fix = fmt::format("sudo apt-get install lldb-{}", kPreferred);
   std::string too_old = path_of_program("lldb-14", search_path);
   for (const std::string& name : names()) {
     std::string path = path_of_program(name, search_path);
     if (path.empty()) continue;
-    if (version_of(path) >= kOldest) return path;
+    LldbProgram found{path, version_text_of(path)};
+    if (first_number(found.version_text) >= kOldest) return found;
     too_old = path;
   }
   if (too_old.empty())

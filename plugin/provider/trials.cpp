@@ -112,12 +112,14 @@ std::string try_qemu(const std::string& qemu) {
 
 void try_lldb(Trials& trials) {
   const char* search_path = std::getenv("PATH");
-  auto path = find_lldb(search_path == nullptr ? "" : search_path);
-  if (path)
-    trials.lldb = find_tool(*path);
-  else
-    trials.no_lldb = std::move(path.error());
+  auto found = find_lldb(search_path == nullptr ? "" : search_path);
   trials.lldb.name = "lldb";
+  if (!found) {
+    trials.no_lldb = std::move(found.error());
+    return;
+  }
+  trials.lldb.path = found->path;
+  trials.lldb.version = version_in(found->version_text);
 }
 
 void try_tools(Trials& trials) {

@@ -62,9 +62,12 @@ class Doctor(cases.CommandCase):
                 env = self.with_tools()
                 tool = os.path.join(env["PATH"], name)
                 with open(tool, "w", encoding="ascii") as file:
-                    file.write(f"#!/bin/sh\necho lldb version {version}\n")
+                    file.write("#!/bin/sh\necho once >>$0.runs\n"
+                               f"echo lldb version {version}\n")
                 os.chmod(tool, 0o755)
                 document = self.diagnose(3, env=env)
+                with open(tool + ".runs", encoding="ascii") as file:  # it is slow to start
+                    self.assertEqual(file.read(), "once\n")
                 verdict = next(one for one in document["besides"] if one["name"] == "lldb")
                 self.assertEqual(verdict["works"], taken)
                 if taken:

@@ -111,7 +111,7 @@ Result<int> run_under_lldb(ServeOptions serve, const Invocation& invocation) {
   auto lldb = find_lldb(search_path == nullptr ? "/usr/bin:/bin" : search_path);
   if (!lldb) return fail(std::move(lldb.error()));
   LldbStart start;
-  start.lldb = *lldb;
+  start.lldb = lldb->path;
   auto program = resolve_program(serve.program);
   if (!program) return fail(std::move(program.error()));
   start.program = *program;
