@@ -41,7 +41,7 @@ def is_piped():
 def enabled():
     if _state["plain"] or not gdb.parameter("style enabled"):
         return False
-    return os.environ.get("TERM", "dumb") != "dumb" and os.isatty(1)
+    return os.environ.get("TERM", "") not in ("", "dumb") and os.isatty(1)
 
 
 def codes_of(kind):

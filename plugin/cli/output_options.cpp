@@ -16,9 +16,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 bool environment_forbids_color() {
   const char* no_color = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
-  return (no_color != nullptr && *no_color != '\0') ||
-         (terminal != nullptr && std::string_view(terminal) == "dumb");
+  return (no_color != nullptr && *no_color != '\0') || terminal_is_dumb();
 }
 
 void parse_json_form(const std::string& text, JsonForm& form) {
@@ -31,6 +29,11 @@ void parse_json_form(const std::string& text, JsonForm& form) {
 }
 
 }  // namespace
+
+bool terminal_is_dumb() {
+  const char* terminal = std::getenv("TERM");
+  return terminal == nullptr || *terminal == '\0' || std::string_view(terminal) == "dumb";
+}
 
 bool OutputOptions::use_color(std::FILE* out) const {
   if (json != JsonForm::kNone || color == "never") return false;

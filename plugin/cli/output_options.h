@@ -20,10 +20,13 @@ struct OutputOptions {
   std::string color = "auto";
   std::string json_text;  // the parser's
 
-  // Whether to colour what goes to `out`: --color, else NO_COLOR and TERM=dumb, else whether it is
-  // a terminal. JSON is never coloured.
+  // Whether to colour what goes to `out`: --color, else NO_COLOR and a dumb terminal, else whether
+  // it is a terminal. JSON is never coloured.
   bool use_color(std::FILE* out) const;
 };
+
+// Whether TERM is `dumb`, empty or not set: nobody knows what the terminal can show.
+bool terminal_is_dumb();
 
 // Adds --json and --color; the options live as long as the pointer or the App.
 std::shared_ptr<OutputOptions> add_output_options(CLI::App& app);

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 import cases
+from terminal import Terminal
 
 
 def first_line(*command):
@@ -103,6 +104,14 @@ class Doctor(cases.CommandCase):
         for code in ("\x1b[32m", "\x1b[31m", "\x1b[0m"):
             painted = painted.replace(code, "")
         self.assertEqual(painted, plain)
+
+    def test_colour_is_for_terminals_that_say_what_they_are(self):
+        for kind in ("xterm", "dumb", ""):
+            with self.subTest(kind):
+                terminal = Terminal(cases.TAILTRACE, "doctor", TERM=kind)
+                self.addCleanup(terminal.close)
+                terminal.expect("<- auto")
+                self.assertEqual("\x1b[3" in terminal.text, kind == "xterm")
 
     def test_arguments_it_does_not_know_are_usage_errors(self):
         self.assert_error(cases.tailtrace("doctor", "--nonsense"), 2,

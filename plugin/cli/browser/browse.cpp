@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 
 #include "decoder/base/text.h"
 #include "plugin/cli/browser/browser.h"
@@ -277,9 +276,7 @@ std::size_t index_of(const std::vector<ThreadSource>& threads, const ThreadSourc
 }  // namespace
 
 bool can_browse(const HistoryOptions& options, const Invocation& invocation) {
-  const char* kind = std::getenv("TERM");
-  const bool can_show = kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
-  return can_show && options.output->json == JsonForm::kNone && !options.strict &&
+  return !terminal_is_dumb() && options.output->json == JsonForm::kNone && !options.strict &&
          invocation.out == stdout && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
 }
 
