@@ -39,6 +39,9 @@ struct Bundle {
   std::shared_ptr<const BundleAbout> about;  // never null
 };
 
+// What to say where nothing is at the path of a recording, whichever kind it should be.
+Error missing_recording(const std::string& path);
+
 // Whether a folder says that it is a bundle.
 bool is_bundle(const std::string& path);
 

@@ -68,6 +68,12 @@ std::string read_thread(const Json& object, const std::string& path, std::set<st
 
 }  // namespace
 
+Error missing_recording(const std::string& path) {
+  Error missing = system_error("cannot open " + path, ENOENT);
+  missing.fix = "name a recording first: what --keep or save wrote, a record stream, a perf.data";
+  return missing;
+}
+
 bool is_bundle(const std::string& path) {
   struct stat info;
   return ::stat((path + "/" + kBundleName).c_str(), &info) == 0 && S_ISREG(info.st_mode);

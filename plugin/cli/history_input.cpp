@@ -205,11 +205,7 @@ Result<std::vector<ThreadSource>> threads_at(const std::string& named) {
                          ? whole.parent_path().string()
                          : named;
   if (path.empty()) path = ".";
-  if (!std::filesystem::exists(path, error) && !error) {
-    Error missing = system_error("cannot open " + path, ENOENT);
-    missing.fix = "name a recording first: what --keep or save wrote, a record stream, a perf.data";
-    return fail(std::move(missing));
-  }
+  if (!std::filesystem::exists(path, error) && !error) return fail(missing_recording(path));
   bool is_folder = std::filesystem::is_directory(path, error);
   if (is_folder && is_bundle(path)) return threads_of_bundle(path);
   if (is_lldb_bundle(path)) return threads_of_lldb_bundle(path);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "decoder/bundle/bundle.h"
@@ -88,7 +89,8 @@ Result<std::vector<ThreadSource>> open_bundle(const std::string& path) {
 
 Result<std::vector<ThreadSource>> open_sources(const std::string& path, const GivenCode& code) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return fail(system_error("cannot open " + path));
+  if (::stat(path.c_str(), &info) != 0)
+    return fail(errno == ENOENT ? missing_recording(path) : system_error("cannot open " + path));
   if (S_ISDIR(info.st_mode)) return open_folder(path);
   if (begins_with(path, kRingMagic, sizeof kRingMagic)) return open_ring(path, code);
   if (begins_with(path, kStreamMagic, sizeof kStreamMagic)) return open_stream(path);

@@ -36,7 +36,9 @@ def test_a_missing_file(tmp_path):
     assert isinstance(error, tailtrace.SystemCallError)
     assert error.what == f"cannot open {tmp_path}/none"
     assert error.why == "No such file or directory"
-    assert str(error) == f"cannot open {tmp_path}/none\n  why:  No such file or directory"
+    assert error.fix.startswith("name a recording first: ")
+    assert str(error) == (f"cannot open {tmp_path}/none\n  why:  No such file or directory\n"
+                          f"  fix:  {error.fix}")
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"not a ring at all" * 1000, rings.MAGIC])
