@@ -192,7 +192,11 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
     if (returns_twice_[function]) jumped_back_to_[last_.next()].push_back(from_);
     if (goes_on_with_more_stack(function, address))
       return begin_part(function, item, stacks_.at(from_).caller);
-    return begin_call(function, item, from_);
+    const bool is_inside = calls_.functions_[function]->known() && !begins_at(function, address) &&
+                           !stacks_.switched(from_, function);
+    begin_call(function, item, from_);
+    if (is_inside) called_inside_ = stacks_.newest();
+    return;
   }
   if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
   if (leaves_older_handler(address)) return begin_older(function, address, item);
@@ -414,11 +418,28 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
       return begin_switch(function, item);
     }
     // That should have been returned to. An address may be put on the stack to jump there.
-    if (calls_.functions_[function]->entry == address || begins_without_name(function, address))
+    if (calls_.functions_[function]->entry == address || begins_without_name(function, address)) {
+      if (from == called_inside_) join_to_caller(from);
       return begin_call(function, item, from, true);
+    }
     return begin_stack(function, address, item);
   }
   begin_older(function, address, item);
+}
+
+// A retpoline calls into its own middle, and overwrites where that would return to.
+void CallBuilder::join_to_caller(std::uint32_t segment) {
+  KeptSegment& inner = stacks_.at(segment);
+  const std::uint32_t before = inner.caller;
+  KeptSegment& outer = stacks_.at(before);
+  called_inside_ = 0;
+  if (outer.later != 0) return;
+  suspended_.close(before);
+  outer.later = segment;
+  inner.earlier = before;
+  inner.level = outer.level;
+  inner.caller = outer.caller;
+  inner.tail_called = outer.tail_called;
 }
 
 // What has no name and is not behind a call must begin there.

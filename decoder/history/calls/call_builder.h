@@ -63,6 +63,7 @@ class CallBuilder {
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
   std::uint32_t call_that_is_jumped_back_to(Address address);
   bool left_stack();
+  void join_to_caller(std::uint32_t segment);
   bool begins_without_name(std::uint32_t function, Address address);
   bool goes_on_with_more_stack(std::uint32_t function, Address address);
   bool begins_again_with_more_stack(std::uint32_t function);
@@ -93,6 +94,7 @@ class CallBuilder {
   Address run_;             // from where on no branch was taken up to that
   CodeReader* code_ = nullptr;
   std::unordered_map<Address, bool> left_stack_;  // by branch
+  std::uint32_t called_inside_ = 0;  // the newest that its own function called behind its begin
   std::optional<BranchRecord> event_;
   std::vector<Interruption> interruptions_;  // the newest last
 };
