@@ -189,7 +189,7 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
   }
   if (is_near_call(last_.kind) && last_.next() != address) {
     suspended_.open(from_, last_.next());
-    if (returns_twice_[function]) jumped_back_to_[last_.next()].push_back(from_);
+    if (returns_twice_[function]) note_way_back();
     if (goes_on_with_more_stack(function, address))
       return begin_part(function, item, stacks_.at(from_).caller);
     const bool is_inside = calls_.functions_[function]->known() && !begins_at(function, address) &&
@@ -224,6 +224,8 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   if (!entry.is_null()) part = stacks_.find_function(stacks_.at(from_).caller, function);
   if (may_leave) part = call_that_goes_on(part, function, address);
   if (may_leave && part == 0) part = call_that_is_jumped_back_to(address);
+  if (part != 0 && returns_twice_[function] && !stacks_.is_part_of(part, function))
+    return begin_call(function, item, part);
   if (part != 0) return begin_part(function, item, part);
   if (may_leave && left_stack()) return begin_stack(function, address, item);
   if (entry.is_null()) return begin_call(function, item, from_, true);
@@ -267,7 +269,10 @@ void CallBuilder::begin_switch(std::uint32_t function, std::uint64_t item) {
 }
 
 void CallBuilder::begin_part(std::uint32_t function, std::uint64_t item, std::uint32_t before) {
-  std::uint32_t number = begin_segment(function, item);
+  make_part(begin_segment(function, item), before);
+}
+
+void CallBuilder::make_part(std::uint32_t number, std::uint32_t before) {
   KeptSegment& segment = stacks_.at(number);
   KeptSegment& earlier = stacks_.at(before);
   earlier.later = number;
@@ -322,6 +327,14 @@ std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t fu
   if (begins_without_name(function, address)) return 0;
   suspended_.unwind(stacks_.at(from_).caller, own);
   return own;
+}
+
+// What calls `setjmp` may be one itself, as musl's `sigsetjmp`, which has returned by then and
+// begins again: where that was called is on the stack.
+void CallBuilder::note_way_back() {
+  const KeptSegment& from = stacks_.at(from_);
+  const bool is_inner = returns_twice_[from.function] && from.caller != 0;
+  jumped_back_to_[last_.next()].push_back(is_inner ? from.caller : from_);
 }
 
 // Of a function without a name only the call of `setjmp` tells where a `longjmp` goes back to.
@@ -419,27 +432,13 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
     }
     // That should have been returned to. An address may be put on the stack to jump there.
     if (calls_.functions_[function]->entry == address || begins_without_name(function, address)) {
-      if (from == called_inside_) join_to_caller(from);
+      // A retpoline calls into its own middle, and overwrites where that would return to.
+      if (from == std::exchange(called_inside_, 0)) make_part(from, stacks_.at(from).caller);
       return begin_call(function, item, from, true);
     }
     return begin_stack(function, address, item);
   }
   begin_older(function, address, item);
-}
-
-// A retpoline calls into its own middle, and overwrites where that would return to.
-void CallBuilder::join_to_caller(std::uint32_t segment) {
-  KeptSegment& inner = stacks_.at(segment);
-  const std::uint32_t before = inner.caller;
-  KeptSegment& outer = stacks_.at(before);
-  called_inside_ = 0;
-  if (outer.later != 0) return;
-  suspended_.close(before);
-  outer.later = segment;
-  inner.earlier = before;
-  inner.level = outer.level;
-  inner.caller = outer.caller;
-  inner.tail_called = outer.tail_called;
 }
 
 // What has no name and is not behind a call must begin there.

@@ -53,6 +53,7 @@ class CallBuilder {
   void begin_call(std::uint32_t function, std::uint64_t item, std::uint32_t caller,
                   bool tail_called = false);
   void begin_part(std::uint32_t function, std::uint64_t item, std::uint32_t before);
+  void make_part(std::uint32_t number, std::uint32_t before);
   void begin_switch(std::uint32_t function, std::uint64_t item);
   void begin_return(std::uint32_t function, Address address, std::uint64_t item);
   void begin_landing(std::uint32_t function, Address address, std::uint64_t item);
@@ -61,9 +62,9 @@ class CallBuilder {
   void begin_stack(std::uint32_t function, Address address, std::uint64_t item);
 
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
+  void note_way_back();
   std::uint32_t call_that_is_jumped_back_to(Address address);
   bool left_stack();
-  void join_to_caller(std::uint32_t segment);
   bool begins_without_name(std::uint32_t function, Address address);
   bool goes_on_with_more_stack(std::uint32_t function, Address address);
   bool begins_again_with_more_stack(std::uint32_t function);

@@ -34,7 +34,8 @@
 //     (`runtime.morestack`, `__morestack`) is so as well.
 //   * `_Unwind_Resume` does not return into its caller, which has cleaned up.
 //   * Any jump into the middle of another function that is being called returns to it: `longjmp`.
-//     One that has no name is told by its call of `setjmp`.
+//     One that has no name is told by its call of `setjmp`. One that has returned itself, as musl's
+//     `sigsetjmp`, begins again.
 //
 // Threading: immutable once made. The symbolizer must outlive it.
 #pragma once

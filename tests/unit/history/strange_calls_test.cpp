@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+
+#include "decoder/history/calls/calls.h"
+#include "tests/support/call_story.h"
+
+namespace tailtrace {
+namespace {
+
+// A retpoline calls into its own middle, and puts the place to go to where that would return to.
+TEST(Calls, OfAThunkByItselfThatOverwriteTheReturnAreParts) {
+  CallStory story({"main", "thunk", "f", ""});
+  story.call("thunk").call_into("thunk", 16).ret_to("f", 0);
+  story.call("thunk").call_into("thunk", 16).ret_to("", 32);
+  story.ret_to("f", 5).ret_to("main", 3);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 thunk:1:3-4 thunk:1:5-6 f:2:7-8 thunk:3:9-10 thunk:3:11-12 :4:13-14 "
+            "f:2:15-16 main:0:17-17");
+  EXPECT_TRUE(story.calls().at(4).tail_called);
+  // A subroutine of its own returns.
+  EXPECT_EQ(CallStory({"main", "f"}).call("f").call_into("f", 16).ret().ret().told(),
+            "main:0:1-2 f:1:3-4 f:2:5-6 f:1:7-8 main:0:9-9");
+}
+
+// musl's sigsetjmp calls setjmp, which a siglongjmp goes back to when both have returned.
+TEST(Calls, OfAFunctionThatReturnsTwiceByAnotherOneBeginAgain) {
+  CallStory story({"main", "sigsetjmp", "setjmp", "f", "g", "longjmp"});
+  story.call("f").call("sigsetjmp").call("setjmp").ret().ret().jump("f", 64).call("g");
+  story.call("longjmp").switch_by_jump("sigsetjmp", 3).ret_to("f", 3).jump("f", 99);
+  story.ret_to("main", 3);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 f:1:3-4 sigsetjmp:2:5-6 setjmp:3:7-8 sigsetjmp:2:9-10 f:1:11-14 g:2:15-16 "
+            "longjmp:3:17-18 sigsetjmp:2:19-20 f:1:21-24 main:0:25-25");
+  EXPECT_EQ(story.calls().at(9).caller, 6u);
+  // One that is still being called goes on, whatever its name.
+  CallStory open({"main", "try_setjmp", "setjmp", "longjmp"});
+  open.call("try_setjmp").call("setjmp").ret().jump("try_setjmp", 64).call("longjmp");
+  open.switch_by_jump("try_setjmp", 3).jump("try_setjmp", 99).ret_to("main", 3);
+  EXPECT_EQ(open.told(),
+            "main:0:1-2 try_setjmp:1:3-4 setjmp:2:5-6 try_setjmp:1:7-10 longjmp:2:11-12 "
+            "try_setjmp:1:13-16 main:0:17-17");
+}
+
+}  // namespace
+}  // namespace tailtrace
