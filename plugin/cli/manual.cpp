@@ -95,7 +95,7 @@ the process or the debugger is gone
 the servers that \fB\-\-debuginfod\fR asks
 .TP
 \fBNO_COLOR\fR, \fBTERM\fR
-no colours if the first is set or the second is \fIdumb\fR
+no colours if the first is set, or the second is \fIdumb\fR, empty or not set
 .TP
 \fBPATH\fR
 where gdb, gdbserver and qemu\-x86_64 are found
