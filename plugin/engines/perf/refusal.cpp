@@ -31,7 +31,7 @@ std::string what_of(const Refusal& refusal) {
                                                : fmt::format("CPU {}", refusal.target.cpu);
   switch (refusal.step) {
     case Step::kOpen:
-      return fmt::format("cannot trace {} with {}: {}", whom, purpose_name(refusal.purpose),
+      return fmt::format("cannot watch {} with {}: {}", whom, purpose_name(refusal.purpose),
                          errno_text(refusal.error_number));
     case Step::kMapRing:
     case Step::kMapAux:

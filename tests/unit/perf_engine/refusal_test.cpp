@@ -28,7 +28,7 @@ TEST(Refusal, NamesTheParanoidLevel) {
   kernel.put_file("/proc/sys/kernel/perf_event_paranoid", "4\n");
   Error error = refused_with(kernel, EACCES);
   EXPECT_EQ(error.code, ErrorCode::kPermission);
-  EXPECT_EQ(error.what, "cannot trace thread 42 with Intel PT: Permission denied");
+  EXPECT_EQ(error.what, "cannot watch thread 42 with Intel PT: Permission denied");
   EXPECT_EQ(error.why, "kernel.perf_event_paranoid is 4");
   EXPECT_EQ(error.fix, "sudo sysctl kernel.perf_event_paranoid=2");
   EXPECT_THAT(error.now, HasSubstr("--engine=qemu"));

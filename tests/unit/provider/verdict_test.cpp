@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 // As an engine says it: what, why, fix.
 PerfTrial refused(ErrorCode code, std::string why, std::string fix = "") {
-  return {Error{code, "cannot trace this thread", std::move(why), std::move(fix), ""}};
+  return {Error{code, "cannot watch this thread", std::move(why), std::move(fix), ""}};
 }
 
 // A bare-metal Intel machine where everything works, to be spoilt by each test.
