@@ -31,20 +31,9 @@ std::optional<Seam> seam_at(ByteSpan trace, std::size_t psb) {
 }
 
 // Whether a packet behind PSB+ leaves open what is executed there first.
-bool is_passed_over(PacketKind kind, bool is_paused) {
-  switch (kind) {
-    case PacketKind::kPad:
-    case PacketKind::kTsc:
-    case PacketKind::kTma:
-    case PacketKind::kMtc:
-    case PacketKind::kCyc:
-    case PacketKind::kCbr:
-    case PacketKind::kMnt:
-    case PacketKind::kModeExec:
-      return true;
-    default:
-      return kind == PacketKind::kTipPge && is_paused;
-  }
+bool is_passed_over(const pt::Packet& packet, bool is_paused) {
+  return pt::is_neutral(packet) || packet.kind == PacketKind::kMnt ||
+         (packet.kind == PacketKind::kTipPge && is_paused);
 }
 
 // Whether a history that begins at a seam shows an instruction first: what was lost before ends
@@ -61,7 +50,7 @@ bool shows_first(ByteSpan trace, const Seam& seam, const CodeImage& code, Epoch 
     if (packet.kind == PacketKind::kOvf || is_branch) return is_branch && is_behind;
     if (packet.kind == PacketKind::kModeExec && pt::mode_of(packet.payload) != CodeMode::k64)
       return false;
-    if (is_behind && !is_passed_over(packet.kind, seam.is_paused)) return false;
+    if (is_behind && !is_passed_over(packet, seam.is_paused)) return false;
     is_behind = is_behind || packet.kind == PacketKind::kPsbEnd;
   }
   return false;

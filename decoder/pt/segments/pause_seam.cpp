@@ -19,22 +19,6 @@ std::optional<std::size_t> psb_before(ByteSpan trace, std::size_t psb) {
   return std::nullopt;
 }
 
-// Says nothing of the flow.
-bool is_neutral(const Packet& packet) {
-  switch (packet.kind) {
-    case PacketKind::kPad:
-    case PacketKind::kTsc:
-    case PacketKind::kTma:
-    case PacketKind::kMtc:
-    case PacketKind::kCyc:
-    case PacketKind::kCbr:
-    case PacketKind::kModeExec:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Where the flow stood when it was paused right before the PSB.
 std::optional<Address> paused_before(ByteSpan trace, std::size_t psb) {
   std::optional<std::size_t> from = psb_before(trace, psb);
@@ -76,6 +60,21 @@ std::optional<Address> resumed_behind(ByteSpan trace, std::size_t psb) {
 }
 
 }  // namespace
+
+bool is_neutral(const Packet& packet) {
+  switch (packet.kind) {
+    case PacketKind::kPad:
+    case PacketKind::kTsc:
+    case PacketKind::kTma:
+    case PacketKind::kMtc:
+    case PacketKind::kCyc:
+    case PacketKind::kCbr:
+    case PacketKind::kModeExec:
+      return true;
+    default:
+      return false;
+  }
+}
 
 std::optional<Address> pause_at(ByteSpan trace, std::size_t psb) {
   std::optional<Address> resumed = resumed_behind(trace, psb);

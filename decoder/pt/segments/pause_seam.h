@@ -13,8 +13,12 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/base/types.h"
+#include "decoder/pt/packets/packet.h"
 
 namespace tailtrace::pt {
+
+// Whether a packet says nothing of the flow but its mode and time.
+bool is_neutral(const Packet& packet);
 
 // The instruction X, if the PSB there is a pause seam. The packets from the PSB before it on are
 // looked at.
