@@ -181,10 +181,6 @@ void RingWriter::push(const BranchRecord& record) {
   header_->head_bytes.store((position + 1) * sizeof(BranchRecord), std::memory_order_release);
 }
 
-void RingWriter::set_state(RingState state) {
-  header_->state.store(state, std::memory_order_relaxed);
-}
-
 void RingWriter::set_open_run(std::uint64_t insns, Address next) {
   header_->own_block = {next.value, next.value, next.value, 0};
   header_->run_insns.store(insns, std::memory_order_relaxed);

@@ -70,7 +70,6 @@ class RingWriter {
   ~RingWriter();
 
   void push(const BranchRecord& record);
-  void set_state(RingState state);
   // The run being executed: `insns` instructions since the last record; the next one is at `next`.
   void set_open_run(std::uint64_t insns, Address next);
 

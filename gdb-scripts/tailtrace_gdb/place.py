@@ -6,8 +6,6 @@ saved bundle, or in a part that GDB was not given) the place is ours alone.
 
 import gdb
 
-from .errors import user_error
-
 # Of which history, and the item's position; None: where GDB stands.
 _own = None
 

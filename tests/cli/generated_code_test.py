@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 
 import cases

@@ -13,7 +13,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "cli"))
 import cases  # pylint: disable=wrong-import-position
