@@ -59,7 +59,7 @@ class PathArray {
   }
 
  private:
-  static constexpr std::size_t kFirst_bytes = 1u << 18, kFurther_bytes = 1u << 24;
+  static constexpr std::size_t kFirst_bytes = 1u << 16, kFurther_bytes = 1u << 24;
 
   // The first takes no more than is needed; when that was not enough there is much.
   void make_room(std::size_t count) {

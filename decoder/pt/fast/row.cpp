@@ -51,6 +51,8 @@ void Rows::extend(Part& part) {
   book_->extend(part.effects);
   if (part.states_end - part.state >= kRowStates) return;
   if (part.states_end != states_.size()) part.state = static_cast<StateNumber>(states_.size());
+  // Before anybody looks there: memory that is read first is faulted in twice.
+  std::fill_n(&outcomes_[next_window_ + kWindow_slots], kPartStates * kNewWindow, 0);
   for (std::size_t i = 0; i < kPartStates; ++i) {
     owners_[next_window_] = static_cast<StateNumber>(keys_.size());
     keys_.push_back(static_cast<StateKey>(next_window_));

@@ -134,7 +134,7 @@ class Rows {
   static constexpr std::size_t kFirstWindow = 8;
   // From a new state's window to the next one's: about as many slots as states have rows.
   static constexpr std::size_t kNewWindow = 3;
-  static constexpr std::size_t kLeastTargets = 1u << 14, kLeastAside = 1u << 12;
+  static constexpr std::size_t kLeastTargets = 1u << 12, kLeastAside = 1u << 9;
   static constexpr std::size_t kLeastStates = 1u << 13;  // in a table
   static constexpr std::size_t kPartStates = 64;
   static constexpr std::size_t kFirstDetours = 1024;

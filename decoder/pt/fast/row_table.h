@@ -28,7 +28,10 @@ class RowTable {
   };
 
   // REQUIRES: a power of two.
-  explicit RowTable(std::size_t slots) : entries_(slots) {}
+  explicit RowTable(std::size_t slots) : entries_(slots) {
+    // Memory that is read before it is written is faulted in twice.
+    clear();
+  }
 
   std::size_t size() const { return size_; }
   bool is_half_full() const { return 2 * size_ > entries_.size(); }
@@ -90,10 +93,10 @@ class RowTable {
   }
 
   void grow() {
-    LargeArray<Entry> old(2 * entries_.size());
-    std::swap(old, entries_);
-    for (std::size_t i = 0; i < old.size(); ++i)
-      if (old[i].row != 0) place(old[i].key(), old[i].row);
+    RowTable larger(2 * entries_.size());
+    for (const Entry& entry : entries())
+      if (entry.row != 0) larger.place(entry.key(), entry.row);
+    entries_ = std::move(larger.entries_);
   }
 
  private:

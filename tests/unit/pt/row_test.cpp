@@ -26,19 +26,27 @@ class RowMemory : public testing::Test {
     return Transition{growth < 0 ? 0 : key(ip), effect_++, 0, growth, false}.pack();
   }
 
+  // Keys may change.
+  void take_more() {
+    if (!rows_.takes_more()) rows_.make_room({});
+  }
+
   void put_outcome(std::uint64_t from, std::uint8_t bits, std::uint64_t to) {
     if (!outcomes_.emplace(Symbol{from, bits}, to).second) return;
+    take_more();
     rows_.put(key(from), bits, row_to(to, to == 0 ? -1 : 0));
   }
 
   // Of a TIP it does not matter where it comes from.
   void put_target(std::uint64_t target) {
     if (!targets_.emplace(target).second) return;
+    take_more();
     rows_.put(mode_key(CodeMode::k64), target, IpKind::kTarget, row_to(target));
   }
 
   void put_off(std::uint64_t from, std::uint64_t target) {
     if (!offs_.emplace(Symbol{from, target}, target).second) return;
+    take_more();
     rows_.put(key(from), target, IpKind::kOff, row_to(target));
   }
 
