@@ -1,5 +1,6 @@
 #include "decoder/code/instruction_forms.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -45,15 +46,30 @@ constexpr bool is_uncommon_0f(std::uint8_t opcode) {
   return opcode == 0x0f || opcode == 0x38 || opcode == 0x3a;
 }
 
+// Opcodes whose ModRM.reg is more than an operand: it chooses an instruction, or names a register
+// that there may not be.
+constexpr bool reg_counts(std::uint8_t opcode) {
+  constexpr std::uint8_t kOpcodes[] = {0x8c, 0x8e, 0xc6, 0xc7, 0xf6, 0xf7, 0xfe, 0xff};
+  return (opcode & 0xf8) == 0xd8 || std::ranges::find(kOpcodes, opcode) != std::end(kOpcodes);
+}
+
+constexpr bool reg_counts_0f(std::uint8_t opcode) {
+  constexpr std::uint8_t kOpcodes[] = {0x00, 0x01, 0x1a, 0x1b, 0x71, 0x72, 0x73,
+                                       0x78, 0xa6, 0xa7, 0xae, 0xba, 0xc7};
+  return (opcode & 0xfc) == 0x20 || std::ranges::find(kOpcodes, opcode) != std::end(kOpcodes);
+}
+
 // The same by opcode, map 0 and then 0F: which byte comes cannot be guessed.
-enum Trait : std::uint8_t { kLacksModrm = 1, kUncommon = 2 };
+enum Trait : std::uint8_t { kLacksModrm = 1, kUncommon = 2, kRegCounts = 4 };
 constexpr std::array<std::uint8_t, 512> kTraits = [] {
   std::array<std::uint8_t, 512> traits{};
   for (unsigned i = 0; i < 256; ++i) {
     const auto opcode = static_cast<std::uint8_t>(i);
-    traits[i] = (lacks_modrm(opcode) ? kLacksModrm : 0) | (is_uncommon(opcode) ? kUncommon : 0);
-    traits[256 + i] =
-        (lacks_modrm_0f(opcode) ? kLacksModrm : 0) | (is_uncommon_0f(opcode) ? kUncommon : 0);
+    traits[i] = (lacks_modrm(opcode) ? kLacksModrm : 0) | (is_uncommon(opcode) ? kUncommon : 0) |
+                (reg_counts(opcode) ? kRegCounts : 0);
+    traits[256 + i] = (lacks_modrm_0f(opcode) ? kLacksModrm : 0) |
+                      (is_uncommon_0f(opcode) ? kUncommon : 0) |
+                      (reg_counts_0f(opcode) ? kRegCounts : 0);
   }
   return traits;
 }();
@@ -62,6 +78,7 @@ constexpr std::array<std::uint8_t, 512> kTraits = [] {
 // kMaxInstructionSize_bytes.
 inline std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
   constexpr std::uint32_t kUsed = 1u << 31, kMap0f = 1u << 30, kDisplacement = 1u << 29;
+  constexpr std::uint32_t kRegisters = 7u << 16 | 7u << 3;  // REX.R, X and B; ModRM.reg
   std::uint32_t key = kUsed;
   std::uint8_t first = *bytes;
   if (first == 0x66 || first == 0xf2 || first == 0xf3) {
@@ -85,6 +102,7 @@ inline std::uint32_t key_of(const std::uint8_t* bytes, CodeMode mode) {
   if ((traits & kLacksModrm) != 0) return key;
   std::uint8_t modrm = bytes[0];
   key |= modrm;
+  if ((traits & kRegCounts) == 0) key &= ~kRegisters;
   if ((modrm & 0xc7) == 0x04 && (bytes[1] & 7) == 5) key |= kDisplacement;
   return key;
 }

@@ -3,7 +3,8 @@
 //
 // How long an instruction is and what it does to control flow depends on its prefixes, its opcode,
 // its ModRM byte and, for the length, on whether a SIB byte asks for a displacement; not on its
-// immediate or displacement. (SDM volume 2, section 2.1.) Programs use a few thousand such forms.
+// immediate or displacement, nor on which registers its operands are. (SDM volume 2, section 2.1.)
+// Programs use some hundreds of such forms.
 // decode_instruction() says what each of them is, the first time; uncommon ones are left to it
 // always: other prefixes than one of 66, F2, F3 and a REX, and opcodes beyond the maps 0 and 0F.
 // Direct branches need no memory: but for those with a prefix, and those that count, their opcode
@@ -52,7 +53,7 @@ class InstructionForms {
 
  private:
   // Direct-mapped: bounded, and a collision only costs decoding again.
-  static constexpr unsigned kSlotBits = 14;
+  static constexpr unsigned kSlotBits = 12;
 
   struct Form {
     std::uint32_t key = 0;  // 0: empty

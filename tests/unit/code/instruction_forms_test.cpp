@@ -37,7 +37,8 @@ class Forms : public testing::TestWithParam<CodeMode> {
 };
 
 TEST_P(Forms, AreWhatTheBytesAreForEveryOpcode) {
-  const Bytes prefixes[] = {{}, {0x66}, {0xf2}, {0xf3}, {0x48}, {0x41}, {0x66, 0x49}, {0xf3, 0x48}};
+  const Bytes prefixes[] = {{},     {0x66}, {0xf2},       {0xf3},      {0x48},
+                            {0x41}, {0x44}, {0x66, 0x4d}, {0xf3, 0x48}};
   for (const Bytes& prefix : prefixes)
     for (unsigned opcode = 0; opcode < 512; ++opcode)
       for (unsigned modrm = 0; modrm < 256; modrm += modrm < 0xc0 ? 4 : 3) {
