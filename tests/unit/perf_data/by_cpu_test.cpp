@@ -66,6 +66,10 @@ class PipeOfCpus {
   void lost(std::uint64_t records, std::uint64_t time) {
     put(kRecordLost, 0, {1, records}, "", {-1, -1}, time);
   }
+  // What was traced until now is all that there was room for.
+  void truncated(ThreadId thread, std::uint64_t time, unsigned cpu = 0) {
+    put(kRecordAux, 0, {0, traces_[cpu].size(), kAuxTruncated}, "", thread, time, cpu);
+  }
   void traced(const ToyRun& run, std::uint64_t time, unsigned cpu = 0) {
     std::vector<BranchRecord> records = run.snapshot->records;
     for (BranchRecord& record : records) record.time = time;
@@ -237,6 +241,58 @@ TEST_F(ByCpu, ANewProgramTakesThePlaceOfTheOldOne) {
   OpenedThread opened = open(file, kB);
   EXPECT_EQ(instructions_of(opened), joined(before, after));
   EXPECT_TRUE(opened.problems.empty());
+}
+
+// A library takes the place of another one; a process that was forked before keeps the old one.
+TEST_F(ByCpu, AMappingOverOldCodeIsOfItsProcessFromThenOn) {
+  PipeOfCpus pipe;
+  pipe.started(kA);
+  pipe.mapped(kA, filed_[0], 2);
+  pipe.forked(kB, kA, 50);
+  const ToyRun before = toys_[0].run(1, 200), after = toys_[1].run(2, 150);
+  const ToyRun child = toys_[0].run(3, 300);
+  pipe.switched(false, kA, 100);
+  pipe.traced(before, 110);
+  pipe.mapped(kA, filed_[1], 150);
+  pipe.traced(after, 160);
+  pipe.switched(true, kA, 200);
+  pipe.switched(false, kB, 210);
+  pipe.traced(child, 220);
+  pipe.switched(true, kB, 300);
+  const Bytes file = pipe.finish();
+  EXPECT_EQ(instructions_of(open(file, kA)), joined(before, after));
+  EXPECT_EQ(instructions_of(open(file, kB)), child.executed);
+}
+
+// There was no room in the area for the end of a turn: that thread has a gap there.
+TEST_F(ByCpu, AHoleIsOfTheThreadThatWasTracedThen) {
+  for (const bool in_turn : {true, false}) {
+    PipeOfCpus pipe;
+    pipe.started(kA);
+    pipe.started(kB);
+    pipe.mapped(kA, filed_[0], 2);
+    pipe.mapped(kB, filed_[1], 3);
+    const ToyRun a1 = toys_[0].run(1, 200), a2 = toys_[0].run(2, 150), b = toys_[1].run(3, 300);
+    pipe.switched(false, kA, 100);
+    pipe.traced(a1, 110);
+    pipe.truncated(kA, 190);
+    if (in_turn) pipe.traced(a2, 195);
+    pipe.switched(true, kA, 200);
+    pipe.switched(false, kB, 210);
+    pipe.traced(b, 220);
+    pipe.switched(true, kB, 300);
+    if (!in_turn) {
+      pipe.switched(false, kA, 310);
+      pipe.traced(a2, 320);
+      pipe.switched(true, kA, 400);
+    }
+    const Bytes file = pipe.finish();
+    const OpenedThread a = open(file, kA), other = open(file, kB);
+    EXPECT_EQ(instructions_of(a), joined(a1, a2));
+    EXPECT_EQ(gaps_of(a), 1u) << in_turn;
+    EXPECT_EQ(instructions_of(other), b.executed);
+    EXPECT_EQ(gaps_of(other), 0u) << in_turn;
+  }
 }
 
 }  // namespace
