@@ -80,7 +80,8 @@ struct CodeChange {
 // Where decoding goes on when the code did not lead on.
 enum class Resumption : std::uint8_t {
   kAtAddress,  // at the next event that says where, if it comes before a PSB: tracing is enabled,
-               // an overflow, an interrupt, a PTWRITE. Nothing from before is needed there
+               // an overflow, an interrupt, a PTWRITE, a far branch that tells the mode. Nothing
+               // from before is needed there
   kAtPsb,      // where the trace says all anew; libipt's decoder has no other
 };
 

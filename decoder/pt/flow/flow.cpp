@@ -242,7 +242,7 @@ FlowWalker::Next FlowWalker::follow(const Instruction& insn) {
 }
 
 FlowWalker::Next FlowWalker::no_instruction() {
-  if (!knows_mode()) return error(DecodeError::kNarrowCode);
+  if (!knows(mode_)) return error(DecodeError::kNarrowCode);
   return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);
 }
 
@@ -451,12 +451,12 @@ void FlowWalker::flush() {
 void FlowWalker::use_mode(CodeMode mode) {
   if (mode != mode_) flush();
   mode_ = mode;
-  if (fast_ != nullptr && knows_mode()) {
+  if (fast_ != nullptr && knows(mode_)) {
     reader_ = &fast_->reader(mode);
   } else {
     static const CodeImage kNone;
     std::optional<CodeReader>& reader = readers_[static_cast<std::size_t>(mode)];
-    if (!reader) reader.emplace(knows_mode() ? code_ : kNone, mode);
+    if (!reader) reader.emplace(knows(mode_) ? code_ : kNone, mode);
     reader_ = &*reader;
   }
   reader_->set_epoch(epoch_);

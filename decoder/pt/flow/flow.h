@@ -72,7 +72,7 @@ class FlowWalker {
   void clear_returns();
 
   void use_mode(CodeMode mode);
-  bool knows_mode() const { return mode_ == CodeMode::k64 || !config_.only_64_bit_code; }
+  bool knows(CodeMode mode) const { return mode == CodeMode::k64 || !config_.only_64_bit_code; }
   void use_changes(std::uint64_t offset, std::uint64_t time);
   void hold_event();
   bool is_due(const Instruction* behind);

@@ -8,7 +8,7 @@ namespace tailtrace::pt {
 
 // Lets the fast path go on from here as far as it can.
 bool FlowWalker::try_fast() {
-  if (!enabled_ || held_ || in_transaction_ || !knows_mode()) return false;
+  if (!enabled_ || held_ || in_transaction_ || !knows(mode_)) return false;
   if (!items_.is_between_packets() || fast_->rests()) return false;
   FastFlow::Place place;
   const std::size_t begin = place.offset = items_.place();

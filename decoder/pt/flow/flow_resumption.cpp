@@ -57,7 +57,8 @@ bool FlowWalker::skip_to_address(std::size_t limit) {
   }
 }
 
-// Where it says, if it does. All outcomes and targets from before a FUP were sent before it.
+// Where it says, if it does. All outcomes and targets from before a FUP were sent before it, as
+// those from before a mode that comes with a TIP: no such TIP is deferred.
 bool FlowWalker::stand_at(const Event& event) {
   switch (event.kind) {
     case EventKind::kEnabled:
@@ -65,6 +66,10 @@ bool FlowWalker::stand_at(const Event& event) {
       return true;
     case EventKind::kAsyncBranch:
     case EventKind::kAsyncDisabled:
+      break;
+    case EventKind::kExecMode:
+      // It came with a far branch's TIP, or before a FUP.
+      if (event.has(kEventIpSuppressed) || !knows(event.mode)) return false;
       break;
     case EventKind::kTransaction:
     case EventKind::kAsyncPaging:

@@ -108,6 +108,26 @@ TEST(PtLosses, CodeOf32BitsIsOne) {
       "the code at 0x2000 is of 32 or 16 bits, which tailtrace decode shows, histories do not");
 }
 
+// A far return tells the mode with where it leads to.
+TEST(PtLosses, EndWhereAFarReturnLeadsTo64BitCode) {
+  constexpr Address kNarrow{0x2000};
+  pt::PacketWriter packets;
+  synchronize(packets, kLoop + 3);
+  packets.mode_exec(CodeMode::k32);
+  packets.tip_now(kNarrow);
+  packets.tnt(true);
+  packets.tnt(false);
+  packets.mode_exec(CodeMode::k16);
+  packets.tip_now(kNarrow);
+  packets.mode_exec(CodeMode::k64);
+  packets.tip_now(kLoop);
+  packets.tnt(false);
+  end_at(packets, kLoop + 3);
+  auto code = looping_code();
+  ASSERT_TRUE(code->add(kNarrow, {0x40, 0x75, 0xfd, 0xcb}));  // inc eax; jnz 2000; retf
+  EXPECT_EQ(shown(packets.take(), code), "1003 [narrow-code] 1000 1002 ");
+}
+
 TEST(PtLosses, AreCutWhereNothingIsShownForLong) {
   constexpr std::uint64_t kLeast_bytes = 20, kMostUncut = 64;
   pt::PacketWriter packets;
