@@ -28,4 +28,18 @@ constexpr bool may_branch(InstructionClass kind) {
   return kind >= InstructionClass::kConditional && kind <= InstructionClass::kVmCall;
 }
 
+// Where tracing was left for with the instruction, of which a packet says that it led to `told`; 0
+// unknown. A conditional branch leads to its target or behind itself: else packets were lost.
+inline Address left_for(const Instruction& last, Address told) {
+  switch (last.kind) {
+    case InstructionClass::kJump:
+    case InstructionClass::kCall:
+      return last.target;
+    case InstructionClass::kConditional:
+      return told == last.target || told == last.next() ? told : Address{};
+    default:
+      return told;
+  }
+}
+
 }  // namespace tailtrace::pt

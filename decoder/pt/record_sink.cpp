@@ -3,21 +3,14 @@
 #include <utility>
 
 #include "decoder/code/branch_kind.h"
+#include "decoder/pt/far.h"
 
 namespace tailtrace::pt {
 namespace {
 
-bool is_far(InstructionClass kind) {
-  return kind >= InstructionClass::kFarJump && kind <= InstructionClass::kVmCall;
-}
-
 // Whether going to `ip` is more than not taking a conditional branch.
 bool leaves(const Instruction& branch, Address ip) {
   return branch.kind != InstructionClass::kConditional || ip != branch.next();
-}
-
-bool is_direct(InstructionClass kind) {
-  return kind == InstructionClass::kJump || kind == InstructionClass::kCall;
 }
 
 // Whether the event's address is that of the instruction to be executed next.
@@ -144,7 +137,7 @@ void RecordSink::disabled(const Event& event) {
   if (event.kind == EventKind::kDisabled && newest_) {
     away.record = make(newest_->address, {}, RecordKind::kDisable, 0);
     away.by = newest_;
-    away.told_to = is_direct(newest_->kind) ? newest_->target : event.ip;
+    away.told_to = left_for(*newest_, event.ip);
   }
   if (aborted_) away.record.flags |= kFlagAbort;
   aborted_ = false;

@@ -361,7 +361,7 @@ RowFiller::Step RowFiller::run_off(Run& run, const Node& node, std::uint64_t to,
   run.tail += node.tail_insns;
   run.branches += node.end.is_branch();
   off = {node.end.address.value,     CodeMode::k64,         true,
-         branch_kind(node.end.kind), node.end.next().value, to};
+         branch_kind(node.end.kind), node.end.next().value, left_for(node.end, {to}).value};
   return Step::kEnd;
 }
 

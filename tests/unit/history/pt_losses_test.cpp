@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "decoder/history/history.h"
+#include "decoder/history/opened_thread.h"
 #include "decoder/history/pt_segments.h"
 #include "decoder/pt/packets/packet_writer.h"
+#include "decoder/pt/record_sink.h"
 
 namespace tailtrace {
 namespace {
@@ -31,12 +33,8 @@ void end_at(pt::PacketWriter& packets, Address at) {
   packets.tip_pgd_suppressed();
 }
 
-// Addresses and gaps, of segments as short as can be.
-std::string shown(const Bytes& trace, const std::shared_ptr<const CodeImage>& code) {
-  ThreadFrame frame;
-  frame.code = code;
-  auto source = std::make_shared<PtSegments>(nullptr, trace, code, pt::DecoderConfig{},
-                                             PtSegmentsOptions{0, {}, {}});
+// Addresses and gaps.
+std::string shown(const ThreadFrame& frame, const std::shared_ptr<const SegmentSource>& source) {
   const History history(frame, source,
                         {HistorySettings::Numbers::kFromOldest, 1 << 16, 1, {}, {}, {}});
   std::string text;
@@ -47,6 +45,26 @@ std::string shown(const Bytes& trace, const std::shared_ptr<const CodeImage>& co
                         : fmt::format("{:x} ", item.instruction.address.value);
   }
   return text;
+}
+
+// Of segments as short as can be.
+std::string shown(const Bytes& trace, const std::shared_ptr<const CodeImage>& code) {
+  ThreadFrame frame;
+  frame.code = code;
+  return shown(frame, std::make_shared<PtSegments>(nullptr, trace, code, pt::DecoderConfig{},
+                                                   PtSegmentsOptions{0, {}, {}}));
+}
+
+// Of the records of one linear decode.
+std::string shown_of_records(const Bytes& trace, const std::shared_ptr<const CodeImage>& code) {
+  pt::RecordSink sink;
+  pt::make_flow_decoder(*code, {})->decode(trace, sink);
+  sink.finish();
+  auto records = std::make_shared<const std::vector<BranchRecord>>(sink.drain());
+  ThreadFrame frame;
+  frame.code = code;
+  const OpenedThread opened = records_in_place(frame, records, *records, records->size());
+  return shown(opened.frame, opened.source);
 }
 
 TEST(PtLosses, WithNothingShownBetweenAreOneGap) {
@@ -126,6 +144,25 @@ TEST(PtLosses, EndWhereAFarReturnLeadsTo64BitCode) {
   auto code = looping_code();
   ASSERT_TRUE(code->add(kNarrow, {0x40, 0x75, 0xfd, 0xcb}));  // inc eax; jnz 2000; retf
   EXPECT_EQ(shown(packets.take(), code), "1003 [narrow-code] 1000 1002 ");
+}
+
+// Where tracing is said to be left for is where no conditional branch leads to: it was executed,
+// and where it led is not known.
+TEST(PtLosses, BeforeTheEndOfTracingHideNothing) {
+  const auto code = looping_code();
+  for (const Address left_for : {kLoop, kLoop + 2, Address{0x5000}})
+    for (const std::size_t pads : {0, 64}) {  // without them the fast path does not look
+      pt::PacketWriter packets;
+      synchronize(packets, kLoop);
+      packets.tnt(true);
+      packets.tip_pgd(left_for);
+      packets.tip_pge(kLoop + 2);
+      for (std::size_t i = 0; i < pads; ++i) packets.pad();
+      end_at(packets, kLoop + 3);
+      const Bytes trace = packets.take();
+      EXPECT_EQ(shown(trace, code), "1000 1000 [not-recorded] 1002 ") << left_for.value;
+      EXPECT_EQ(shown_of_records(trace, code), "1000 1000 [not-recorded] 1002 ") << left_for.value;
+    }
 }
 
 TEST(PtLosses, AreCutWhereNothingIsShownForLong) {
