@@ -75,6 +75,11 @@ class Symbolizer {
 
   // What follows is of the code as it was in an epoch, too.
 
+  // Where the function that an address is of begins, by the tables for unwinding the stack, which
+  // files without names have, too: its frame description entry (FDE) does. Nothing when they do not
+  // say. What is put apart of a function has an entry of its own.
+  virtual std::optional<Address> fde_begin(Address, Epoch = kNewestEpoch) { return std::nullopt; }
+
   // What else the function is that begins at an address: the other names that symbol tables have
   // for it, and those of functions that may be this one in this run, as memcpy is one of several
   // (STT_GNU_IFUNC). Of their addresses only `entry` is of use.

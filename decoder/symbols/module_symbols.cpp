@@ -130,6 +130,12 @@ const std::vector<IndirectFunction>& ModuleSymbols::indirect() {
   return *indirect_;
 }
 
+std::optional<std::uint64_t> ModuleSymbols::fde_begin(std::uint64_t address) {
+  if (!frames_) frames_ = eh_frames(file_.elf());
+  const EhFrame* frame = eh_frame_at(*frames_, address);
+  return frame == nullptr ? std::nullopt : std::optional(frame->begin);
+}
+
 std::vector<Function> ModuleSymbols::also_named(std::uint64_t entry) {
   return other_names(function_at(entry), entry);
 }

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "decoder/symbols/debug_info.h"
+#include "decoder/symbols/eh_frame.h"
 #include "decoder/symbols/elf_file.h"
 #include "decoder/symbols/indirect_functions.h"
 #include "decoder/symbols/symbol_table.h"
@@ -37,6 +38,7 @@ class ModuleSymbols {
 
   // Everything but `module`, in the file's own addresses.
   Function function_at(std::uint64_t address);
+  std::optional<std::uint64_t> fde_begin(std::uint64_t address);
   std::vector<Function> also_named(std::uint64_t entry);
   std::optional<SourceLine> line_at(std::uint64_t address);
   std::vector<std::uint64_t> line_entries(std::uint64_t address, std::string_view file,
@@ -76,7 +78,9 @@ class ModuleSymbols {
   std::optional<ElfFile> debug_file_;
   std::optional<DebugInfo> info_;  // refers to one of the files
   SymbolTable table_;
-  std::optional<std::vector<IndirectFunction>> indirect_;  // nothing: not asked for yet
+  // Nothing: not asked for yet.
+  std::optional<std::vector<IndirectFunction>> indirect_;
+  std::optional<std::vector<EhFrame>> frames_;
   std::optional<Error> debug_problem_;
 };
 

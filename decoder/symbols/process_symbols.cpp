@@ -229,6 +229,14 @@ ModuleSymbols* ProcessSymbols::module_of(const Mapping& mapping) {
   return kept.get();
 }
 
+std::optional<Address> ProcessSymbols::fde_begin(Address address, Epoch when) {
+  const Place at = place_in(address, when);
+  if (at.module == nullptr) return std::nullopt;
+  const auto begin = at.module->fde_begin(address.value - at.bias);
+  if (!begin) return std::nullopt;
+  return Address{*begin + at.bias};
+}
+
 std::vector<Function> ProcessSymbols::also_named(Address entry, Epoch when) {
   const Place at = place_in(entry, when);
   if (at.module == nullptr) return {};

@@ -46,6 +46,7 @@ class ProcessSymbols : public Symbolizer {
 
   const Function& function_at(Address address) override;
   const Function& function_in(Address address, Epoch when) override;
+  std::optional<Address> fde_begin(Address address, Epoch when = kNewestEpoch) override;
   std::vector<Function> also_named(Address entry, Epoch when = kNewestEpoch) override;
   std::vector<InlinedFunction> inlined_at(Address address, Epoch when = kNewestEpoch) override;
   std::vector<InlinedPlace> inlined_into(Address address, Epoch when = kNewestEpoch) override;

@@ -3,11 +3,13 @@ says how often who calls whom."""
 
 import os
 import re
+import subprocess
 
 import cases
 from recorded import PROGRAM, InFolder
 
 LONG_WAY = os.path.join(cases.BINARY_DIR, "tests/programs/long_way")
+EXCEPTIONS = os.path.join(cases.BINARY_DIR, "tests/programs/exceptions")
 
 
 class CallsOfAFunction(InFolder):
@@ -57,6 +59,24 @@ class CallsOfAFunction(InFolder):
         self.assertEqual(timed, sorted(timed))
         told = cases.tailtrace("calls", session, "--times", "all").stdout
         self.assertEqual(len(re.findall(r"  time \d+$", told, re.MULTILINE)), len(timed))
+
+    def levels_of_the_c_library(self, program, name):
+        """(Function, how many calls on the stack) of each part of what is called there."""
+        calls = self.ask("calls", self.record(program, name=name), "all")["calls"]
+        for one in calls:
+            caller, depth = one, 0
+            while "caller" in caller:
+                depth += not caller.get("tail_called", False)
+                caller = calls[caller["caller"] - 1]
+            if "libc.so" in one.get("module", ""):
+                yield one.get("function"), depth
+
+    def test_of_a_stripped_program_are_at_the_levels_that_names_tell(self):
+        stripped = os.path.join(self.folder, "exceptions")
+        subprocess.run(["strip", "-o", stripped, EXCEPTIONS], check=True)
+        named = list(self.levels_of_the_c_library(EXCEPTIONS, "named"))
+        self.assertGreater(len(named), 100)
+        self.assertEqual(list(self.levels_of_the_c_library(stripped, "stripped")), named)
 
     def test_none_is_an_answer_and_lines_are_no_functions(self):
         session = self.record(PROGRAM, "1")

@@ -27,6 +27,7 @@ const std::string& path() {
 void look_at(ModuleSymbols& module, std::uint64_t address) {
   Function function = module.function_at(address);
   assert(function.begin <= function.end);
+  if (const auto begin = module.fde_begin(address)) assert(*begin <= address);
   if (const auto line = module.line_at(address))
     (void)module.line_entries(address, line->file, line->line);
   (void)module.lines_of_unit(address);

@@ -98,6 +98,11 @@ class CallStory : public Symbolizer {
       if (function->name == name) function->entry = {};
     return *this;
   }
+  // The tables for unwinding have an entry for each 256 bytes.
+  CallStory& with_frames() {
+    has_frames_ = true;
+    return *this;
+  }
 
   // "main:0:1-2 f:1:3-4": name, level and items of every segment.
   std::string told() {
@@ -133,6 +138,9 @@ class CallStory : public Symbolizer {
   const Function& function_at(Address address) override {
     std::size_t index = (address.value >> 16) - 1;
     return index < functions_.size() ? *functions_[index] : none_;
+  }
+  std::optional<Address> fde_begin(Address address, Epoch) override {
+    return has_frames_ ? std::optional(Address{address.value & ~0xffull}) : std::nullopt;
   }
   std::optional<SourceLine> line_at(Address, Epoch) override { return std::nullopt; }
 
@@ -171,6 +179,7 @@ class CallStory : public Symbolizer {
   std::vector<std::unique_ptr<Function>> functions_;
   std::map<std::string, Address> bases_;
   Function none_;
+  bool has_frames_ = false;
   Address here_;
   std::vector<Address> stack_;
   std::vector<Address> interrupted_;

@@ -55,6 +55,7 @@ Result<CallHistory> CallBuilder::build() {
 
 void CallBuilder::add_run(const HistoryRun& run, CodeReader& code) {
   code_ = &code;
+  when_ = run.step.epoch;
   if (run.step.shown != 0) add_instructions(run, code);
   std::uint64_t gap = run.first + run.step.shown;
   if (run.step.has_gap && gap >= range_.first && gap <= range_.last) add_gap(gap);
@@ -214,11 +215,11 @@ void CallBuilder::arrive_by_jump(std::uint32_t function, Address address, std::u
   const bool switches = stacks_.switched(from_, function);
   const Function& from = *calls_.functions_[stacks_.at(from_).function];
   // Its linkage table only jumps on.
-  if (from.plain_name().starts_with("_Unwind_") && (!switches || (may_leave && !entry.is_null())) &&
-      stacks_.find_function(stacks_.at(from_).caller, function) != 0)
+  if (from.plain_name().starts_with("_Unwind_") && (!switches || may_leave) &&
+      find_function(stacks_.at(from_).caller, function, address) != 0)
     return switches ? begin_landing(function, address, item)
                     : begin_return(function, address, item);
-  if (!switches) return;
+  if (!switches) return entry.is_null() && may_leave ? land_inside(address) : void();
   if (stacks_.is_part_of(from_, function)) return begin_part(function, item, from_);
   std::uint32_t part = 0;
   if (!entry.is_null()) part = stacks_.find_function(stacks_.at(from_).caller, function);
@@ -297,20 +298,6 @@ void CallBuilder::begin_return(std::uint32_t function, Address address, std::uin
   begin_return_to_nobody(function, address, item);
 }
 
-// The unwinder jumps to who catches, or cleans up. Who has done that goes on with the unwinding,
-// which comes back to its callers only.
-void CallBuilder::begin_landing(std::uint32_t function, Address address, std::uint64_t item) {
-  const std::uint32_t unwinder = from_;
-  const bool resumes =
-      calls_.functions_[stacks_.at(unwinder).function]->plain_name() == "_Unwind_Resume";
-  const std::uint32_t inside = resumes ? stacks_.returns_to(unwinder) : unwinder;
-  const std::uint32_t outside = inside != 0 ? stacks_.at(inside).caller : 0;
-  const std::uint32_t lands = stacks_.find_function(outside, function);
-  suspended_.unwind(stacks_.at(unwinder).caller, lands);
-  if (lands == 0) return begin_older(function, address, item);
-  begin_part(function, item, lands);
-}
-
 // `own` is the call of the function that this stack has. One of another stack, or further out, goes
 // on where it fits and that does not. 0: none is known.
 std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t function,
@@ -327,31 +314,6 @@ std::uint32_t CallBuilder::call_that_goes_on(std::uint32_t own, std::uint32_t fu
   if (begins_without_name(function, address)) return 0;
   suspended_.unwind(stacks_.at(from_).caller, own);
   return own;
-}
-
-// What calls `setjmp` may be one itself, as musl's `sigsetjmp`, which has returned by then and
-// begins again: where that was called is on the stack.
-void CallBuilder::note_way_back() {
-  const KeptSegment& from = stacks_.at(from_);
-  const bool is_inner = returns_twice_[from.function] && from.caller != 0;
-  jumped_back_to_[last_.next()].push_back(is_inner ? from.caller : from_);
-}
-
-// Of a function without a name only the call of `setjmp` tells where a `longjmp` goes back to.
-// What is not on this stack any more is forgotten. 0: none is known.
-std::uint32_t CallBuilder::call_that_is_jumped_back_to(Address address) {
-  auto place = jumped_back_to_.find(address);
-  if (place == jumped_back_to_.end()) return 0;
-  for (auto& calls = place->second; !calls.empty(); calls.pop_back()) {
-    std::uint32_t& call = calls.back();
-    while (stacks_.at(call).later != 0 && stacks_.budget().take()) call = stacks_.at(call).later;
-    std::uint32_t outer = from_;
-    while (outer > call && stacks_.budget().take()) outer = stacks_.at(outer).caller;
-    if (outer != call) continue;
-    suspended_.unwind(stacks_.at(from_).caller, call);
-    return call;
-  }
-  return 0;
 }
 
 // Whether the last instruction branched behind one that goes over to another stack.

@@ -64,6 +64,8 @@ class CallBuilder {
   std::uint32_t call_that_goes_on(std::uint32_t own, std::uint32_t function, Address address);
   void note_way_back();
   std::uint32_t call_that_is_jumped_back_to(Address address);
+  std::uint32_t find_function(std::uint32_t segment, std::uint32_t function, Address address);
+  void land_inside(Address address);
   bool left_stack();
   bool begins_without_name(std::uint32_t function, Address address);
   bool goes_on_with_more_stack(std::uint32_t function, Address address);
@@ -94,6 +96,7 @@ class CallBuilder {
   Instruction last_;        // and that one's last
   Address run_;             // from where on no branch was taken up to that
   CodeReader* code_ = nullptr;
+  Epoch when_;                                    // of the code
   std::unordered_map<Address, bool> left_stack_;  // by branch
   std::uint32_t called_inside_ = 0;  // the newest that its own function called behind its begin
   std::optional<BranchRecord> event_;

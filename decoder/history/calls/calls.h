@@ -36,6 +36,9 @@
 //   * Any jump into the middle of another function that is being called returns to it: `longjmp`.
 //     One that has no name is told by its call of `setjmp`. One that has returned itself, as musl's
 //     `sigsetjmp`, begins again.
+//   * Which function without a name an unwinder or a `longjmp` leads to is told by the tables for
+//     unwinding the stack. If these have no name either GDB begins no segment: all of the last one
+//     is of where they lead.
 //
 // Threading: immutable once made. The symbolizer must outlive it.
 #pragma once

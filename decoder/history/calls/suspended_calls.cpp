@@ -7,7 +7,10 @@ namespace tailtrace {
 void SuspendedCalls::open(std::uint32_t segment, Address behind) {
   if (place_of(segment) != 0) return;
   auto [place, is_new] = numbers_.try_emplace(behind, static_cast<std::uint32_t>(open_.size()));
-  if (is_new) open_.emplace_back();
+  if (is_new) {
+    open_.emplace_back();
+    behind_.push_back(behind);
+  }
   if (segment >= places_.size()) places_.resize(segment + 1);
   places_[segment] = place->second;
   open_[place->second].push_back(segment);
@@ -28,6 +31,7 @@ void SuspendedCalls::unwind(std::uint32_t from, std::uint32_t to) {
 void SuspendedCalls::clear() {
   numbers_ = {};
   open_.assign(1, {});
+  behind_.assign(1, {});
   known_from_ = places_.size();
 }
 

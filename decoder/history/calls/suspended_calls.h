@@ -32,6 +32,8 @@ class SuspendedCalls {
   // Where a segment goes on is known if it ends with a call.
   bool knows_of(std::uint32_t segment) const { return place_of(segment) != 0; }
   bool goes_on_at(std::uint32_t segment, Address behind) const;
+  // Null where that is not known.
+  Address goes_on(std::uint32_t segment) const { return behind_[place_of(segment)]; }
   // The newest segment that goes on there, and is of the function; 0: none.
   std::uint32_t newest_at(Address behind, std::uint32_t function) const;
 
@@ -51,6 +53,7 @@ class SuspendedCalls {
   CallStacks& stacks_;
   std::unordered_map<Address, std::uint32_t> numbers_;  // of places, from 1
   std::vector<std::vector<std::uint32_t>> open_{{}};    // by place, the newest last
+  std::vector<Address> behind_{{}};                     // by place
   std::vector<std::uint32_t> places_;                   // by segment; 0: none
   std::size_t known_from_ = 0;                          // this segment on
 };

@@ -40,5 +40,44 @@ TEST(Calls, OfAFunctionThatReturnsTwiceByAnotherOneBeginAgain) {
             "try_setjmp:1:13-16 main:0:17-17");
 }
 
+// All but the unwinder was stripped of its names.
+TEST(Calls, ThatTheUnwinderLeavesReturnToWhoCatchesWithoutAName) {
+  CallStory story({"main", "", "_Unwind_RaiseException", "_Unwind_Resume"});
+  story.without_entry("").with_frames();
+  story.call_into("", 0x100).call_into("", 0x200).call_into("", 0x200).call_into("", 0x300);
+  story.call("_Unwind_RaiseException").switch_by_jump("", 0x240).call("_Unwind_Resume");
+  story.switch_by_jump("", 0x240).call("_Unwind_Resume").switch_by_jump("", 0x140);
+  EXPECT_EQ(story.ret_to("main", 3).told(),
+            "main:0:1-2 :1:3-4 :2:5-6 :3:7-8 :4:9-10 _Unwind_RaiseException:5:11-12 :3:13-14 "
+            "_Unwind_Resume:4:15-16 :2:17-18 _Unwind_Resume:3:19-20 :1:21-22 main:0:23-23");
+  EXPECT_EQ(story.calls().at(11).earlier, 2u);
+}
+
+// Nor has the unwinder a name, as in a static program: its last stretch goes on in who catches.
+TEST(Calls, ThatAnUnwinderWithoutANameLeavesReturnToWhoCatches) {
+  CallStory story({"main", "", "f"});
+  story.without_entry("").with_frames();
+  story.call_into("", 0x100).call_into("", 0x200).call_into("", 0x200).call_into("", 0x300);
+  story.call_into("", 0x800).call("f").ret().switch_by_jump("", 0x240).call_into("", 0x900);
+  story.switch_by_jump("", 0x240).call_into("", 0x900).switch_by_jump("", 0x140);
+  EXPECT_EQ(story.ret_to("main", 3).told(),
+            "main:0:1-2 :1:3-4 :2:5-6 :3:7-8 :4:9-10 :5:11-12 f:6:13-14 :3:15-18 :2:19-22 "
+            ":1:23-26 main:0:27-27");
+  EXPECT_EQ(story.calls().at(6).later, 0u);
+  EXPECT_EQ(story.calls().at(10).earlier, 2u);
+}
+
+// To behind the call of `setjmp`, which the one that jumps may have made, too.
+TEST(Calls, ThatALongjmpWithoutANameLeavesReturnToWhoHadCalled) {
+  CallStory story({"main", "", "f"});
+  story.without_entry("").with_frames();
+  story.call_into("", 0x100).call_into("", 0x800).ret().call_into("", 0x200).call("f").ret();
+  story.call_into("", 0x900).switch_by_jump("", 0x103).call("f").ret();
+  story.call_into("", 0x900).switch_by_jump("", 0x103);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 :1:3-4 :2:5-6 :1:7-8 :2:9-10 f:3:11-12 :2:13-14 :1:15-18 f:2:19-20 "
+            ":1:21-22 :1:23-25");
+}
+
 }  // namespace
 }  // namespace tailtrace

@@ -80,6 +80,19 @@ TEST(ModuleSymbols, NameEveryFunctionThatNmNames) {
     }
 }
 
+TEST(ModuleSymbols, KnowWhereFunctionsBeginInAStrippedFile) {
+  const TempFolder folder;
+  const std::string stripped = folder.file("stripped");
+  ASSERT_EQ(std::system(("strip -o " + stripped + " " + kSample).c_str()), 0);
+  auto module = open_module(stripped);
+  for (const NamedAddress& f : functions_of(kSample)) {
+    EXPECT_EQ(module->fde_begin(f.address), f.address) << f.name;
+    EXPECT_EQ(module->fde_begin(f.address + f.size_bytes - 1), f.address) << f.name;
+    EXPECT_NE(module->fde_begin(f.address + f.size_bytes), f.address) << f.name;
+  }
+  EXPECT_EQ(module->fde_begin(0), std::nullopt);
+}
+
 // Made as GDB's manual says (MiniDebugInfo), but that no name is left out.
 class MiniDebugInfo : public testing::Test {
  protected:
