@@ -196,7 +196,9 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
     const bool is_inside = calls_.functions_[function]->known() && !begins_at(function, address) &&
                            !stacks_.switched(from_, function);
     begin_call(function, item, from_);
-    if (is_inside) called_inside_ = stacks_.newest();
+    if (!is_inside) return;
+    is_inside_twice_ = called_inside_ == from_;
+    called_inside_ = stacks_.newest();
     return;
   }
   if (is_near_jump(last_.kind)) return arrive_by_jump(function, address, item);
@@ -394,13 +396,25 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
     }
     // That should have been returned to. An address may be put on the stack to jump there.
     if (calls_.functions_[function]->entry == address || begins_without_name(function, address)) {
-      // A retpoline calls into its own middle, and overwrites where that would return to.
-      if (from == std::exchange(called_inside_, 0)) make_part(from, stacks_.at(from).caller);
+      if (from == std::exchange(called_inside_, 0)) return begin_call_by_retpoline(function, item);
       return begin_call(function, item, from, true);
     }
     return begin_stack(function, address, item);
   }
   begin_older(function, address, item);
+}
+
+// A retpoline calls into its own middle, and overwrites where that would return to. What has it
+// inlined calls it likewise, for where the function is to return to.
+void CallBuilder::begin_call_by_retpoline(std::uint32_t function, std::uint64_t item) {
+  const std::uint32_t retpoline = stacks_.at(from_).caller;
+  const std::uint32_t caller = stacks_.at(retpoline).caller;
+  const Address behind = is_inside_twice_ ? suspended_.goes_on(caller) : Address{};
+  const bool is_inlined = !behind.is_null();
+  if (is_inlined) make_part(retpoline, caller);
+  make_part(from_, retpoline);
+  if (is_inlined) suspended_.open(from_, behind);
+  begin_call(function, item, from_, !is_inlined);
 }
 
 // What has no name and is not behind a call must begin there.

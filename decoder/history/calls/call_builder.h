@@ -58,6 +58,7 @@ class CallBuilder {
   void begin_return(std::uint32_t function, Address address, std::uint64_t item);
   void begin_landing(std::uint32_t function, Address address, std::uint64_t item);
   void begin_return_to_nobody(std::uint32_t function, Address address, std::uint64_t item);
+  void begin_call_by_retpoline(std::uint32_t function, std::uint64_t item);
   void begin_older(std::uint32_t function, Address address, std::uint64_t item);
   void begin_stack(std::uint32_t function, Address address, std::uint64_t item);
 
@@ -99,6 +100,7 @@ class CallBuilder {
   Epoch when_;                                    // of the code
   std::unordered_map<Address, bool> left_stack_;  // by branch
   std::uint32_t called_inside_ = 0;  // the newest that its own function called behind its begin
+  bool is_inside_twice_ = false;     // as was what called that
   std::optional<BranchRecord> event_;
   std::vector<Interruption> interruptions_;  // the newest last
 };

@@ -25,6 +25,7 @@
 //     goes on by another name.
 //   * A function that calls into itself behind its begin, and then returns to the begin of another
 //     one, had no call: that is a retpoline, which overwrites where its own call would return to.
+//     One that is inlined is called likewise, which is the other one's call.
 //   * A signal's handler, or whatever else led elsewhere between two instructions, is called by
 //     what it interrupted. What it returns to, the code that makes the system call, is as if that
 //     had been called so too. Behind the system call the interrupted function goes on. A handler

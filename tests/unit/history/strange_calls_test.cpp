@@ -21,6 +21,18 @@ TEST(Calls, OfAThunkByItselfThatOverwriteTheReturnAreParts) {
             "main:0:1-2 f:1:3-4 f:2:5-6 f:1:7-8 main:0:9-9");
 }
 
+// The outer of both calls says where the function is to return to (-mindirect-branch=thunk-inline).
+TEST(Calls, ThroughAnInlinedThunkAreOfWhatHasIt) {
+  CallStory story({"main", "f", ""});
+  story.call_into("main", 16).call_into("main", 32).ret_to("f", 0).ret_to("main", 3);
+  story.call_into("main", 48).call_into("main", 64).ret_to("", 32).ret_to("main", 6);
+  EXPECT_EQ(story.told(),
+            "main:0:1-2 main:0:3-4 main:0:5-6 f:1:7-8 main:0:9-10 main:0:11-12 main:0:13-14 "
+            ":1:15-16 main:0:17-17");
+  EXPECT_FALSE(story.calls().at(4).tail_called);
+  EXPECT_EQ(story.calls().first_part(9), 1u);
+}
+
 // musl's sigsetjmp calls setjmp, which a siglongjmp goes back to when both have returned.
 TEST(Calls, OfAFunctionThatReturnsTwiceByAnotherOneBeginAgain) {
   CallStory story({"main", "sigsetjmp", "setjmp", "f", "g", "longjmp"});
