@@ -138,9 +138,15 @@ void AskedProcesses::add(const HistoryView& view) {
   const bool is_known = !symbols_.empty() && symbols_.back() == view.symbols;
   if (!is_known && symbols_.size() <= kMostLookedAt) symbols_.push_back(view.symbols);
   executed_ = executed_ || view.history->resolve(-1);
+  interrupted_ = interrupted_ || view.history->is_abandoned();
 }
 
 std::optional<Error> AskedProcesses::missing(const Wanted& wanted) const {
+  if (interrupted_)
+    return Error{ErrorCode::kNegative,
+                 (wanted.location ? location_text(*wanted.location) : "what is asked for") +
+                     " was not found yet",
+                 "only a part of the history was looked at", "", ""};
   if (symbols_.size() > kMostLookedAt || !wanted.location) return std::nullopt;
   if (!executed_)
     return Error{ErrorCode::kNegative, location_text(*wanted.location) + " was not reached",

@@ -81,19 +81,21 @@ Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err
                                   const std::function<Result<void>(HistoryView&, bool)>& ask);
 
 // The processes whose threads were asked: when none was at a place, there may be no such place, or
-// nothing was executed at all.
+// nothing was executed at all, or Ctrl-C ended the looking.
 class AskedProcesses {
  public:
+  // Of a thread that was looked at.
   void add(const HistoryView& view);
 
-  // Why none was there, as missing_place() says, of all of them; nothing when they are too many, or
-  // no place is wanted.
+  // Why nothing was found, as missing_place() says, of all of them; nothing when they are too many,
+  // or no place is wanted.
   std::optional<Error> missing(const Wanted& wanted) const;
 
  private:
   static constexpr std::size_t kMostLookedAt = 16;
   std::vector<std::shared_ptr<ProcessSymbols>> symbols_;
   bool executed_ = false;
+  bool interrupted_ = false;
 };
 
 // The items that --range means; all of them when it is not given, none of an empty history.

@@ -57,6 +57,14 @@ class LongQuestion(cases.CommandCase):
         asked.expect(r"interrupted at item -\d+ of \d+")
         self.assertEqual(asked.exit_status(), 0)
 
+    def test_ctrl_c_ends_a_search_without_saying_that_it_was_not_reached(self):
+        for verb in "last", "hits":
+            asked = self.ask_and_interrupt(verb, f"*{JUMP + 1:#x}")
+            asked.expect(r"interrupted at item -\d+ of \d+")
+            asked.expect(r"error: \*0x[0-9a-f]+ was not found yet\s+"
+                         r"why:  only a part of the history was looked at")
+            self.assertEqual(asked.exit_status(), 1)
+
 
 if __name__ == "__main__":
     cases.main()

@@ -61,8 +61,8 @@ Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invoc
       options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
         Result<Range> range = asked_range(options.question, *view.history);
         if (!range) return fail(std::move(range.error()));
-        asked.add(view);
         Hits hits = hits_of(view, *range, *wanted, options.question.limit);
+        asked.add(view);
         all += hits.count;
         // What is older than a range that was asked for is not asked for.
         const bool to_oldest = range->first <= 1;

@@ -76,8 +76,8 @@ Result<std::string> thread_asked_for(const WhyCommandOptions& options, std::FILE
   std::string newest;
   std::uint64_t time = 0;
   Result<std::uint64_t> gaps = each_thread(all, err, [&](HistoryView& view, bool) -> Result<void> {
-    asked.add(view);
     Result<std::uint64_t> item = item_asked_for(options, view);
+    asked.add(view);
     if (!item && item.error().code == ErrorCode::kNegative) return {};
     if (!item) return fail(std::move(item.error()));
     HistoryCursor cursor(*view.history);
