@@ -69,7 +69,7 @@ void History::each_record(const std::function<void(const BranchRecord&)>& see) c
   for (std::size_t index = store_->known(); index-- != 0 && !is_abandoned();) {
     const Placed place = *placed(index);
     const std::shared_ptr<const DecodedSegment>& segment = place.segment;
-    if (walked_) walked_(*this, place.first);
+    come_to(place.first);
     for (std::size_t i = 0; i < segment->record_count(); ++i) {
       BranchRecord record = segment->records()[i];
       record.insns += std::exchange(open_insns, 0);

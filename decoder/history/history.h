@@ -70,6 +70,10 @@ class History {
 
   // Whether nobody waits any more for what is being made of it.
   bool is_abandoned() const { return stop_.stop_requested(); }
+  // Whoever walks it tells so of the items that it comes to (HistorySettings::walked).
+  void come_to(std::uint64_t number) const {
+    if (walked_) walked_(*this, number);
+  }
 
   // Instructions and gaps. They look at all items if nobody did.
   std::uint64_t size() const { return totals().items; }

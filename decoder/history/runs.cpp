@@ -5,7 +5,7 @@ HistoryRuns::HistoryRuns(const History& history, std::uint64_t number)
     : history_(history), reader_(*history.frame().code, kFollowedRuns) {
   std::optional<History::Placed> held = history.holding(number);
   if (!held) return;
-  if (history.walked_) history.walked_(history, number);
+  history.come_to(number);
   // A run over a seam is entered where it began.
   while (number - held->first < held->segment->records().front().insns &&
          history.goes_on(held->index)) {
@@ -76,7 +76,7 @@ void HistoryRuns::take_over_seam(HistoryRun& run) {
 
 bool HistoryRuns::go_to_newer() {
   if (segment_.index == 0) return false;
-  if (history_.walked_) history_.walked_(history_, segment_.first);
+  history_.come_to(segment_.first);
   if (history_.is_abandoned()) return false;
   segment_ = *history_.placed(segment_.index - 1);
   place_ = {};

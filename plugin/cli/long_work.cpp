@@ -68,8 +68,8 @@ void Answering::watch(HistorySettings& settings) {
 }
 
 void Answering::look(const History& history, std::uint64_t number) {
-  if (interrupted()) return;
-  work_.say([&] { return progress_text(history, number); });
+  if (interrupted() || !work_) return;
+  work_->say([&] { return progress_text(history, number); });
   if (!LongWork::interrupted()) return;
   at_ = history.from_newest(number);
   size_ = history.size();

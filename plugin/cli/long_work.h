@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -60,10 +61,13 @@ class Counting {
 // A question is asked of histories, one after the other.
 class Answering {
  public:
-  explicit Answering(std::FILE* err) : work_(err) {}
+  explicit Answering(std::FILE* err) : work_(std::in_place, err) {}
 
   // REQUIRES: it outlives the histories that are made with these settings.
   void watch(HistorySettings& settings);
+
+  // The answer is there, to be printed: says no more, and Ctrl-C has its meaning again.
+  void finish() { work_.reset(); }
 
   // Ctrl-C ended the looking, for all of them.
   bool interrupted() const { return stop_.stop_requested(); }
@@ -74,7 +78,7 @@ class Answering {
  private:
   void look(const History& history, std::uint64_t number);
 
-  LongWork work_;
+  std::optional<LongWork> work_;  // nothing: it is finished
   std::stop_source stop_;
   std::int64_t at_ = 0;     // the item where it was ended, from the newest
   std::uint64_t size_ = 0;  // of the history where it was

@@ -65,6 +65,12 @@ class LongQuestion(cases.CommandCase):
                          r"why:  only a part of the history was looked at")
             self.assertEqual(asked.exit_status(), 1)
 
+    def test_ctrl_c_ends_what_needs_all_calls(self):
+        for verb, word in ("calls", "all"), ("diff", str(self.folder)):
+            asked = self.ask_and_interrupt(verb, word)
+            asked.expect(r"error: the list of calls was given up\s+why:  it was interrupted")
+            self.assertEqual(asked.exit_status(), 1)
+
 
 if __name__ == "__main__":
     cases.main()

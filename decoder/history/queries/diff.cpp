@@ -73,6 +73,12 @@ class Side {
   const std::vector<std::uint32_t>& tokens() const { return tokens_; }
   CallSegment call(std::size_t i) const { return calls_.at(numbers_[i]); }
 
+  // False: nobody waits for what comes of it.
+  bool come_to(std::size_t i) const {
+    side_.history.come_to(call(i).items.first);
+    return !side_.history.is_abandoned();
+  }
+
   // The call may have begun before what is compared.
   bool is_cut(std::size_t i) const {
     if (numbers_[i] != 1) return false;
@@ -243,7 +249,7 @@ class HistoryDiffer {
   }
 
   void compare(std::size_t a, std::size_t b, std::size_t count) {
-    for (std::size_t i = 0; i < count && !diff_.more; ++i) {
+    for (std::size_t i = 0; i < count && !diff_.more && here_.come_to(a + i); ++i) {
       CallSegment ours = here_.call(a + i), theirs = there_.call(b + i);
       // Of a call that was cut only a part can be compared.
       bool whole = ours.function != nullptr && !here_.is_cut(a + i) && !there_.is_cut(b + i);
@@ -301,6 +307,9 @@ Result<HistoryDiff> diff_histories(const DiffSide& here, const DiffSide& there, 
     return fail(ErrorCode::kUsage, "cannot compare code of " + here.module,
                 "neither recording executed any", "the name of an executed file, or leave it out");
   HistoryDiff diff = HistoryDiffer(a, b, limit).find();
+  if (here.history.is_abandoned())
+    return fail(ErrorCode::kNegative, "the comparison was given up", "it was interrupted",
+                "compare fewer of the newest instructions");
   diff.calls_here = a.tokens().size();
   diff.calls_there = b.tokens().size();
   return diff;

@@ -96,7 +96,7 @@ Result<int> show_calls_of(const CallsCommandOptions& options, const std::string&
   Result<CallHistory> calls = CallHistory::make(*view->history, *view->symbols,
                                                 newest_items(*view->history, options.newest));
   if (!calls) return fail(std::move(calls.error()));
-  wipe_progress();
+  answering.finish();
   const WholeCalls found = calls_of(*calls, *named, options.limit);
   const OutputOptions& output = *options.shared.output;
   std::optional<Error> missing;
@@ -130,14 +130,17 @@ Result<int> show_calls(CallsCommandOptions options, const Invocation& invocation
     return show_calls_of(options, options.shared.range, invocation);
   using Numbers = HistorySettings::Numbers;
   bool near = is_near_newest(options.shared);
+  Answering answering(invocation.err);
   Result<HistoryView> view =
-      open_view(options.shared, invocation.err, near ? Numbers::kFromNewest : Numbers::kFromOldest);
+      open_view(options.shared, invocation.err, near ? Numbers::kFromNewest : Numbers::kFromOldest,
+                &answering);
   if (!view) return fail(std::move(view.error()));
   Result<CallHistory> calls = near && options.newest == ~0ull
                                   ? calls_to_show(*view, options.shared.range)
                                   : CallHistory::make(*view->history, *view->symbols,
                                                       newest_items(*view->history, options.newest));
   if (!calls) return fail(std::move(calls.error()));
+  answering.finish();
   Result<Range> range = parse_range(options.shared.range, {calls->size(), kCallsPage, {}});
   if (!range) return fail(std::move(range.error()));
   return print_calls(*view, *calls, *range, options, invocation);

@@ -7,6 +7,7 @@
 #include "plugin/cli/commands.h"
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/history_view.h"
+#include "plugin/cli/long_work.h"
 
 namespace tailtrace {
 namespace {
@@ -27,8 +28,9 @@ struct Opened {
   Range items;
 };
 
-Result<Opened> open_side(const HistoryOptions& options, const std::string& range, std::FILE* err) {
-  Result<HistoryView> view = open_view(options, err);
+Result<Opened> open_side(const HistoryOptions& options, const std::string& range, std::FILE* err,
+                         Answering& answering) {
+  Result<HistoryView> view = open_view(options, err, {}, &answering);
   if (!view) return fail(std::move(view.error()));
   Range items{1, view->history->size()};
   if (!range.empty()) {
@@ -170,17 +172,19 @@ Result<int> print_diff(const Opened& here, const Opened& there, const HistoryDif
 }
 
 Result<int> show_diff(const DiffCommandOptions& options, const Invocation& invocation) {
-  Result<Opened> here = open_side(options.here, options.here.range, invocation.err);
+  Answering answering(invocation.err);
+  Result<Opened> here = open_side(options.here, options.here.range, invocation.err, answering);
   if (!here) return fail(std::move(here.error()));
   HistoryOptions other = options.there;
   other.records = options.here.records;
   other.cache = options.here.cache;
-  Result<Opened> there = open_side(other, options.here.range, invocation.err);
+  Result<Opened> there = open_side(other, options.here.range, invocation.err, answering);
   if (!there) return fail(std::move(there.error()));
   Result<HistoryDiff> diff = diff_histories(
       {*here->view.history, *here->view.symbols, here->items, options.module},
       {*there->view.history, *there->view.symbols, there->items, options.module}, options.limit);
   if (!diff) return fail(std::move(diff.error()));
+  answering.finish();
   return print_diff(*here, *there, *diff, options, invocation);
 }
 

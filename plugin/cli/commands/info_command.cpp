@@ -22,21 +22,17 @@ struct ThreadFacts {
   std::uint64_t gaps = 0;
   std::map<std::string, std::uint64_t> reasons;  // of gaps
   std::optional<Address> stop;
-  std::vector<Error> problems;
 };
 
-Result<ThreadFacts> facts_of(const ThreadSource& thread) {
-  Result<OpenedThread> opened = open_recorded(thread, ~0ull);
-  if (!opened) return fail(std::move(opened.error()));
-  History history(opened->frame, opened->source, {});
+ThreadFacts facts_of(const HistoryView& view) {
+  const History& history = *view.history;
   ThreadFacts facts;
-  facts.thread = thread;
+  facts.thread = view.thread;
   facts.frame = history.frame();
   facts.records = history.record_count();
   facts.instructions = history.instructions();
   facts.gaps = history.gaps();
   facts.stop = history.stop();
-  facts.problems = std::move(opened->problems);
   history.each_gap([&](GapReason reason) { ++facts.reasons[std::string(reason_name(reason))]; });
   return facts;
 }
@@ -128,17 +124,19 @@ Result<int> show_info(const HistoryOptions& options, const Invocation& invocatio
     print_recorded(*about, invocation.out);
   std::uint64_t gaps = 0;
   std::set<std::string> said;  // what concerns a whole process is said once
+  auto say = [&](const std::string& problem) {
+    if (said.insert(problem).second) fmt::print(invocation.err, "{}\n", problem);
+  };
+  const ReadingSettings settings;
   for (const ThreadSource& thread : *threads) {
-    Result<ThreadFacts> facts = facts_of(thread);
-    if (!facts) return fail(std::move(facts.error()));
-    for (const Error& problem : facts->problems)
-      if (said.insert(problem.to_string()).second)
-        fmt::print(invocation.err, "{}\n", problem.to_string());
-    gaps += facts->gaps;
+    Result<HistoryView> view = open_view_of(thread, ~0ull, say, settings);
+    if (!view) return fail(std::move(view.error()));
+    const ThreadFacts facts = facts_of(*view);
+    gaps += facts.gaps;
     if (options.output->json == JsonForm::kNone)
-      print_facts(*facts, invocation.out);
+      print_facts(facts, invocation.out);
     else
-      list.push_back(facts_json(*facts));
+      list.push_back(facts_json(facts));
   }
   if (options.output->json != JsonForm::kNone)
     print_json(invocation.out, "tailtrace.info/1", info_json(about, std::move(list)),

@@ -201,7 +201,7 @@ Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
   if (!item) return fail(std::move(item.error()));
   Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
   if (!reasons) return fail(std::move(reasons.error()));
-  wipe_progress();
+  answering.finish();
   WhyPrinter printer(*view, options, *reasons);
   if (options.shared.output->json == JsonForm::kNone) {
     print_lines([&](const LineSink& sink) { printer.list(sink); }, *options.shared.output,
