@@ -104,7 +104,8 @@ bool is_loaded(std::string_view module, const ProcessSymbols& symbols) {
   });
 }
 
-std::optional<Error> missing_function(const Location& location, ProcessSymbols& symbols) {
+std::optional<Error> missing_function(const Location& location, ProcessSymbols& symbols,
+                                      const std::function<bool()>& wanted) {
   const std::string text = location_text(location);
   if (location.offset && is_loaded(location.name, symbols)) return std::nullopt;
   if (!location.module.empty() && !is_loaded(location.module, symbols))
@@ -117,7 +118,7 @@ std::optional<Error> missing_function(const Location& location, ProcessSymbols& 
       similar.see(function);
       is_chosen = is_chosen || (function.is_resolver && function.symbol_name == location.name);
     }
-    return !means(location, function);
+    return wanted() && !means(location, function);
   });
   if (!all) return std::nullopt;
   if (is_chosen)
@@ -180,10 +181,11 @@ std::optional<Error> missing_address(Address address, const ProcessSymbols& symb
 
 }  // namespace
 
-std::optional<Error> missing_place(const Location& location, bool entry, ProcessSymbols& symbols) {
+std::optional<Error> missing_place(const Location& location, bool entry, ProcessSymbols& symbols,
+                                   const std::function<bool()>& wanted) {
   if (location.address) return missing_address(*location.address, symbols);
   return location.line != 0 ? missing_line(location, entry, symbols)
-                            : missing_function(location, symbols);
+                            : missing_function(location, symbols, wanted);
 }
 
 }  // namespace tailtrace

@@ -152,9 +152,16 @@ std::optional<Error> AskedProcesses::missing(const Wanted& wanted) const {
     return Error{ErrorCode::kNegative, location_text(*wanted.location) + " was not reached",
                  "nothing was executed while it was recorded",
                  "tailtrace last shows where it stands", ""};
+  LongWork work(stderr);
+  auto goes_on = [&work] {
+    work.say([] { return "it was not reached: looking for a name like that"; });
+    return !LongWork::interrupted();
+  };
   std::optional<Error> missing;
-  for (const auto& symbols : symbols_)
-    if (missing = missing_place(*wanted.location, wanted.entries, *symbols); !missing) break;
+  for (const auto& symbols : symbols_) {
+    missing = missing_place(*wanted.location, wanted.entries, *symbols, goes_on);
+    if (!missing) break;
+  }
   return missing;
 }
 

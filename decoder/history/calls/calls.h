@@ -39,7 +39,8 @@
 //     `sigsetjmp`, begins again.
 //   * Which function without a name an unwinder or a `longjmp` leads to is told by the tables for
 //     unwinding the stack. If these have no name either GDB begins no segment: all of the last one
-//     is of where they lead.
+//     is of where they lead. GDB takes an unwinder that led there for still open, and may have one
+//     more segment where the next one is left.
 //
 // Threading: immutable once made. The symbolizer must outlive it.
 #pragma once

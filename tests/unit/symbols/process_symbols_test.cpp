@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "decoder/symbols/demangle.h"
+#include "decoder/symbols/missing_place.h"
 
 namespace tailtrace {
 
@@ -33,7 +34,7 @@ TEST(ProcessSymbols, FindThisProgramsOwnFunctions) {
   auto line = symbols.line_at(here);
   ASSERT_TRUE(line);
   EXPECT_EQ(base_name(line->file), "process_symbols_test.cpp");
-  EXPECT_EQ(line->line, 10u);
+  EXPECT_EQ(line->line, 11u);
   EXPECT_EQ(place_text(symbols, here + 1), "tailtrace::a_function_to_be_found(int)+0x1");
   EXPECT_TRUE(symbols.problems().empty());
 }
@@ -62,6 +63,15 @@ TEST(ProcessSymbols, KnowNothingWhereNothingIsMapped) {
   EXPECT_FALSE(symbols.line_at({0x5800}));
   ASSERT_EQ(symbols.problems().size(), 1u);
   EXPECT_NE(symbols.problems()[0].what.find("/no/such/file"), std::string::npos);
+}
+
+TEST(ProcessSymbols, AreNotLookedThroughForLongerThanIsWanted) {
+  ProcessSymbols symbols(own_mappings());
+  int looked_at = 0;
+  const auto missing = missing_place(*parse_location("no_such_function"), true, symbols,
+                                     [&] { return ++looked_at < 9; });
+  EXPECT_FALSE(missing);
+  EXPECT_EQ(looked_at, 9);
 }
 
 TEST(Mappings, AreReadAsTheKernelWritesThem) {
