@@ -46,6 +46,7 @@ class Grid : public Symbolizer {
                                       : "f" + std::to_string(i / 2);
       // Some in two parts.
       Address entry = i % 3 == 1 && i % 2 == 1 ? begin - 32 : begin;
+      if (name.empty()) entry = {};
       functions_.push_back({begin, begin + 32, entry, name, name, "", "", ""});
     }
   }
@@ -53,6 +54,9 @@ class Grid : public Symbolizer {
     if (address < ToyProgram::kBase) return below_;
     std::uint64_t index = (address - ToyProgram::kBase) / 32;
     return index < functions_.size() ? functions_[index] : above_;
+  }
+  std::optional<Address> fde_begin(Address address, Epoch) override {
+    return Address{address.value & ~15ull};
   }
   std::optional<SourceLine> line_at(Address address, Epoch) override {
     return SourceLine{"file", static_cast<unsigned>(address.value % 7)};

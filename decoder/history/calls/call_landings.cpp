@@ -51,7 +51,8 @@ std::uint32_t CallBuilder::find_function(std::uint32_t segment, std::uint32_t fu
   const std::optional<Address> begin = symbols_.fde_begin(address, when_);
   for (; begin && segment != 0 && stacks_.budget().take(); segment = stacks_.at(segment).caller) {
     const Address behind = suspended_.goes_on(segment);
-    if (!behind.is_null() && symbols_.fde_begin({behind.value - 1}, when_) == begin) return segment;
+    const bool is_open = !behind.is_null() && stacks_.at(segment).later == 0;
+    if (is_open && symbols_.fde_begin({behind.value - 1}, when_) == begin) return segment;
   }
   return 0;
 }
