@@ -6,11 +6,11 @@
 namespace tailtrace {
 
 Result<void> Proxy::on_stop_reply(std::string_view payload) {
-  auto stop =
-      rsp::expand_runs(payload, expanded_) ? rsp::parse_stop_reply(expanded_) : std::nullopt;
+  std::string told(payload);  // which ends with the next question
+  auto stop = rsp::expand_runs(told, expanded_) ? rsp::parse_stop_reply(expanded_) : std::nullopt;
   if (stop) {
     if (stop->thread && stop->thread->is_thread()) below_.server_selected(stop->thread->thread());
-    std::string told(payload);  // which ends with the next question
+    stepper_.note_row();
     auto is_step = lldb_server_.is_step(*stop);
     if (!is_step) return fail(std::move(is_step.error()));
     if (*is_step) stop->reasons = 0;
@@ -41,7 +41,7 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     answer(lldb_.tell(told));
     return {};
   }
-  answer(payload);
+  answer(told);
   return {};
 }
 

@@ -25,6 +25,7 @@ class FakeLink : public ServerLink {
   std::vector<std::string> heard;
   bool is_gone = false;  // once it has nothing more to say
   pid_t its_process = -1;
+  StepRow* its_row = nullptr;
 
   Result<void> send(std::string_view payload) override {
     heard.emplace_back(payload);
@@ -56,6 +57,7 @@ class FakeLink : public ServerLink {
   int shut_down(bool) override { return 0; }
   int exit_status() override { return 0; }
   pid_t process() const override { return its_process; }
+  StepRow* step_row() override { return its_row; }
 
  private:
   Says says_;

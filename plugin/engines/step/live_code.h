@@ -43,6 +43,10 @@ class LiveCode {
   // Whether that is code of the kernel's in the process, as clock_gettime().
   bool is_in_vdso(Address address) const;
 
+  // Where code is that only a system call of the process can change, the kernel's aside; by
+  // address.
+  std::span<const FormerMaps::Range> stable_code() const { return stable_code_; }
+
   // Compares what is held of the page with the process. True when a new epoch began.
   bool recheck(Address address);
 
@@ -77,6 +81,7 @@ class LiveCode {
   Read read_;
   ReadMap read_map_;
   MemoryMap map_;
+  std::vector<FormerMaps::Range> stable_code_;  // of it
   FormerMaps former_maps_;
   std::shared_ptr<CodeImage> image_;
   std::unique_ptr<CodeReader> reader_;

@@ -12,7 +12,7 @@ namespace tailtrace {
 namespace {
 
 // A few steps are not worth it; after many the processor may be one that others use.
-constexpr std::uint32_t kLeast_steps = 64, kMost_steps = 1 << 14;
+constexpr std::size_t kLeast_steps = 64, kMost_steps = 1 << 14;
 
 // Whether a call asks where it may run, or makes what inherits that; by its number of either kind.
 bool is_about_cpus(std::uint64_t call) {
@@ -25,14 +25,16 @@ bool is_about_cpus(std::uint64_t call) {
 
 }  // namespace
 
-void OneCpu::step(ThreadId thread, std::optional<std::uint64_t> call) {
+void OneCpu::step(ThreadId thread, std::optional<std::uint64_t> call, std::size_t steps) {
   if (call && is_about_cpus(*call)) {
     asking_.insert(thread.tid);
     return leave();
   }
   asking_.erase(thread.tid);
-  if (++steps_ >= kMost_steps) leave();
-  if (steps_ != kLeast_steps) return;
+  const bool were_few = steps_ < kLeast_steps;
+  steps_ += steps;
+  if (!were_few && steps_ >= kMost_steps) return leave();
+  if (!were_few || steps_ < kLeast_steps) return;
   std::erase_if(asking_, [&](std::int32_t tid) { return !is_thread_of(thread.pid, tid); });
   if (asking_.empty()) enter(thread.pid);
 }

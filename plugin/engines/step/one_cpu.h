@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -30,8 +31,9 @@ class OneCpu {
   OneCpu(const OneCpu&) = delete;
   OneCpu& operator=(const OneCpu&) = delete;
 
-  // A thread is about to make one more step, which makes that system call, or none.
-  void step(ThreadId thread, std::optional<std::uint64_t> call);
+  // A thread is about to make so many more steps, or has made them. The first makes that system
+  // call; nothing: none does.
+  void step(ThreadId thread, std::optional<std::uint64_t> call, std::size_t steps = 1);
   // All may run where they could before.
   void leave();
 
@@ -40,7 +42,7 @@ class OneCpu {
   void enter(std::int32_t pid);
 
   pid_t tracer_;
-  std::uint32_t steps_ = 0;        // since it was entered or left
+  std::size_t steps_ = 0;          // since it was entered or left
   std::set<std::int32_t> asking_;  // threads in calls that are to see where they could run
   cpu_set_t one_{};
   std::vector<std::pair<pid_t, cpu_set_t>> bound_;  // and where they could run

@@ -48,6 +48,7 @@ class GdbserverLink final : public ServerLink {
   int shut_down(bool running) override;
   int exit_status() override;
   pid_t tracer() const override { return pid_; }
+  StepRow* step_row() override { return &new_threads_.step_row(); }
   pid_t process() const override { return pid_; }
 
  private:

@@ -18,7 +18,10 @@ Result<NewThreads> NewThreads::open() {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return fail(system_error("cannot make a socket pair"));
+  auto row = StepRow::make();
+  if (!row) return fail(std::move(row.error()));
   NewThreads made;
+  made.row_ = std::move(*row);
   made.ours_ = UniqueFd(pair[0]);
   made.its_ = UniqueFd(pair[1]);
   made.library_ = std::move(*library);
@@ -36,6 +39,7 @@ void NewThreads::become_its(int first_free, bool nothing_else) const {
   std::string line = std::to_string(::fcntl(its_.get(), F_DUPFD, first_free));
   if (nothing_else) line += kNothingElse;
   ::setenv(kNewThreadsVariable, line.c_str(), 1);
+  row_.become_its(first_free);
 }
 
 void NewThreads::add_poll(std::vector<pollfd>& polled) const {

@@ -1,5 +1,5 @@
 // NewThreads: a library of ours in the server below, by which that tells of threads which a program
-// makes, before they run (gdbserver_preload/new_threads.h).
+// makes, before they run (gdbserver_preload/new_threads.h), and makes steps in rows (step_row.h).
 //
 // Threading: one thread at a time.
 #pragma once
@@ -13,6 +13,7 @@
 
 #include "decoder/base/file.h"
 #include "decoder/base/result.h"
+#include "plugin/server/below/step_row.h"
 
 namespace tailtrace {
 
@@ -32,11 +33,13 @@ class NewThreads {
   void add_poll(std::vector<pollfd>& polled) const;
   // Meets those that were told of. The server waits until each was taken note of.
   void receive();
+  StepRow& step_row() { return row_; }
   // Nobody is told any more, and nobody waits.
   void close() { ours_.reset(); }
 
  private:
   UniqueFd ours_, its_;
+  StepRow row_;
   std::string library_;
   std::function<void(std::int32_t tid)> meet_;
 };

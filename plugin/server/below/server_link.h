@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "decoder/base/result.h"
+#include "plugin/server/below/step_row.h"
 #include "plugin/server/rsp/frame.h"
 
 namespace tailtrace {
@@ -45,6 +46,8 @@ class ServerLink {
   virtual pid_t process() const { return -1; }
   // The process that makes steps of programs; -1: it is not known, or there is none.
   virtual pid_t tracer() const { return -1; }
+  // By which it makes several steps for one; null: it cannot.
+  virtual StepRow* step_row() { return nullptr; }
   // The exit status of a server that ended by itself.
   virtual int exit_status() = 0;
 };

@@ -69,8 +69,6 @@ class Recorder {
   bool empty() const { return threads_.empty(); }
   // How many threads were met so far.
   std::uint64_t met() const { return met_; }
-  // At how many stops one was somewhere else than in a wait.
-  std::uint64_t worked() const { return worked_; }
   // Null when the thread is not recorded.
   RecordedThread* find(ThreadId thread);
   bool records_process(std::int32_t pid) const;
@@ -94,11 +92,6 @@ class Recorder {
   // a single step: see StepEngine::stepped.
   bool stopped_at(RecordedThread& thread, Address pc) {
     bool certain = true;
-    // One that waits is interrupted behind a system call, or about to begin it anew.
-    constexpr std::uint64_t kSystemCall_bytes = 2;
-    const bool waits =
-        thread.call || pc == thread.stop.pc || pc + kSystemCall_bytes == thread.stop.pc;
-    if (!waits) ++worked_;
     thread.has_stepped = step_ != nullptr && thread.pc_known;
     if (thread.has_stepped) certain = step_->stepped(thread.id, thread.stop.pc, pc, thread.signal);
     thread.has_stepped &= certain;
@@ -118,6 +111,10 @@ class Recorder {
   // Whether the kernel's code in the process (vDSO) is there.
   bool is_in_vdso(const RecordedThread& thread) {
     return step_ != nullptr && step_->is_in_vdso(thread.id, thread.stop.pc);
+  }
+  // Code of its process that nothing but a system call can change. REQUIRES: needs_steps().
+  std::span<const FormerMaps::Range> stable_code(const RecordedThread& thread) {
+    return step_->stable_code(thread.id);
   }
   // The number of the system call that a thread is about to make; nothing: none, as far as that is
   // known. Errors: kGone.
@@ -164,7 +161,7 @@ class Recorder {
   Engine& engine_;
   StepEngine* step_;
   std::map<ThreadId, RecordedThread> threads_;
-  std::uint64_t met_ = 0, worked_ = 0;
+  std::uint64_t met_ = 0;
   bool any_was_made_ = false;
   RecordedThread* last_ = nullptr;  // found last
   KeptRecording* kept_ = nullptr;

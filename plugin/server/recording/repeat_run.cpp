@@ -26,6 +26,11 @@ void RepeatRun::note_request(std::string_view packet, std::int32_t pid) {
     points_.erase(point);
 }
 
+bool RepeatRun::is_watching() const {
+  return std::ranges::any_of(points_,
+                             [](const auto& point) { return !is_breakpoint(point.second); });
+}
+
 Result<bool> RepeatRun::begin(ThreadId id, const ResumeAction* wanted) {
   const auto end = behind(id, wanted);
   if (!end) return false;
@@ -56,11 +61,10 @@ std::optional<Address> RepeatRun::behind(ThreadId id, const ResumeAction* wanted
   if (!end) return std::nullopt;
   const bool runs = wanted->kind == ResumeAction::Kind::kContinue ||
                     (wanted->kind == ResumeAction::Kind::kRangeStep && wanted->in_range(*end));
-  const bool is_free = std::none_of(points_.begin(), points_.end(), [&](const auto& point) {
-    return !is_breakpoint(point.second) || point.second == breakpoint_at(insn->address) ||
-           point.second == breakpoint_at(*end);
+  const bool is_free = std::ranges::none_of(points_, [&](const auto& point) {
+    return point.second == breakpoint_at(insn->address) || point.second == breakpoint_at(*end);
   });
-  return runs && is_free ? end : std::nullopt;
+  return runs && is_free && !is_watching() ? end : std::nullopt;
 }
 
 // Where it goes on behind the loop, if it stands at a branch of the vDSO's that may lead back, and

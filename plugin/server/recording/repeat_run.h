@@ -36,6 +36,9 @@ class RepeatRun {
   // The debugger's `Z` and `z`, of a process.
   void note_request(std::string_view packet, std::int32_t pid);
 
+  // Whether the debugger has a point that is no breakpoint in code.
+  bool is_watching() const;
+
   // The thread has just told of a step, and `wanted` is what the debugger wants of it. True: it
   // runs now, alone. Errors: kGone.
   Result<bool> begin(ThreadId id, const rsp::ResumeAction* wanted);

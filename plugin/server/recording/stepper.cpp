@@ -21,6 +21,8 @@ using rsp::ResumeActions;
 using rsp::StopReply;
 using rsp::ThreadSelector;
 
+// What a thread makes alone at a time, beside others that wait for it.
+constexpr std::uint32_t kTurn_steps = StepRowMemory::kMost_steps;
 constexpr std::uint64_t kSysClone = 56, kSysClone3 = 435;
 
 ResumeActions without_signals(ResumeActions actions) {
@@ -51,6 +53,7 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   actions_ = std::move(*actions);
   names_threads_ = std::ranges::all_of(
       actions_, [](const ResumeAction& action) { return action.selector.is_thread(); });
+  note_row();  // asked for, where an error was the answer
   met_.clear();
   stepping_.clear();
   Result<void> settled;
@@ -116,29 +119,59 @@ Result<void> Stepper::send(const ResumeActions& steps) {
   return below_.link().send(rsp::format_resume(*actions));
 }
 
-// To stop and resume all others takes longer than the step, so a thread goes alone for a while. It
-// needs none of them but where it makes a system call, or waits in a loop: then they get their
-// turn. lldb-server has all make a step for one stop, or most of them: where several work, that is
-// quicker.
-bool Stepper::goes_alone(ThreadId thread) {
-  constexpr std::uint32_t kMost_steps = 256, kQuiet_rounds = 8;
-  const RecordedThread* recorded = recorder_.find(thread);
-  if (recorded == nullptr || !recorded->has_stepped) return false;
-  if (recorder_.threads().size() == 1 || (knows_all_ && quiet_rounds_ < kQuiet_rounds))
-    return false;
-  auto is_of_it = [&](const ResumeAction& a) { return a.selector.pid == thread.pid; };
-  if (!caught_calls_.none() || !std::ranges::all_of(repeated_, is_of_it)) return false;
-  const auto insn = recorder_.next_instruction(*recorded);
-  return insn && insn->kind != InstructionClass::kSystemCall && resumes(repeated_, thread) &&
-         faults_wait_for_nobody_ && ++alone_steps_ < kMost_steps;
+// To stop and resume all others takes longer than the step, so threads go alone in turn, each for a
+// while. One needs none of the others but where it makes a system call, or waits in a loop: when
+// each had its turn, all make a step.
+const RecordedThread* Stepper::next_alone() {
+  if (!caught_calls_.none() || !faults_wait_for_nobody_) return nullptr;
+  const auto& threads = recorder_.threads();
+  for (auto next = threads.lower_bound(turn_); next != threads.end(); ++next) {
+    if (std::exchange(turn_, next->first) != next->first) turn_steps_ = 0;
+    if (turn_steps_ < kTurn_steps && can_go_alone(next->second)) return &next->second;
+  }
+  return nullptr;
 }
 
-Result<void> Stepper::repeat(ThreadId stopped) {
-  const std::uint64_t before = std::exchange(worked_before_, recorder_.worked());
-  if (alone_steps_ == 0) quiet_rounds_ = worked_before_ - before > 1 ? 0 : quiet_rounds_ + 1;
+bool Stepper::can_go_alone(const RecordedThread& thread) {
+  auto is_of_it = [&](const ResumeAction& a) { return a.selector.pid == thread.id.pid; };
+  if (!thread.has_stepped || thread.signal != 0 || !resumes(repeated_, thread.id) ||
+      !std::ranges::all_of(repeated_, is_of_it))
+    return false;
+  const auto insn = recorder_.next_instruction(thread);
+  return insn && insn->kind != InstructionClass::kSystemCall;
+}
+
+// Many steps for one, where only those are left out that nobody has to see first.
+Result<void> Stepper::step_alone(const RecordedThread& thread) {
+  ++turn_steps_;
+  const ResumeAction* action = rsp::action_for(actions_, thread.id);
+  const bool is_seen = action == nullptr || action->kind == ResumeAction::Kind::kStep ||
+                       repeat_run_.is_watching() || recorder_.is_in_vdso(thread);
+  StepRow::Range within{{}, {~0ull}};
+  if (!is_seen && action->kind == ResumeAction::Kind::kRangeStep)
+    within = {action->range_begin, action->range_end};
+  if (StepRow* row = below_.link().step_row(); row != nullptr && !is_seen)
+    row->ask(thread.id, thread.stop.pc, recorder_.stable_code(thread), within,
+             kTurn_steps - turn_steps_);
+  return below_.link().send("vCont;s:" + rsp::format_thread(thread.id));
+}
+
+void Stepper::note_row() {
+  StepRow* row = below_.link().step_row();
+  if (row == nullptr) return;
+  const auto [id, pcs] = row->take();
+  RecordedThread* thread = pcs.empty() ? nullptr : recorder_.find(id);
+  if (thread == nullptr) return;
+  turn_steps_ += static_cast<std::uint32_t>(pcs.size());
+  one_cpu_.step(id, std::nullopt, pcs.size());
+  for (const std::uint64_t pc : pcs) recorder_.stopped_at(*thread, Address{pc});
+}
+
+Result<void> Stepper::repeat() {
   if (!signals_.empty()) return go_on_with_signals();
-  if (goes_alone(stopped)) return below_.link().send("vCont;s:" + rsp::format_thread(stopped));
-  alone_steps_ = 0;
+  if (const RecordedThread* thread = next_alone()) return step_alone(*thread);
+  turn_ = {};
+  turn_steps_ = 0;
   return caught_calls_.none() ? below_.link().send_frame(repeat_frame_) : send(repeated_);
 }
 
@@ -166,11 +199,11 @@ Result<void> Stepper::go_on(ThreadId stopped) {
   if (knows_all_) {
     auto cloner = any_cloner();
     if (!cloner) return fail(std::move(cloner.error()));
-    return *cloner ? clone_alone(**cloner) : repeat(stopped);
+    return *cloner ? clone_alone(**cloner) : repeat();
   }
   auto clones = is_about_to_clone(stopped);
   if (!clones) return fail(std::move(clones.error()));
-  return *clones ? clone_alone(stopped) : repeat(stopped);
+  return *clones ? clone_alone(stopped) : repeat();
 }
 
 // One of the recorded threads that are about to make another.

@@ -44,7 +44,9 @@ class Stepper {
   // Errors: kGone.
   Result<void> resume(std::string_view packet, rsp::ThreadSelector chosen);
 
-  // The stop reply to it: either the debugger is to be told of it, or of another thread that
+  // Call first when the stop reply to it has come: takes note of steps that nobody was told of.
+  void note_row();
+  // That stop reply: either the debugger is to be told of it, or of another thread that
   // stopped meanwhile, or the program already goes on.
   enum class Verdict { kReport, kReportOther, kGoesOn };
   // Errors: kGone.
@@ -63,8 +65,10 @@ class Stepper {
   void make_repeat_frame();
   void let_new_threads_run();
   Result<void> send(const rsp::ResumeActions& steps);
-  bool goes_alone(ThreadId thread);
-  Result<void> repeat(ThreadId stopped);
+  const RecordedThread* next_alone();
+  bool can_go_alone(const RecordedThread& thread);
+  Result<void> step_alone(const RecordedThread& thread);
+  Result<void> repeat();
   Result<void> note_step(ThreadId thread);
   Result<void> note_steps();
   Result<void> go_on(ThreadId stopped);
@@ -96,9 +100,8 @@ class Stepper {
   std::set<ThreadId> in_flight_;     // may have a finished step that was not reported yet
   std::vector<rsp::SignalledThread> signals_;  // to be passed on as the program goes on
   ThreadId other_;
-  std::uint32_t alone_steps_ = 0;       // of one thread, since all were resumed
-  std::uint64_t worked_before_ = 0;     // the last request of ours
-  std::uint32_t quiet_rounds_ = 0;      // of all, since more than one thread worked
+  ThreadId turn_;                       // whose it is to go alone; those before it had theirs
+  std::uint32_t turn_steps_ = 0;        // made in it
   bool faults_wait_for_nobody_ = true;  // no thread waits where another one touches memory
   std::optional<ThreadId> cloning_;     // goes alone through the system call that makes a thread
   std::string catch_at_;                // where the new one is caught, as in Z0 and z0

@@ -50,6 +50,14 @@ TEST_F(SteppedPrograms, RunWhereTheirTracerDoesWhileStepsFollowEachOther) {
   expect_processors(1);
 }
 
+TEST_F(SteppedPrograms, MakeStepsInRowsToo) {
+  const ThreadId thread{child_.pid(), child_.pid()};
+  one_cpu_.step(thread, std::nullopt, kMany - 1);
+  expect_processors(all_);
+  one_cpu_.step(thread, std::nullopt, kMany);
+  expect_processors(1);
+}
+
 TEST_F(SteppedPrograms, AskWhereTheyMayRunAndAreToldTheTruth) {
   for (std::uint64_t call : {SYS_sched_getaffinity, SYS_clone, SYS_vfork}) {
     step(kMany);

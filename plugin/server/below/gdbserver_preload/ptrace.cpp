@@ -1,5 +1,5 @@
 // libtailtrace_gdbserver.so, preloaded into gdbserver; and into lldb-server, to tell of new
-// threads.
+// threads and to make steps in rows.
 //
 // Each thread that it attaches to stops by a SIGSTOP of the kernel's, and others it stops by one of
 // its own. Where another thread gets a signal meanwhile, or the thread becomes another by an
@@ -12,6 +12,8 @@
 //
 // In all-stop nobody is told of new threads before the next stop: in here we are, before they run
 // (new_threads.h).
+//
+// In here it makes many steps where it is asked for one, if we want that (row_of_steps.h).
 //
 // Where (before 14) AVX-512's registers lie in other places than Intel's it would read and write
 // them back where others are, and the program would go on with wrong ones: in here those are not
@@ -26,6 +28,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -41,19 +44,23 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "plugin/server/below/gdbserver_preload/new_threads.h"
+#include "plugin/server/below/gdbserver_preload/row_of_steps.h"
 #include "plugin/server/below/gdbserver_preload/xsave_layout.h"
 
 namespace {
 
+using tailtrace::RowOfSteps;
+using tailtrace::StepRowMemory;
 using tailtrace::XsaveLayout;
 
 constexpr std::size_t kComponentsOfKernel_bytes = 464;  // where the kernel says what there is
 constexpr std::size_t kComponents_bytes = 512;          // where XSAVE says what it holds
 constexpr std::size_t kLargest_bytes = 1 << 16;
 
-using Ptrace = long (*)(int, pid_t, void*, void*);
+using Ptrace = RowOfSteps::Ptrace;
 
 Ptrace real_ptrace() {
   static const Ptrace found = reinterpret_cast<Ptrace>(::dlsym(RTLD_NEXT, "ptrace"));
@@ -154,6 +161,18 @@ __attribute__((constructor)) void take_new_threads() {
   ::unsetenv(tailtrace::kNewThreadsVariable);
 }
 
+constinit std::optional<RowOfSteps> row;  // nobody wants any
+
+__attribute__((constructor)) void take_row() {
+  const char* number = ::getenv(tailtrace::kStepRowVariable);
+  if (number == nullptr) return;
+  const int fd = std::atoi(number);
+  void* place = ::mmap(nullptr, sizeof(StepRowMemory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::close(fd);
+  ::unsetenv(tailtrace::kStepRowVariable);
+  if (place != MAP_FAILED) row.emplace(*static_cast<StepRowMemory*>(place), real_ptrace());
+}
+
 // Whether what the kernel is asked about is a thread that this one has made.
 bool is_new_thread(int request, pid_t tid) {
   siginfo_t info{};
@@ -205,6 +224,7 @@ extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request r
   va_end(arguments);
   const long result = nothing_else ? real_ptrace()(request, pid, address, data)
                                    : as_gdbserver_means(request, pid, address, data);
+  if (result == 0 && request == PTRACE_SINGLESTEP && data == nullptr && row) row->follow(pid);
   if (result == 0 && is_new_thread(request, pid))
     tell_of_thread(static_cast<std::int32_t>(*static_cast<unsigned long*>(data)));
   return result;
