@@ -105,10 +105,10 @@ void LiveCode::system_call_done() {
 // Where other code is now, what is known is over, whatever the bytes of the other are.
 void LiveCode::take_map(MemoryMap map) {
   map_ = std::move(map);
-  stable_code_.clear();
+  stable_code_ = {};
   for (const MemoryRegion& region : map_.regions())
-    if (map_.is_stable_code(region.begin) && !is_in_vdso(region.begin))
-      stable_code_.push_back({region.begin, region.end});
+    if (map_.is_stable_code(region.begin))
+      stable_code_[is_in_vdso(region.begin)].push_back({region.begin, region.end});
   const Epoch next{epoch().value + 1};
   const std::vector<FormerMaps::Range> replaced = former_maps_.see(map_.text(), next);
   if (replaced.empty()) return;

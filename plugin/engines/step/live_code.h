@@ -8,6 +8,7 @@
 // Threading: one thread at a time; images handed out do not change any more.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,9 +44,11 @@ class LiveCode {
   // Whether that is code of the kernel's in the process, as clock_gettime().
   bool is_in_vdso(Address address) const;
 
-  // Where code is that only a system call of the process can change, the kernel's aside; by
-  // address.
-  std::span<const FormerMaps::Range> stable_code() const { return stable_code_; }
+  // Where code is that only a system call of the process can change, by address: the kernel's, if
+  // that is at `pc`, else all other.
+  std::span<const FormerMaps::Range> stable_code(Address pc) const {
+    return stable_code_[is_in_vdso(pc)];
+  }
 
   // Compares what is held of the page with the process. True when a new epoch began.
   bool recheck(Address address);
@@ -81,7 +84,7 @@ class LiveCode {
   Read read_;
   ReadMap read_map_;
   MemoryMap map_;
-  std::vector<FormerMaps::Range> stable_code_;  // of it
+  std::array<std::vector<FormerMaps::Range>, 2> stable_code_;  // of it; and in the vDSO
   FormerMaps former_maps_;
   std::shared_ptr<CodeImage> image_;
   std::unique_ptr<CodeReader> reader_;

@@ -48,8 +48,8 @@ class StepEngine final : public Engine {
   // The instruction that a recorded thread would execute there now.
   std::optional<Instruction> instruction_at(ThreadId thread, Address address);
   bool is_in_vdso(ThreadId thread, Address address) { return code_of(thread).is_in_vdso(address); }
-  std::span<const FormerMaps::Range> stable_code(ThreadId thread) {
-    return code_of(thread).stable_code();
+  std::span<const FormerMaps::Range> stable_code(ThreadId thread, Address pc) {
+    return code_of(thread).stable_code(pc);
   }
   // The debugger wrote the pc.
   void moved(ThreadId thread, Address before, Address after);

@@ -28,12 +28,11 @@ void StepRow::become_its(int first_free) const {
   ::setenv(kStepRowVariable, std::to_string(::fcntl(fd_.get(), F_DUPFD, first_free)).c_str(), 1);
 }
 
-void StepRow::ask(ThreadId thread, Address pc, std::span<const Range> code, Range within,
-                  std::uint32_t most_steps) {
+void StepRow::ask(const Request& request) {
   static constexpr std::size_t kMost = StepRowMemory::kMost_ranges;
-  asked_ = thread;
+  std::span<const Range> code = request.code;
   if (code.size() > kMost) {
-    auto next = std::ranges::upper_bound(code, pc, {}, &Range::begin);
+    auto next = std::ranges::upper_bound(code, request.pc, {}, &Range::begin);
     const auto before = static_cast<std::size_t>(next - code.begin());
     const std::size_t first = before - std::min(before, kMost / 2);
     code = code.subspan(std::min(first, code.size() - kMost), kMost);
@@ -42,9 +41,11 @@ void StepRow::ask(ThreadId thread, Address pc, std::span<const Range> code, Rang
     return StepRowMemory::Range{range.begin.value, range.end.value};
   });
   memory_->ranges = static_cast<std::uint32_t>(code.size());
-  memory_->within = {within.begin.value, within.end.value};
-  memory_->most_steps = std::min(most_steps, StepRowMemory::kMost_steps);
-  memory_->thread.store(thread.tid);
+  memory_->within = {request.within.begin.value, request.within.end.value};
+  memory_->ends_at_loops = request.ends_at_loops ? 1 : 0;
+  memory_->most_steps = std::min(request.most_steps, StepRowMemory::kMost_steps);
+  asked_ = request.thread;
+  memory_->thread.store(request.thread.tid);
 }
 
 StepRow::Made StepRow::take() {

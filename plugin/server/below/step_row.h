@@ -25,11 +25,17 @@ class StepRow {
   void become_its(int first_free) const;
 
   using Range = FormerMaps::Range;
-  // Before the server is asked to step that thread, which is at `pc`, alone: it goes on by steps
-  // while it is both in that range and in that code, up to `most_steps` more; where that is more
-  // than kMost_ranges, in those next to it. It ends before what the recorder is to see first.
-  void ask(ThreadId thread, Address pc, std::span<const Range> code, Range within,
-           std::uint32_t most_steps);
+  struct Request {
+    ThreadId thread;
+    Address pc;                   // where it is
+    std::span<const Range> code;  // if these are more than kMost_ranges, those next to it
+    Range within{{}, {~0ull}};
+    std::uint32_t most_steps = 0;  // the first one left out
+    bool ends_at_loops = false;    // before a conditional branch that may lead back
+  };
+  // Before the server is asked to step that thread alone: it goes on by steps while it is both
+  // within that range and in that code. It ends before what the recorder is to see first.
+  void ask(const Request& request);
 
   struct Made {
     ThreadId thread;

@@ -112,9 +112,10 @@ class Recorder {
   bool is_in_vdso(const RecordedThread& thread) {
     return step_ != nullptr && step_->is_in_vdso(thread.id, thread.stop.pc);
   }
-  // Code of its process that nothing but a system call can change. REQUIRES: needs_steps().
+  // Code that nothing but a system call can change: where the thread is in the vDSO that, else all
+  // other of its process. REQUIRES: needs_steps().
   std::span<const FormerMaps::Range> stable_code(const RecordedThread& thread) {
-    return step_->stable_code(thread.id);
+    return step_->stable_code(thread.id, thread.stop.pc);
   }
   // The number of the system call that a thread is about to make; nothing: none, as far as that is
   // known. Errors: kGone.

@@ -71,9 +71,7 @@ std::optional<Address> RepeatRun::behind(ThreadId id, const ResumeAction* wanted
 // has come round to it. Where no such branch was between, the loop goes on behind this one.
 std::optional<Address> RepeatRun::behind_loop(const RecordedThread& thread,
                                               const Instruction& insn) {
-  const bool may_lead_back =
-      insn.kind == InstructionClass::kConditional && insn.target < insn.address;
-  if (!may_lead_back && rounds_.empty()) return std::nullopt;
+  if (!may_lead_back(insn) && rounds_.empty()) return std::nullopt;
   if (!recorder_.is_in_vdso(thread)) {
     rounds_.erase(thread.id);
     return std::nullopt;
@@ -81,7 +79,7 @@ std::optional<Address> RepeatRun::behind_loop(const RecordedThread& thread,
   Rounds& rounds = rounds_[thread.id];
   if (rounds.last && rounds.last->target == insn.address)
     rounds.led_back.insert(rounds.last->address);
-  if (!may_lead_back) return std::nullopt;
+  if (!may_lead_back(insn)) return std::nullopt;
   const auto last = std::exchange(rounds.last, insn);
   if (rounds.led_back.contains(insn.address)) return insn.next();
   return last && last->address == insn.address ? std::optional(insn.target) : std::nullopt;

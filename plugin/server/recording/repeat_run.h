@@ -36,6 +36,9 @@ class RepeatRun {
   // The debugger's `Z` and `z`, of a process.
   void note_request(std::string_view packet, std::int32_t pid);
 
+  static bool may_lead_back(const Instruction& insn) {
+    return insn.kind == InstructionClass::kConditional && insn.target < insn.address;
+  }
   // Whether the debugger has a point that is no breakpoint in code.
   bool is_watching() const;
 

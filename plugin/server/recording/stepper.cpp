@@ -141,18 +141,25 @@ bool Stepper::can_go_alone(const RecordedThread& thread) {
   return insn && insn->kind != InstructionClass::kSystemCall;
 }
 
-// Many steps for one, where only those are left out that nobody has to see first.
+// Many steps for one, where only those are left out that nobody has to see first: in the vDSO a
+// branch that may lead back, and where it leads.
 Result<void> Stepper::step_alone(const RecordedThread& thread) {
   ++turn_steps_;
+  StepRow* row = below_.link().step_row();
   const ResumeAction* action = rsp::action_for(actions_, thread.id);
+  const bool in_vdso = recorder_.is_in_vdso(thread);
+  const auto insn = recorder_.next_instruction(thread);
   const bool is_seen = action == nullptr || action->kind == ResumeAction::Kind::kStep ||
-                       repeat_run_.is_watching() || recorder_.is_in_vdso(thread);
-  StepRow::Range within{{}, {~0ull}};
-  if (!is_seen && action->kind == ResumeAction::Kind::kRangeStep)
-    within = {action->range_begin, action->range_end};
-  if (StepRow* row = below_.link().step_row(); row != nullptr && !is_seen)
-    row->ask(thread.id, thread.stop.pc, recorder_.stable_code(thread), within,
-             kTurn_steps - turn_steps_);
+                       repeat_run_.is_watching() ||
+                       (in_vdso && insn && RepeatRun::may_lead_back(*insn));
+  if (row != nullptr && !is_seen) {
+    StepRow::Request request{thread.id, thread.stop.pc, recorder_.stable_code(thread)};
+    if (action->kind == ResumeAction::Kind::kRangeStep)
+      request.within = {action->range_begin, action->range_end};
+    request.most_steps = kTurn_steps - turn_steps_;
+    request.ends_at_loops = in_vdso;
+    row->ask(request);
+  }
   return below_.link().send("vCont;s:" + rsp::format_thread(thread.id));
 }
 

@@ -6,6 +6,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -159,10 +161,33 @@ TEST(IsToBeAskedAbout, WhatTheRecorderSeesFirst) {
   EXPECT_TRUE(is_to_be_asked_about(0x6666666666666666u));  // nobody knows of what
 }
 
-// This process, as if it stood in code of its own, which is all NOPs.
+TEST(MayLeadBack, IsSaidOfConditionalBranchesToLowerAddresses) {
+  const std::vector<Bytes> codes = {{0x75, 0xf0},
+                                    {0x75, 0x10},
+                                    {0x0f, 0x85, 0xf0, 0xff, 0xff, 0xff},
+                                    {0x0f, 0x85, 0xf0, 0, 0, 0},
+                                    {0xe2, 0xf0},
+                                    {0xe3, 0x10},
+                                    {0xe0, 0xf0},
+                                    {0xeb, 0xf0},
+                                    {0x90},
+                                    {0x78, 0x80},
+                                    {0x0f, 0x1f, 0x00}};
+  for (Bytes code : codes) {
+    const std::string digits = to_hex(code);
+    code.resize(16);
+    const auto insn = decode_instruction(code, Address{0x100000});
+    ASSERT_TRUE(insn) << digits;
+    EXPECT_EQ(may_lead_back(load<std::uint64_t>(code, 0)), RepeatRun::may_lead_back(*insn))
+        << digits;
+  }
+}
+
+// This process, as if it stood in code of its own, the same all over.
 struct RowSession {
   const ThreadId me{::getpid(), ::getpid()};
   const std::uint64_t pc;
+  const std::array<std::uint8_t, 2> code;  // again and again
   const std::string id = "p" + fmt::format("{:x}.{:x}", me.pid, me.tid);
   EndSignals signals;
   StepRow row = *StepRow::make();
@@ -172,8 +197,8 @@ struct RowSession {
               }),
               signals};
   TempFolder folder;
-  StepEngine engine{folder.path(), {64}, [](ThreadId, Address, std::span<std::uint8_t> out) {
-                      std::fill(out.begin(), out.end(), 0x90);
+  StepEngine engine{folder.path(), {64}, [this](ThreadId, Address, std::span<std::uint8_t> out) {
+                      for (std::size_t i = 0; i < out.size(); ++i) out[i] = code[i % 2];
                       return out.size();
                     }};
   Recorder recorder{below, engine, &engine};
@@ -181,8 +206,9 @@ struct RowSession {
   Stepper stepper{below, recorder, judge};
   StepRowMemory* memory = nullptr;  // as the library in the server has it
 
-  explicit RowSession(std::uint64_t at = reinterpret_cast<std::uint64_t>(&works_and_calls))
-      : pc(at) {
+  explicit RowSession(std::uint64_t at = reinterpret_cast<std::uint64_t>(&works_and_calls),
+                      std::array<std::uint8_t, 2> all = {0x90, 0x90})
+      : pc(at), code(all) {
     static_cast<FakeLink&>(below.link()).its_row = &row;
     row.become_its(3);
     const int fd = std::atoi(::getenv(kStepRowVariable));
@@ -231,7 +257,7 @@ TEST(StepRow, IsAskedForInTheCodeNextToTheThreadWhereThereIsMuch) {
   std::vector<StepRow::Range> code;
   for (std::uint64_t at = 0x1000; at <= 0x3000; at += 0x10) code.push_back({{at}, {at + 8}});
   for (const std::uint64_t at : {0x1001, 0x2004, 0x3000}) {
-    s.row.ask(s.me, {at}, code, {{}, {kEverywhere}}, 10);
+    s.row.ask({.thread = s.me, .pc = {at}, .code = code});
     EXPECT_EQ(s.memory->ranges, StepRowMemory::kMost_ranges);
     EXPECT_TRUE(s.is_in_code(at)) << at;
   }
@@ -247,11 +273,22 @@ TEST(Stepper, AsksForNoneBeyondTheRangeThatTheDebuggerSteps) {
   EXPECT_EQ(s.memory->within.end, s.pc + 9);
 }
 
-// Whoever takes a thread through loops there sees each step.
-TEST(Stepper, AsksForNoneInTheKernelsCode) {
+// Whoever takes a thread through loops there sees each branch back, where it leads, and the way
+// out.
+TEST(Stepper, AsksForRowsWithoutLoopsInTheKernelsCode) {
   RowSession s(::getauxval(AT_SYSINFO_EHDR) + 0x400);
   ASSERT_TRUE(s.stepper.resume("vCont;c:" + s.id, {}));
   EXPECT_EQ(s.stopped(s.pc + 1), Stepper::Verdict::kGoesOn);
+  EXPECT_EQ(s.memory->thread, s.me.tid);
+  EXPECT_EQ(s.memory->ends_at_loops, 1u);
+  EXPECT_TRUE(s.is_in_code(s.pc));
+  EXPECT_FALSE(s.is_in_code(reinterpret_cast<std::uint64_t>(&works_and_calls)));
+}
+
+TEST(Stepper, AsksForNoneAtABranchBackThere) {
+  RowSession s(::getauxval(AT_SYSINFO_EHDR) + 0x400, {0x75, 0xf0});  // JNE to 14 bytes before
+  ASSERT_TRUE(s.stepper.resume("vCont;c:" + s.id, {}));
+  EXPECT_EQ(s.stopped(s.pc - 14), Stepper::Verdict::kGoesOn);
   EXPECT_EQ(s.memory->thread, 0);
 }
 

@@ -66,6 +66,14 @@ constexpr bool is_to_be_asked_about(std::uint64_t code) {
   return true;  // there are no more bytes to tell
 }
 
+// Whether code is a conditional branch to a lower address. (The vDSO has none with a prefix.) SDM
+// volume 2, Jcc, LOOP, JRCXZ.
+constexpr bool may_lead_back(std::uint64_t code) {
+  const auto byte = [&](unsigned place) { return static_cast<std::uint8_t>(code >> 8 * place); };
+  if ((byte(0) & 0xf0) == 0x70 || (byte(0) & 0xfc) == 0xe0) return byte(1) >= 0x80;
+  return byte(0) == 0x0f && (byte(1) & 0xf0) == 0x80 && byte(5) >= 0x80;
+}
+
 class RowOfSteps {
  public:
   using Ptrace = long (*)(int, pid_t, void*, void*);
@@ -106,7 +114,8 @@ class RowOfSteps {
     const auto pc = peek(PTRACE_PEEKUSER, tid, offsetof(user, regs.rip));
     if (!pc || !is_in_its_code(*pc)) return std::nullopt;
     const auto code = peek(PTRACE_PEEKTEXT, tid, *pc);
-    return code && !is_to_be_asked_about(*code) ? pc : std::nullopt;
+    if (!code || is_to_be_asked_about(*code)) return std::nullopt;
+    return row_.ends_at_loops != 0 && may_lead_back(*code) ? std::nullopt : pc;
   }
 
   bool is_in_its_code(std::uint64_t pc) const {

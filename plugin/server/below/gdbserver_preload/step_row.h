@@ -25,6 +25,7 @@ struct StepRowMemory {
   std::atomic<std::int32_t> thread;  // that is to make a row; 0: none is
   std::uint32_t most_steps;          // of it, the last one left out
   Range within;                      // it goes on while the thread is there, and in one of these:
+  std::uint32_t ends_at_loops;       // 1: also before a conditional branch that may lead back
   std::uint32_t ranges;
   Range code[kMost_ranges];          // by address
   std::atomic<std::uint32_t> steps;  // made, the last one left out
