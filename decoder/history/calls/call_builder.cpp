@@ -193,8 +193,7 @@ void CallBuilder::arrive_by_instruction(std::uint32_t function, Address address,
     if (returns_twice_[function]) note_way_back();
     if (goes_on_with_more_stack(function, address))
       return begin_part(function, item, stacks_.at(from_).caller);
-    const bool is_inside = calls_.functions_[function]->known() && !begins_at(function, address) &&
-                           !stacks_.switched(from_, function);
+    const bool is_inside = calls_into_itself(function, address);
     begin_call(function, item, from_);
     if (!is_inside) return;
     is_inside_twice_ = called_inside_ == from_;
@@ -402,6 +401,17 @@ void CallBuilder::begin_return_to_nobody(std::uint32_t function, Address address
     return begin_stack(function, address, item);
   }
   begin_older(function, address, item);
+}
+
+// Behind its begin. Of what has no name the tables for unwinding tell, where it may be a retpoline.
+bool CallBuilder::calls_into_itself(std::uint32_t function, Address address) {
+  constexpr std::uint64_t kRetpoline_bytes = 32;
+  if (calls_.functions_[function]->known())
+    return !begins_at(function, address) && !stacks_.switched(from_, function);
+  const Address next = last_.next();
+  if (std::max(address, next) - std::min(address, next) > kRetpoline_bytes) return false;
+  const std::optional<Address> begin = symbols_.fde_begin(address, when_);
+  return begin && begin != address && begin == symbols_.fde_begin(last_.address, when_);
 }
 
 // A retpoline calls into its own middle, and overwrites where that would return to. What has it

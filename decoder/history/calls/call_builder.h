@@ -58,6 +58,7 @@ class CallBuilder {
   void begin_return(std::uint32_t function, Address address, std::uint64_t item);
   void begin_landing(std::uint32_t function, Address address, std::uint64_t item);
   void begin_return_to_nobody(std::uint32_t function, Address address, std::uint64_t item);
+  bool calls_into_itself(std::uint32_t function, Address address);
   void begin_call_by_retpoline(std::uint32_t function, std::uint64_t item);
   void begin_older(std::uint32_t function, Address address, std::uint64_t item);
   void begin_stack(std::uint32_t function, Address address, std::uint64_t item);

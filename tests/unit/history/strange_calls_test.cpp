@@ -33,6 +33,17 @@ TEST(Calls, ThroughAnInlinedThunkAreOfWhatHasIt) {
   EXPECT_EQ(story.calls().first_part(9), 1u);
 }
 
+// In frames of 256 bytes, and near each other.
+TEST(Calls, ThroughThunksWithoutANameAreOfWhatCallsThem) {
+  CallStory story({"main", "", "f"});
+  story.without_entry("").with_frames();
+  story.call_into("", 0x100).call_into("", 0x120).call_into("", 0x130).ret_to("f", 0);
+  story.ret_to("", 0x103).call_into("", 0x200).call_into("", 0x210).ret_to("f", 0);
+  EXPECT_EQ(story.ret_to("", 0x106).told(),
+            "main:0:1-2 :1:3-4 :1:5-6 :1:7-8 f:2:9-10 :1:11-12 :2:13-14 :2:15-16 f:3:17-18 "
+            ":1:19-19");
+}
+
 // musl's sigsetjmp calls setjmp, which a siglongjmp goes back to when both have returned.
 TEST(Calls, OfAFunctionThatReturnsTwiceByAnotherOneBeginAgain) {
   CallStory story({"main", "sigsetjmp", "setjmp", "f", "g", "longjmp"});
