@@ -56,6 +56,7 @@ Result<void> Stepper::resume(std::string_view packet, ThreadSelector chosen) {
   note_row();  // asked for, where an error was the answer
   met_.clear();
   stepping_.clear();
+  nothing_runs_ = false;
   Result<void> settled;
   recorder_.for_each([&](RecordedThread& thread) {
     met_.insert(thread.id);
@@ -177,6 +178,10 @@ void Stepper::note_row() {
 Result<void> Stepper::repeat() {
   if (!signals_.empty()) return go_on_with_signals();
   if (const RecordedThread* thread = next_alone()) return step_alone(*thread);
+  return repeat_all();
+}
+
+Result<void> Stepper::repeat_all() {
   turn_ = {};
   turn_steps_ = 0;
   return caught_calls_.none() ? below_.link().send_frame(repeat_frame_) : send(repeated_);
@@ -294,6 +299,14 @@ Result<Stepper::Verdict> Stepper::stopped(const StopReply& stop) {
   if (cloning_)
     if (auto ended = end_clone(reply); !ended) return fail(std::move(ended.error()));
   signals_.clear();
+  // The server had been asked for a thread that is gone now. Where all are, as behind a SIGKILL, it
+  // tells that when it is asked for all.
+  const bool was_asked_for_all =
+      std::exchange(nothing_runs_, reply.kind == StopReply::Kind::kNothingRuns);
+  if (nothing_runs_ && !was_asked_for_all && !stepping_.empty()) {
+    auto sent = repeat_all();
+    return sent ? Result<Verdict>(Verdict::kGoesOn) : fail(std::move(sent.error()));
+  }
   if (*judgement == Judgement::kGoOnWithSignal) signals_.push_back({thread, reply.signal});
   Verdict verdict = *judgement == Judgement::kReport ? Verdict::kReport : Verdict::kGoesOn;
   if (verdict == Verdict::kGoesOn) {

@@ -69,6 +69,7 @@ class Stepper {
   bool can_go_alone(const RecordedThread& thread);
   Result<void> step_alone(const RecordedThread& thread);
   Result<void> repeat();
+  Result<void> repeat_all();
   Result<void> note_step(ThreadId thread);
   Result<void> note_steps();
   Result<void> go_on(ThreadId stopped);
@@ -105,6 +106,7 @@ class Stepper {
   bool faults_wait_for_nobody_ = true;  // no thread waits where another one touches memory
   std::optional<ThreadId> cloning_;     // goes alone through the system call that makes a thread
   std::string catch_at_;                // where the new one is caught, as in Z0 and z0
+  bool nothing_runs_ = false;           // said the last stop reply
   bool has_thread_events_ = false, knows_all_ = false;
 };
 
