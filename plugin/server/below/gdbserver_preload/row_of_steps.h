@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 
+#include "decoder/code/prefixes.h"
 #include "plugin/server/below/gdbserver_preload/step_row.h"
 
 namespace tailtrace {
@@ -37,31 +38,11 @@ constexpr bool is_to_be_asked_about(std::uint64_t code) {
   for (unsigned left = sizeof code; left > 1; --left, code >>= 8) {
     const auto byte = static_cast<std::uint8_t>(code);
     const auto next = static_cast<std::uint8_t>(code >> 8);
-    switch (byte) {
-      case 0xf2:
-      case 0xf3:
-        repeats = true;
-        break;
-      case 0x26:
-      case 0x2e:
-      case 0x36:
-      case 0x3e:
-      case 0x64:
-      case 0x65:
-      case 0x66:
-      case 0x67:
-      case 0xf0:
-        break;
-      case 0x0f:
-        return next == 0x05 || next == 0x34;  // SYSCALL, SYSENTER
-      case 0xcc:
-      case 0xcd:
-      case 0xf1:
-        return true;  // INT3, INT, INT1
-      default:
-        if ((byte & 0xf0) == 0x40) break;  // REX
-        return repeats && is_of_strings(byte);
-    }
+    repeats |= byte == 0xf2 || byte == 0xf3;
+    if (is_legacy_prefix(byte) || (byte & 0xf0) == 0x40) continue;  // or REX
+    if (byte == 0x0f) return next == 0x05 || next == 0x34;          // SYSCALL, SYSENTER
+    if (byte == 0xcc || byte == 0xcd || byte == 0xf1) return true;  // INT3, INT, INT1
+    return repeats && is_of_strings(byte);
   }
   return true;  // there are no more bytes to tell
 }
