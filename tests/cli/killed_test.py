@@ -11,15 +11,6 @@ import rsp
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests/programs/naps_in_threads")
 
 
-def runs_of(pid):
-    """How often its threads were let run (the kernel's sched-stats.rst)."""
-    runs = 0
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as file:
-            runs += int(file.read().split()[2])
-    return runs
-
-
 class Killed(cases.EngineCase):
     def test_the_end_is_told(self):
         server = rsp.Server(f"--engine={self.engine}", "--once", "127.0.0.1:0", PROGRAM)
@@ -32,9 +23,7 @@ class Killed(cases.EngineCase):
             self.assertEqual(debugger.ask("Hg" + thread), "OK")
             self.assertEqual(debugger.ask("Qbtrace:bts"), "OK")
         debugger.send(f"vCont;c:p{pid:x}.-1")
-        before = runs_of(pid)
-        while runs_of(pid) < before + 1000:
-            continue
+        cases.wait_for_sleeps(pid, 200)  # as when it stops behind a step
         os.kill(pid, signal.SIGKILL)
         # gdbserver does not always survive it, which the user is told before.
         while (told := debugger.packet()).startswith("O"):
