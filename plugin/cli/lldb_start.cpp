@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "decoder/history/symbolizer.h"
 
 namespace tailtrace {
@@ -43,17 +45,36 @@ std::vector<std::string> with_files_shown(const std::vector<std::string>& option
 }  // namespace
 
 std::string lldb_terminal_script() {
-  return "import threading\n"
-         "import time\n"
-         "\n"
-         "\n"
-         "def __lldb_init_module(debugger, _):\n"
-         "    # LLDB goes back to asynchronous when it has done the commands of its command line.\n"
-         "    def wait():\n"
-         "        while not debugger.GetAsync():\n"
-         "            time.sleep(0.001)\n"
-         "        debugger.SetAsync(False)\n"
-         "    threading.Thread(target=wait, daemon=True).start()\n";
+  return R"(import threading
+import time
+
+
+class Wait(threading.Thread):
+    # LLDB goes back to asynchronous when it has done the commands of its command line.
+    def __init__(self, debugger):
+        super().__init__(daemon=True)
+        self.debugger = debugger
+        self.over = False
+        self.start()
+
+    def run(self):
+        while not (self.over or self.debugger.GetAsync()):
+            time.sleep(0.001)
+        if not self.over:
+            self.debugger.SetAsync(False)
+
+
+def __lldb_init_module(debugger, _):
+    global wait
+    wait = Wait(debugger)
+
+
+# LLDB is asynchronous at breakpoints, too, for a moment or for what they do, and if that was seen
+# then the wait ended too early.
+def wait_again(debugger):
+    wait.over = True
+    Wait(debugger)
+)";
 }
 
 std::vector<std::string> lldb_command_line(const LldbStart& start) {
@@ -63,7 +84,6 @@ std::vector<std::string> lldb_command_line(const LldbStart& start) {
   if (!start.local_process)
     words.insert(words.end(), {"-O", "platform select remote-linux --sysroot /"});
   words.insert(words.end(), {"-f", start.program});
-  run("command script import " + quoted(start.terminal_script));
   run("process connect --plugin gdb-remote unix-connect://" + start.socket);
   if (start.record_from_start) run("process trace start");
   if (start.has_main) {
@@ -72,8 +92,12 @@ std::vector<std::string> lldb_command_line(const LldbStart& start) {
     run("process continue");
   }
   if (!start.record_from_start) run("process trace start");
+  run("command script import " + quoted(start.terminal_script));
   const std::vector<std::string> options = with_files_shown(start.options);
   words.insert(words.end(), options.begin(), options.end());
+  // Not reached where one of the user's commands fails.
+  const std::string module = std::filesystem::path(start.terminal_script).stem();
+  run("script " + module + ".wait_again(lldb.debugger)");
   return words;
 }
 

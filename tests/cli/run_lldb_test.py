@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 import cases
 import run_cases
@@ -63,19 +64,22 @@ class Batch(run_cases.Batch, LldbCase):
 
 
 class AtATerminal(LldbCase):
-    def start(self):
+    def start(self, *commands):
+        options = [word for command in commands for word in ("-o", command)]
         session = terminal.Terminal(cases.TAILTRACE, "run", "--lldb", f"--engine={self.engine}",
-                                    "-x", "--no-use-colors", "--", TALKS)
+                                    "-x", "--no-use-colors", *options, "--", TALKS)
         self.addCleanup(session.close)
         session.expect(r"stop reason = one-shot breakpoint 1")
         session.expect(PROMPT)
         # A moment after its first prompt LLDB is told to wait for the program.
-        while True:
+        end = time.monotonic() + cases.HANG_S
+        while time.monotonic() < end:
             session.type("script lldb.debugger.GetAsync()\n")
             waits = session.expect(r"\n(True|False)\n")[1] == "False"
             session.expect(PROMPT)
             if waits:
                 return session
+        return self.fail("LLDB does not wait for the program:\n" + session.text)
 
     def resume(self, session):
         session.type("continue\n")
@@ -110,6 +114,12 @@ class AtATerminal(LldbCase):
         session.expect("exited with status = 9")
         session.type("quit\n")
         self.assertEqual(session.exit_status(), 0)
+
+    # LLDB is asynchronous while it does that, and whoever looked then took it for the prompt.
+    def test_lldb_waits_for_the_program_behind_a_breakpoint_with_commands(self):
+        wait = "import time; [time.sleep(0.001) for _ in iter(lldb.debugger.GetAsync, False)]"
+        self.start("breakpoint set --line 15", f"breakpoint command add -s python -o '{wait}'",
+                   "process continue")
 
     def test_end_of_input_is_the_programs(self):
         session = self.start()
