@@ -33,6 +33,8 @@ void works_and_calls() {
   (void)::getppid();
 }
 
+void waits() { (void)::pause(); }
+
 class RowsOfSteps : public testing::Test {
  protected:
   // A server hears of all that end; here those of other tests may be left.
@@ -107,14 +109,17 @@ TEST_F(RowsOfSteps, EndWithASignalThatTheServerFinds) {
   EXPECT_TRUE(WIFSTOPPED(status_) && WSTOPSIG(status_) == SIGUSR1);
 }
 
-TEST_F(RowsOfSteps, EndWhereAnotherThreadHasToldOfSomething) {
-  Child child({works_and_calls}), other({works_and_calls});
+TEST_F(RowsOfSteps, EndWhereTheStepWaitsAndAnotherThreadTellsOfSomething) {
+  Child child({waits}), other({works_and_calls});
   ASSERT_TRUE(child.run());
+  do (void)row(child, 200);
+  while (memory_.steps == 200);
   ::kill(other.pid(), SIGKILL);
-  siginfo_t seen{};
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(other.pid()), &seen, WEXITED | WNOWAIT), 0);
-  (void)row(child, 100);
+  memory_.thread = child.pid();
+  ASSERT_EQ(::ptrace(PTRACE_SINGLESTEP, child.pid(), nullptr, nullptr), 0);
+  RowOfSteps(memory_, traced).follow(child.pid());
   EXPECT_EQ(memory_.steps, 0u);
+  EXPECT_EQ(::waitpid(child.pid(), &status_, WNOHANG), 0);
 }
 
 TEST_F(RowsOfSteps, AreMadeOfTheThreadThatIsNamedOnly) {
