@@ -17,9 +17,7 @@ tl::unexpected<Error> no_process(ErrorCode code) {
   return fail(code, "cannot show a history", "there is no process", "run");
 }
 
-tl::unexpected<Error> not_our_server(lldb::SBProcess process) {
-  if (!process.IsValid() || process.GetState() == lldb::eStateExited)
-    return no_process(ErrorCode::kNoEngine);
+tl::unexpected<Error> not_our_server() {
   return fail(ErrorCode::kNoEngine, "cannot ask for the history",
               "the debug server of this process is not tailtrace's",
               "export LLDB_DEBUGSERVER_PATH=$(command -v tailtrace-lldb-server), then start LLDB");
@@ -95,7 +93,7 @@ Result<std::string> Session::question(const std::string& words) {
   while (answer && *answer == "w") answer = packet("qTailtrace.more");
   if (!answer && debugger_.InterruptRequested()) stop_answering();
   if (!answer) return answer;
-  if (!answer->starts_with('a')) return not_our_server(target().GetProcess());
+  if (!answer->starts_with('a')) return not_our_server();
   return answer->substr(1);
 }
 
@@ -140,10 +138,23 @@ Result<std::string> Session::packet(const std::string& packet) {
   if (debugger_.InterruptRequested()) return interrupted();
   auto text = command("process plugin packet send " + packet);
   if (!text && debugger_.InterruptRequested()) return interrupted();
-  if (!text) return not_our_server(target().GetProcess());
+  if (!text) return no_answer();
   std::string answer = answer_in(*text);
-  if (answer.empty()) return not_our_server(target().GetProcess());
+  if (answer.empty()) return no_answer();
   return answer;
+}
+
+// LLDB says the same of a server that does not know a packet, and of one that it has let go.
+tl::unexpected<Error> Session::no_answer() {
+  lldb::SBProcess process = target().GetProcess();
+  if (!process.IsValid() || process.GetState() == lldb::eStateExited)
+    return no_process(ErrorCode::kNoEngine);
+  auto text = command("process plugin packet send qC");  // every server knows that
+  if (!text || !answer_in(*text).empty()) return not_our_server();
+  return fail(ErrorCode::kGone, "cannot ask for the history",
+              "LLDB has no connection to the debug server any more: it ended, or did not answer in "
+              "time",
+              "settings set plugin.process.gdb-remote.packet-timeout 60, then start anew");
 }
 
 }  // namespace tailtrace::lldb_plugin

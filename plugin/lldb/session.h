@@ -57,6 +57,7 @@ class Session {
   // What the server answers to what would be `monitor tailtrace WORDS`.
   Result<std::string> question(const std::string& words);
   void stop_answering();
+  tl::unexpected<Error> no_answer();
 
   lldb::SBDebugger debugger_;
   lldb::SBCommandReturnObject& result_;

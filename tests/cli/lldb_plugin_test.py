@@ -209,6 +209,9 @@ class SlowServer:
         self.asked.release()
         return b""
 
+    def hang_up(self):
+        self.lldb.shutdown(socket.SHUT_RDWR)
+
     def close(self):
         for end in (self.listener, self.server, self.lldb):
             end.close()
@@ -249,6 +252,12 @@ class WhileTheServerIsAtWork(cases.CommandCase):
         self.lldb.expect(r"\[-[0-9]+\]  stairs\.c:8  middle")
         self.lldb.type("register read rip\n")
         self.lldb.expect("rip = 0x[0-9a-f]+ +stairs`top")
+
+    def test_a_connection_that_is_gone_is_told(self):
+        self.server.hang_up()
+        self.lldb.type("tailtrace calls\n")
+        self.lldb.expect("error: cannot ask for the history\n"
+                         "  why:  LLDB has no connection to the debug server any more")
 
 
 if __name__ == "__main__":
