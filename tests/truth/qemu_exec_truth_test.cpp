@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -13,6 +14,11 @@
 
 namespace tailtrace {
 namespace {
+
+Addresses last(Addresses all, std::size_t count) {
+  all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(std::min(count, all.size())));
+  return all;
+}
 
 class QemuExecTruth : public testing::Test {
  protected:
@@ -32,6 +38,15 @@ class QemuExecTruth : public testing::Test {
     ASSERT_GE(recording_.processes.size(), 2u);
   }
 
+  void record_program(std::vector<std::string> program) {
+    QemuOptions options = test_options(std::move(program));
+    options.environment = {{"LANG=C"}};
+    options.ring_records = 1 << 18;
+    auto recorded = record_to_end(std::move(options));
+    ASSERT_TRUE(recorded) << recorded.error().to_string();
+    recording_ = std::move(*recorded);
+  }
+
   const RecordedThread& main_thread(std::size_t process) {
     return recording_.processes.at(process).threads.at(0);
   }
@@ -45,8 +60,7 @@ class QemuExecTruth : public testing::Test {
     Addresses all = history(1);
     Addresses own = without_iterations(steps_.children.at(0), *main_thread(1).snapshot.code);
     if (all.size() < own.size()) return testing::AssertionFailure() << "it is too short";
-    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(own.size()));
-    return is_equal(all, own);
+    return is_equal(last(std::move(all), own.size()), own);
   }
 
   TempFolder folder_;
@@ -81,18 +95,27 @@ TEST_F(QemuExecTruth, AProgramThatExecutesItselfByProcIsFollowed) {
   auto steps = step_under_qemu({program}, {"LANG=C"});
   ASSERT_TRUE(steps) << steps.error().to_string();
   for (const char* by : {"self", "number", "descriptor"}) {
-    QemuOptions options = test_options({program, by});
-    options.environment = {{"LANG=C"}};
-    options.ring_records = 1 << 18;
-    auto recorded = record_to_end(std::move(options));
-    ASSERT_TRUE(recorded) << by << ": " << recorded.error().to_string();
-    recording_ = std::move(*recorded);
+    ASSERT_NO_FATAL_FAILURE(record_program({program, by}));
     EXPECT_EQ(WEXITSTATUS(recording_.status), 49) << by;
     ASSERT_EQ(recording_.processes.size(), 2u) << by;
     EXPECT_EQ(main_thread(0).state, RingState::kFollowed) << by;
     const CodeImage& code = *main_thread(1).snapshot.code;
     EXPECT_TRUE(is_equal(history(1), without_iterations(steps->threads.at(0), code))) << by;
   }
+}
+
+// From memory it executes itself by /proc. Where it begins it depends on the length of its name.
+TEST_F(QemuExecTruth, AProgramInMemoryWhoseDescriptorIsClosedIsFollowed) {
+  const std::string program = built_program("executes_itself");
+  auto steps = step_under_qemu({program}, {"LANG=C"});
+  ASSERT_TRUE(steps) << steps.error().to_string();
+  ASSERT_NO_FATAL_FAILURE(record_program({program, "memory"}));
+  EXPECT_EQ(WEXITSTATUS(recording_.status), 49);
+  ASSERT_EQ(recording_.processes.size(), 3u);
+  EXPECT_EQ(main_thread(1).state, RingState::kFollowed);
+  const CodeImage& code = *main_thread(2).snapshot.code;
+  const Addresses truth = without_iterations(steps->threads.at(0), code);
+  EXPECT_TRUE(is_equal(last(history(2), 2000), last(truth, 2000)));
 }
 
 // mov eax, 1; mov ebx, 42; int 0x80 in a 32-bit ELF file (System V ABI, i386 supplement).

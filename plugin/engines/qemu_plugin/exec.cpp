@@ -127,7 +127,8 @@ bool resolve_scripts(Target& target) {
     if (!can_execute(target.path)) return false;
     ProgramFile file = inspect_program(target.path);
     if (file.kind == ProgramFile::Kind::kElf64) return true;
-    if (file.kind != ProgramFile::Kind::kScript) return false;
+    // Nor would its interpreter find it by a descriptor that closes.
+    if (file.kind != ProgramFile::Kind::kScript || held_descriptor() >= 0) return false;
     Strings words = std::move(file.interpreter);
     words.push_back(target.path);
     words.insert(words.end(), target.arguments.begin() + 1, target.arguments.end());
@@ -148,6 +149,7 @@ Target qemu_for(Target program) {
           ",records=" + std::to_string(options.ring_records) + ",program=" + std::to_string(index) +
           ",stub=" + (options.has_stub ? "on" : "off")};
   auto& arguments = qemu.arguments;
+  if (held_descriptor() >= 0) arguments.back() += ",held=" + std::to_string(held_descriptor());
   if (options.has_stub) {
     arguments.push_back("-g");
     arguments.push_back(options.session + "/" + kStubName + std::to_string(index));
@@ -204,6 +206,7 @@ void follow_exec(std::int64_t number, const SyscallArguments& arguments) {
     end_process(RingState::kFollowed);
     ::execve(qemu.path.c_str(), argv.data(), envp.data());
   }
+  release_descriptor();
   end_process(RingState::kReplaced);
 }
 

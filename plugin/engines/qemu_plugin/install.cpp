@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "plugin/engines/qemu_plugin/exec.h"
+#include "plugin/engines/qemu_plugin/exec_path.h"
 #include "plugin/engines/qemu_plugin/maps_log.h"
 #include "plugin/engines/qemu_plugin/process.h"
 #include "plugin/engines/qemu_plugin/qemu_api.h"
@@ -26,7 +27,9 @@ bool read_option(RecorderOptions& options, const char* argument) {
   if (name == "program")
     options.program_index = static_cast<std::uint32_t>(std::strtoul(value, nullptr, 10));
   if (name == "stub") options.has_stub = std::strcmp(value, "on") == 0;
-  return name == "session" || name == "records" || name == "program" || name == "stub";
+  if (name == "held") keep_descriptor_from_next(std::atoi(value));
+  return name == "session" || name == "held" || name == "records" || name == "program" ||
+         name == "stub";
 }
 
 // The session has ended with its server, and children of the program live on: qemu just runs them.

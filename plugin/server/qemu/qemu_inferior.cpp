@@ -2,14 +2,10 @@
 
 #include <fmt/core.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <climits>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "decoder/base/bytes.h"
 #include "plugin/engines/protocol_signals.h"
@@ -19,7 +15,6 @@ namespace tailtrace {
 namespace {
 
 constexpr std::string_view kStubProcess = "p01.";  // as the stub names its only process
-constexpr std::size_t kMaxCommandLine_bytes = 1 << 22;
 constexpr std::size_t kMaxMaps_bytes = 1 << 28;
 constexpr std::size_t kMostRead_bytes = 1024;
 
@@ -97,11 +92,6 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   }
 }
 
-std::string absolute(const std::string& file) {
-  char path[PATH_MAX];
-  return ::realpath(file.c_str(), path) != nullptr ? path : file;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<QemuInferior>> QemuInferior::launch(const QemuOptions& options,
@@ -151,40 +141,6 @@ Result<void> QemuInferior::connect(bool is_first) {
   if (stop && stop->thread && stop->thread->is_thread()) stopped_ = stop->thread->thread();
   return {};
 }
-
-// `NAME FILE ARGUMENTS...`: on qemu's command line that is behind `-0`, with `--` behind the name.
-std::vector<std::string> QemuInferior::words() const {
-  auto line = read_file(fmt::format("/proc/{}/cmdline", pid()), kMaxCommandLine_bytes);
-  std::vector<std::string> words;
-  std::string_view left = line ? as_text(*line) : std::string_view();
-  while (!left.empty()) {
-    words.emplace_back(left.substr(0, left.find('\0')));
-    left.remove_prefix(std::min(left.size(), words.back().size() + 1));
-  }
-  auto name = std::find(words.begin(), words.end(), "-0");
-  words.erase(words.begin(), name == words.end() ? name : name + 1);
-  if (words.size() > 1 && words[1] == "--") words.erase(words.begin() + 1);
-  if (words.size() > 1) return words;
-  words = program_;
-  words.insert(words.begin(), program_[0]);
-  return words;
-}
-
-std::vector<std::string> QemuInferior::executed_program() const {
-  auto program = words();
-  program.erase(program.begin());
-  return program;
-}
-
-std::string QemuInferior::command_line() const {
-  auto arguments = words();
-  arguments.erase(arguments.begin() + 1);
-  std::string line;
-  for (const std::string& argument : arguments) line.append(argument) += '\0';
-  return line;
-}
-
-std::string QemuInferior::executed_file() const { return absolute(executed_program()[0]); }
 
 Result<std::string> QemuInferior::ask(std::string_view request) {
   if (running_ || !stub_) return std::string(rsp::kFailed);
