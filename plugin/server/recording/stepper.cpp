@@ -299,11 +299,12 @@ Result<Stepper::Verdict> Stepper::stopped(const StopReply& stop) {
   if (cloning_)
     if (auto ended = end_clone(reply); !ended) return fail(std::move(ended.error()));
   signals_.clear();
-  // The server had been asked for a thread that is gone now. Where all are, as behind a SIGKILL, it
-  // tells that when it is asked for all.
+  // The server had been asked for a thread that is gone now, and does not survive to be asked
+  // again. Where all are, as behind a SIGKILL, it tells that when it is asked for all.
   const bool was_asked_for_all =
       std::exchange(nothing_runs_, reply.kind == StopReply::Kind::kNothingRuns);
   if (nothing_runs_ && !was_asked_for_all && !stepping_.empty()) {
+    if (RecordedThread* gone = recorder_.find(turn_)) gone->has_stepped = false;
     auto sent = repeat_all();
     return sent ? Result<Verdict>(Verdict::kGoesOn) : fail(std::move(sent.error()));
   }
