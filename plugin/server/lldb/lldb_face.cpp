@@ -8,7 +8,10 @@
 
 #include "decoder/base/bytes.h"
 #include "decoder/code/maps_line.h"
+#include "plugin/engines/protocol_signals.h"
 #include "plugin/engines/tasks.h"
+#include "plugin/server/lldb/fault_words.h"
+#include "plugin/server/rsp/frame.h"
 #include "plugin/server/rsp/stop_reply.h"
 
 namespace tailtrace {
@@ -133,7 +136,20 @@ std::string LldbFace::tell(std::string_view payload) {
   auto reply = rsp::parse_stop_reply(payload);
   told_thread_ = reply ? reply->thread : std::nullopt;
   told_ = with_name(payload, told_thread_);
+  if (const std::string cause = reply ? cause_of(*reply) : ""; !cause.empty())
+    told_ += fmt::format("description:{};", to_hex(as_bytes(cause)));
   return told_;
+}
+
+// lldb-server tells it by itself.
+std::string LldbFace::cause_of(const rsp::StopReply& reply) {
+  const int signal = below_.system_signal(reply.signal);
+  if (is_spoken_below_ || reply.reasons != 0 || !is_fault(signal) || !reply.thread ||
+      !reply.thread->is_thread())
+    return {};
+  auto answer = below_.ask_of(reply.thread->thread(), "qXfer:siginfo:read::0,80");
+  if (!answer || (!answer->starts_with('l') && !answer->starts_with('m'))) return {};
+  return fault_words(signal, as_bytes(rsp::unescape(std::string_view(*answer).substr(1))));
 }
 
 // Of a thread, by its number alone. One that was not told of may stand at a breakpoint, which it

@@ -11,6 +11,7 @@
 //                LLDB does not
 //   registers    LLDB is told more of them: which one is the thread pointer, for one
 //   names        LLDB takes a thread's name from stop replies, which others do not have
+//   faults       LLDB takes their cause from stop replies as well
 //   memory map, host and process   asked by packets that gdbserver does not know
 //
 // Threading: one thread at a time.
@@ -52,7 +53,8 @@ class LldbFace {
   Result<std::string> request_for_server(std::string packet);
   // A stop reply as LLDB reads it.
   std::string stop_for_debugger(std::string_view payload) const;
-  // LLDB is told of a stop: the reply, which has the thread's name now.
+  // LLDB is told of a stop: the reply, which has the thread's name now, and the cause of a fault.
+  // REQUIRES: the server below owes no answer.
   std::string tell(std::string_view payload);
   // `E.TEXT` as LLDB reads it.
   static std::string error_for_debugger(std::string_view error);
@@ -67,6 +69,7 @@ class LldbFace {
 
  private:
   Result<std::string> run_for_server(std::string packet);
+  std::string cause_of(const rsp::StopReply& reply);
   std::optional<std::string> why_stopped(std::string_view thread) const;
   Result<std::string> process_info();
   Result<std::string> memory_region(std::string_view address);
