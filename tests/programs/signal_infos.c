@@ -26,11 +26,12 @@ static void faults(char* readable) {
 }
 
 int main(void) {
-  static const int kNumbers[] = {SIGSEGV, SIGFPE, SIGILL, SIGUSR1, SIGUSR2, SIGCHLD};
+  const int kNumbers[] = {SIGSEGV, SIGFPE, SIGILL, SIGUSR1, SIGUSR2, SIGCHLD, SIGRTMIN + 1};
   struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
   for (unsigned i = 0; i < sizeof kNumbers / sizeof *kNumbers; ++i)
     sigaction(kNumbers[i], &action, NULL);
   faults(mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  sigqueue(getpid(), SIGRTMIN + 1, (union sigval){.sival_int = 41});
   raise(SIGUSR1);
   sigqueue(getpid(), SIGUSR2, (union sigval){.sival_int = 42});
   if (fork() == 0) _exit(7);

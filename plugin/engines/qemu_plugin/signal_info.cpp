@@ -27,12 +27,21 @@ siginfo_t& place_for(Vcpu& vcpu, int signal) {
   return vcpu.infos[vcpu.oldest_info++ % kKeptInfos];
 }
 
+// The program's number of a signal of the host's. The C library keeps the first realtime ones for
+// itself, which qemu leaves out (signal_table_init in linux-user/signal.c).
+int guest_signal(int signal) {
+  constexpr int kFirstRealtime = 32;  // the kernel's
+  return signal < SIGRTMIN ? signal : signal - SIGRTMIN + kFirstRealtime;
+}
+
 // A fault that is the program's business leaves qemu's handler otherwise.
 void on_signal(int signal, siginfo_t* info, void* context) {
   siginfo_t* kept = nullptr;
   if (t_cpu >= 0) {
-    kept = &place_for(g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)), signal);
+    const int number = guest_signal(signal);
+    kept = &place_for(g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)), number);
     *kept = *info;
+    kept->si_signo = number;
     if (is_fault_of_memory(*info))
       kept->si_addr = static_cast<char*>(info->si_addr) - g_recorder.guest_base;
     if (signal == SIGSEGV && info->si_code == SI_KERNEL) kept->si_code = SEGV_MAPERR;
