@@ -319,7 +319,10 @@ Result<std::string> QemuLink::run(std::string_view arguments) {
   }
   if (words[0].empty() && !program_.empty()) words[0] = program_[0];
   auto started = start(std::move(words));
-  if (!started) return "E." + started.error().to_line();
+  if (!started) {
+    say(started.error().to_line());  // GDB does not show what an error says
+    return "E." + started.error().to_line();
+  }
   return (*started)->ask("?");
 }
 
