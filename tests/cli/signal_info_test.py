@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 import cases
@@ -41,12 +42,25 @@ class SignalInfo(unittest.TestCase):
         self.assertEqual((found[0][2], found[-2][4]), (0x1234, 42))
         self.assertIn("exited normally", text)
 
+    def run_script(self, script):
+        command = [cases.TAILTRACE, "run", "--engine=qemu", "-nx", "-batch", "-ex",
+                   "handle SIG35 nostop", "-ex", "continue", "--", "/bin/sh", "-c", script]
+        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True,
+                              timeout=cases.HANG_S, check=False)
+
+    def test_realtime_signals_end_it_by_their_own_numbers(self):
+        outcome = self.run_script("kill -35 $$")
+        self.assertIn("Program terminated with signal SIG35,", outcome.stdout)
+        self.assertEqual(outcome.returncode, 128 + 35)
+        with tempfile.TemporaryDirectory() as folder:
+            for command in (["run", "--no-debugger", "--engine=qemu", "--keep=" + folder + "/kept",
+                             "--", "/bin/sh", "-c", "kill -35 $$"], ["info", folder + "/kept"]):
+                said = subprocess.run([cases.TAILTRACE, *command], capture_output=True, text=True,
+                                      timeout=cases.HANG_S, check=False).stdout
+        self.assertIn("killed by signal 35", said)
+
     def test_signals_that_the_program_ignores_have_none(self):
-        script = "trap '' USR1; /bin/true; kill -USR1 $$; echo survived"
-        command = [cases.TAILTRACE, "run", "--engine=qemu", "-nx", "-batch", "-ex", "continue",
-                   "--", "/bin/sh", "-c", script]
-        outcome = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, text=True,
-                                 timeout=cases.HANG_S, check=False)
+        outcome = self.run_script("trap '' USR1; /bin/true; kill -USR1 $$; echo survived")
         self.assertIn("survived", outcome.stdout)
         self.assertIn("exited normally", outcome.stdout)
 

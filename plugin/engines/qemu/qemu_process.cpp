@@ -14,6 +14,7 @@
 
 #include "decoder/base/unix_socket.h"
 #include "decoder/record/ring.h"
+#include "plugin/engines/qemu/guest_signal.h"
 #include "plugin/engines/qemu/known_qemu.h"
 #include "plugin/engines/qemu/qemu_command.h"
 #include "plugin/engines/qemu/qemu_engine.h"
@@ -203,7 +204,8 @@ Result<std::optional<int>> QemuProcess::try_wait() {
   pid_t pid = ::waitpid(pid_, &status, WNOHANG);
   if (pid < 0) return fail(system_error("cannot wait for qemu"));
   if (pid != pid_) return status_;
-  status_ = status;
+  // A signal stands in the lowest seven bits.
+  status_ = WIFSIGNALED(status) ? (status & ~0x7f) | guest_signal(WTERMSIG(status)) : status;
   keep_perf_maps(session());
   return status_;
 }

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "plugin/engines/qemu/guest_signal.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/imports.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
@@ -19,7 +20,8 @@ int send_signal(pid_t process, int signal) {
     const std::uint64_t* registers = g_recorder.vcpu(cpu).registers;
     Flow flow(cpu);
     flow.take_time();
-    flow.ring().ended_by.store(static_cast<std::uint32_t>(signal), std::memory_order_relaxed);
+    flow.ring().ended_by.store(static_cast<std::uint32_t>(guest_signal(signal)),
+                               std::memory_order_relaxed);
     if (registers != nullptr)
       flow.interrupt_at(registers[kRip], is_of_instructions(static_cast<std::uint64_t>(signal)));
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "plugin/engines/qemu/guest_signal.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/guest_memory.h"
 #include "plugin/engines/qemu_plugin/imports.h"
@@ -25,13 +26,6 @@ siginfo_t& place_for(Vcpu& vcpu, int signal) {
   for (siginfo_t& kept : vcpu.infos)
     if (kept.si_signo == 0) return kept;
   return vcpu.infos[vcpu.oldest_info++ % kKeptInfos];
-}
-
-// The program's number of a signal of the host's. The C library keeps the first realtime ones for
-// itself, which qemu leaves out (signal_table_init in linux-user/signal.c).
-int guest_signal(int signal) {
-  constexpr int kFirstRealtime = 32;  // the kernel's
-  return signal < SIGRTMIN ? signal : signal - SIGRTMIN + kFirstRealtime;
 }
 
 // A fault that is the program's business leaves qemu's handler otherwise.
