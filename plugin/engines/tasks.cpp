@@ -6,13 +6,29 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <sstream>
 
 #include "decoder/base/file.h"
 
 namespace tailtrace {
 namespace {
 
-constexpr std::size_t kMaxName_bytes = 64;
+constexpr std::size_t kMaxName_bytes = 64, kMaxStat_bytes = 4096;
+
+// `TID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ...`; the name may hold anything. PF_EXITING
+// is the kernel's (include/linux/sched.h).
+bool is_exiting(ThreadId thread) {
+  constexpr std::uint64_t kExiting = 4;
+  constexpr int kFieldsBefore = 6;
+  auto text =
+      read_file(fmt::format("/proc/{}/task/{}/stat", thread.pid, thread.tid), kMaxStat_bytes);
+  if (!text) return true;
+  std::istringstream fields(std::string(as_text(*text).substr(as_text(*text).rfind(')') + 1)));
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  std::uint64_t flags = 0;
+  return !(fields >> flags) || (flags & kExiting) != 0;
+}
 
 }  // namespace
 
@@ -33,6 +49,8 @@ std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid) {
 bool is_thread_of(std::int32_t pid, std::int32_t tid) {
   return ::access(fmt::format("/proc/{}/task/{}", pid, tid).c_str(), F_OK) == 0;
 }
+
+bool is_ending(std::int32_t pid) { return std::ranges::all_of(threads_of("", pid), is_exiting); }
 
 std::string name_of(const std::string& root, ThreadId thread) {
   auto text = read_file(fmt::format("{}/proc/{}/task/{}/comm", root, thread.pid, thread.tid),

@@ -16,6 +16,9 @@ std::vector<ThreadId> threads_of(const std::string& root, std::int32_t pid);
 // Whether it has that thread.
 bool is_thread_of(std::int32_t pid, std::int32_t tid);
 
+// Whether none of its threads executes any more, or it is gone.
+bool is_ending(std::int32_t pid);
+
 // At most 15 characters; empty when the thread is gone.
 std::string name_of(const std::string& root, ThreadId thread);
 

@@ -41,7 +41,7 @@ Result<void> Proxy::on_stop_reply(std::string_view payload) {
     answer(lldb_.tell(told));
     return {};
   }
-  answer(told);
+  if (!lldb_server_.is_before_end(told)) answer(told);
   return {};
 }
 

@@ -1,11 +1,14 @@
 #include "plugin/server/lldb/lldb_server_face.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
 #include <vector>
 
 #include "decoder/base/bytes.h"
+#include "plugin/engines/tasks.h"
 
 namespace tailtrace {
 namespace {
@@ -83,6 +86,19 @@ Result<bool> LldbServerFace::is_step(const rsp::StopReply& reply) {
   std::array<std::uint8_t, 1> before{};
   if (below_.read_memory(thread, Address{reply.pc->value - 1}, before) != 1) return false;
   return before[0] != kInt3 ? Result<bool>(true) : judge_.stepped_over_call(thread);
+}
+
+// A thread that ends while the others were to stop counts as one that has stopped, and cannot run.
+bool LldbServerFace::is_before_end(std::string_view answer) const {
+  constexpr int kMostLooks = 500;
+  constexpr timespec kBetweenLooks = {0, 1'000'000};
+  const auto told = below_.told_thread();
+  if (!in_use_ || !answer.starts_with('E') || !told || !recorder_.needs_steps()) return false;
+  for (int i = 0; i < kMostLooks; ++i) {
+    if (is_ending(told->pid)) return true;
+    ::nanosleep(&kBetweenLooks, nullptr);
+  }
+  return false;
 }
 
 std::string LldbServerFace::stop_for_debugger(std::string_view payload, const rsp::StopReply& reply,

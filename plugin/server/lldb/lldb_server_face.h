@@ -40,6 +40,10 @@ class LldbServerFace {
   // answer().
   Result<bool> is_step(const rsp::StopReply& reply);
 
+  // Whether that answer to a request to run, which is no stop reply, comes of the program's end, of
+  // which the server tells next. May wait a little.
+  bool is_before_end(std::string_view answer) const;
+
   // A stop reply as LLDB is told it; `interrupted` makes a finished step the stop that it asked
   // for.
   std::string stop_for_debugger(std::string_view payload, const rsp::StopReply& reply,
