@@ -208,7 +208,9 @@ Bytes QemuInferior::auxiliary_vector() {
 }
 
 std::optional<std::string> QemuInferior::maps(const std::string& file) {
-  auto all = read_file(fmt::format("/proc/{}/{}", pid(), file), kMaxMaps_bytes);
+  // A process whose first thread has ended has none as a whole.
+  const auto path = fmt::format("/proc/{}/task/{}/{}", pid(), stopped_.tid, file);
+  auto all = read_file(path, kMaxMaps_bytes);
   if (!all || running_) return std::nullopt;
   // The stub reads the program's memory only.
   auto is_guest = [this](Address address) -> Result<bool> {
