@@ -93,20 +93,16 @@ void FastFlow::make_room(StateKey& state, std::unique_lock<std::mutex>& at_work)
   state = stack.pop();
 }
 
-// What the effects of a block did; `on_at` is its first word since tracing was switched on, if it
-// was.
-void FastFlow::add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at,
-                      PathTotals& totals, Place& place) const {
-  std::uint64_t sum = pool_->rows().count(words);
-  totals.insns += sum & Counts::kInsnMask;
-  totals.branches += sum >> Counts::kBranchShift & Counts::kBranchMask;
-  totals.records += sum >> Counts::kRecordShift;
-  if (on_at != nullptr) {
+// What the effects of a block did.
+void FastFlow::add_up(const Registers& r, PathTotals& totals, Place& place) {
+  totals.insns += r.counts & Counts::kInsnMask;
+  totals.branches += r.counts >> Counts::kBranchShift & Counts::kBranchMask;
+  totals.records += r.counts >> Counts::kRecordShift;
+  if (r.enabled) {
     place.enabled = true;
     place.insns = 0;
-    sum = pool_->rows().count({on_at, words.data() + words.size()});
   }
-  place.insns += sum & Counts::kInsnMask;
+  place.insns += (r.counts - r.counts_before_on) & Counts::kInsnMask;
 }
 
 // Outcomes that were read and are still to be used.
@@ -165,7 +161,7 @@ bool FastFlow::run(ByteSpan trace, std::size_t end, Place& place, Clock& clock, 
     path.marks.grow(static_cast<std::size_t>(r.mark - marks));
     uses_ += static_cast<std::uint64_t>(r.out - r.block);
     judge_rows();
-    add_up({r.block, r.out}, r.on_at, totals, place);
+    add_up(r, totals, place);
   }
   place.offset = static_cast<std::size_t>(r.at - trace.data());
   place.fresh_time = r.cyc_end == r.at;

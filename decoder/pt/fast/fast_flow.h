@@ -104,8 +104,7 @@ class FastFlow {
   template <class... Symbol>
   std::uint64_t find_or_fill(StateKey state, Symbol... symbol);
   void make_room(StateKey& state, std::unique_lock<std::mutex>& at_work);
-  void add_up(std::span<const std::uint32_t> words, const std::uint32_t* on_at, PathTotals& totals,
-              Place& place) const;
+  static void add_up(const Registers& r, PathTotals& totals, Place& place);
   static void give_back(const Registers& r, Place& place);
   void begin_anew(std::unique_lock<std::mutex>& at_work);
   StateKey enter(std::uint64_t ip, CodeMode mode, std::unique_lock<std::mutex>& at_work);

@@ -53,8 +53,9 @@ struct FastFlow::Loop {
   std::uint32_t marked_word = kNoWord;
   TimeMark* mark;
   const std::uint64_t start_ticks;
-  std::uint32_t* on_at = nullptr;
-  const Pushes* const pushed;
+  std::uint64_t counts = 0, counts_before_on = 0;
+  bool enabled = false;
+  const Beside* const beside;
   const std::uint64_t* const outcomes;
   const RowTable<TargetKey>::View targets;
   Clock& clock;
@@ -81,7 +82,7 @@ struct FastFlow::Loop {
         block_word(r.block_word),
         mark(r.mark),
         start_ticks(r.start_ticks),
-        pushed(flow.pool_->rows().pushes()),
+        beside(flow.pool_->rows().beside()),
         outcomes(flow.pool_->rows().outcomes()),
         targets(flow.pool_->rows().targets()),
         clock(*r.clock),
@@ -110,7 +111,9 @@ struct FastFlow::Loop {
     r.top = static_cast<std::size_t>(top - stack);
     r.out = out;
     r.mark = mark;
-    r.on_at = on_at;
+    r.counts = counts;
+    r.enabled = enabled;
+    r.counts_before_on = counts_before_on;
     r.time_end = time_end;
     r.cyc_end = cyc_end;
     r.used = used;
@@ -120,24 +123,25 @@ struct FastFlow::Loop {
     return load_row(outcomes[Rows::slot_of(state, symbol)]);
   }
 
-  [[gnu::always_inline]] void put_word(std::uint64_t row, std::uint32_t first) {
-    *out++ = RowBits::effect(row) | first;
-  }
-
-  [[gnu::always_inline]] void apply_plain(std::uint64_t row, std::uint32_t first) {
-    put_word(row, first);
-    state = RowBits::next(row);
-  }
-
-  // What a row that does not pop pushes: storing always is cheaper than asking.
-  [[gnu::always_inline]] void push(std::uint64_t row) {
-    std::memcpy(top, pushed[RowBits::effect(row)].keys, sizeof Pushes::keys);
+  // All but where the row leads. What it pushes is always stored, be it nothing: that is cheaper
+  // than asking.
+  [[gnu::always_inline]] void apply(std::uint64_t row, std::uint32_t first) {
+    const std::uint32_t effect = RowBits::effect(row);
+    *out++ = effect | first;
+    counts += beside[effect].counts;
+    std::memcpy(top, beside[effect].pushes.keys, sizeof Pushes::keys);
     top += RowBits::pushes(row);
   }
 
-  [[gnu::always_inline]] void apply_pause(std::uint64_t row, std::uint32_t first) {
-    put_word(row, first);
-    if (RowBits::pushes(row) != 0) push(row);
+  [[gnu::always_inline]] void apply_plain(std::uint64_t row, std::uint32_t first) {
+    state = RowBits::next(row);
+    apply(row, first);
+  }
+
+  // Whether a row pops can be guessed in nine of ten cases only: so that is not a branch.
+  [[gnu::always_inline]] static StateKey next_of(std::uint64_t row, StateKey newest) {
+    const bool pops = RowBits::pops(row);
+    return __builtin_expect_with_probability(pops, 1, 0.5) ? newest : RowBits::next(row);
   }
 
   // The row of a symbol that does not lie in its slot.
@@ -159,16 +163,12 @@ struct FastFlow::Loop {
         row = find_elsewhere(bits);
         if (row == 0) return leave(bits);
       }
-      if (RowBits::pops(row)) {
-        if (top[-1] == 0) [[unlikely]]  // a return without a call
-          return leave(bits);
-        put_word(row, first);
-        state = *--top;
-      } else {
-        put_word(row, first);
-        push(row);
-        state = RowBits::next(row);
-      }
+      const StateKey next = next_of(row, top[-1]);
+      if (next == 0) [[unlikely]]  // a return without a call
+        return leave(bits);
+      state = next;
+      apply(row, first);
+      top -= RowBits::pops(row);
       bits = RowBits::left(row);
       if (bits == 0) return true;
       if ((row & RowBits::kDeferred) != 0) [[unlikely]] {
@@ -240,19 +240,16 @@ struct FastFlow::Loop {
     if (landing == 0) [[unlikely]]
       return false;
     std::uint64_t row = row_at(kTipSymbol);
-    if (RowBits::is_plain(row, kTipSymbol)) {
-      put_word(row, target_first);
+    if (RowBits::is_plain(row, kTipSymbol)) [[likely]] {
+      apply(row, target_first);
     } else {
       if ((row & RowBits::kTagMask) != kTipSymbol) [[unlikely]]
         row = find_elsewhere(kTipSymbol);
       if (row == 0) [[unlikely]]
         return false;
-      put_word(row, target_first);
+      apply(row, target_first);
       // The entry of a return, when one is there.
-      if (RowBits::pops(row))
-        top -= top != stack + 1;
-      else
-        push(row);
+      if (RowBits::pops(row)) top -= top != stack + 1;
       if ((row & RowBits::kDeferred) != 0) [[unlikely]] {
         state = RowBits::next(row);
         target_first = 0;
@@ -283,15 +280,16 @@ struct FastFlow::Loop {
     const std::uint64_t off_row = row_of(state, off.ip, silent ? IpKind::kOffSilent : IpKind::kOff);
     if (off_row == 0) return false;
     if ((off_row & RowBits::kDeferred) != 0) [[unlikely]] {
-      apply_pause(off_row, std::exchange(target_first, 0));
+      apply(off_row, std::exchange(target_first, 0));
       state = RowBits::next(off_row);
       return true;  // the same packet again
     }
     std::uint64_t on_row = row_of(RowBits::next(off_row), on.ip, IpKind::kOn);
     if (on_row == 0) return false;
-    apply_pause(off_row, std::exchange(target_first, kPathFirst));
-    on_at = out;
-    apply_pause(on_row, kPathFirst);
+    apply(off_row, std::exchange(target_first, kPathFirst));
+    enabled = true;
+    counts_before_on = counts;
+    apply(on_row, kPathFirst);
     state = RowBits::next(on_row);
     used.exact = false;  // nothing stands between the two
     used_at = nullptr;

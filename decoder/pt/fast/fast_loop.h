@@ -36,7 +36,9 @@ struct FastFlow::Registers {
   std::uint32_t block_word;                // how many words of the stretch come before
   TimeMark* mark;                          // behind the newest one
   std::uint64_t start_ticks;               // what marks count from
-  std::uint32_t* on_at = nullptr;          // `out` when tracing was switched on last
+  std::uint64_t counts;                    // of the block, as Counts packs them
+  bool enabled;                            // tracing was switched off and on in the block
+  std::uint64_t counts_before_on;          // the part of them before it was switched on last
   const std::uint8_t* time_end = nullptr;  // of the last timing packets, and padding
   const std::uint8_t* cyc_end = nullptr;   // the same with a CYC among them
   PacketTime used;                         // of the last packet before `time_end`, and its time

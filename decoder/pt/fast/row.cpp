@@ -22,8 +22,7 @@ Rows::Rows()
       owners_(kMaxSlots, PageSize::kSmall),
       aside_(kLeastAside),
       targets_(kLeastTargets),
-      pushes_(EffectBook::kMaxEffects, PageSize::kSmall),
-      counts_(EffectBook::kMaxEffects, PageSize::kSmall),
+      beside_(EffectBook::kMaxEffects, PageSize::kSmall),
       book_(std::make_shared<EffectBook>()) {}
 
 bool Rows::is_full() const {
@@ -83,14 +82,8 @@ StateKey Rows::add_state(Part& part, const State& state) {
 std::uint32_t Rows::add_effect(EffectBook::Part& part, const Effect& effect,
                                std::span<const BranchRecord> records, std::uint64_t counts) {
   std::uint32_t number = book_->add(part, effect, records);
-  counts_[number] = counts;
+  beside_[number].counts = counts;
   return number;
-}
-
-std::uint64_t Rows::count(std::span<const std::uint32_t> words) const {
-  std::uint64_t sum = 0;
-  for (std::uint32_t word : words) sum += counts_[word & kPathEffect];
-  return sum;
 }
 
 // --- Outcomes: a row lies in the window of its state -------------------------------------------
@@ -137,8 +130,7 @@ void Rows::take_large_pages() {
   if (has_large_pages_ || book_->size() < kManyEffects) return;
   has_large_pages_ = true;
   outcomes_ = with_large_pages(outcomes_, next_window_ + kWindow_slots);
-  pushes_ = with_large_pages(pushes_, book_->size());
-  counts_ = with_large_pages(counts_, book_->size());
+  beside_ = with_large_pages(beside_, book_->size());
 }
 
 void Rows::open_windows(std::span<const std::span<StateKey>> kept) {
@@ -162,8 +154,8 @@ void Rows::open_windows(std::span<const std::span<StateKey>> kept) {
                  rename_next(target.row & ~RowBits::kTagMask));
   }
   // Most push nothing, and are not written.
-  for (Pushes& pushes : std::span(pushes_.data(), book_->size()))
-    for (StateKey& key : pushes.keys)
+  for (Beside& of_row : std::span(beside_.data(), book_->size()))
+    for (StateKey& key : of_row.pushes.keys)
       if (key != 0) key = renamed(key);
   for (std::span<StateKey> keys : kept) std::ranges::transform(keys, keys.begin(), renamed);
 

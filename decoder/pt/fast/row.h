@@ -7,7 +7,7 @@
 // does not depend on is kept beside them. FLOW.md draws them.
 //
 // Threading: one thread at a time changes rows, but each may add effects. Others may look at
-// outcomes(), find rows and states and add up effects meanwhile, but not while rows are moved or
+// outcomes() and beside(), and find rows and states meanwhile, but not while rows are moved or
 // dropped (row_pool.h).
 #pragma once
 
@@ -46,6 +46,13 @@ struct Counts {
 struct Pushes {
   StateKey keys[2] = {};
 };
+
+// What the loop needs of a row beside the row.
+struct Beside {
+  Pushes pushes;
+  std::uint64_t counts = 0;  // as Counts packs them
+};
+static_assert(sizeof(Beside) == 16);
 
 class Rows {
  public:
@@ -99,9 +106,7 @@ class Rows {
   }
   const std::uint64_t* outcomes() const { return outcomes_.data(); }
   RowTable<TargetKey>::View targets() const { return targets_.view(); }
-  const Pushes* pushes() const { return pushes_.data(); }
-  // The Counts of the effects of these words, added up.
-  std::uint64_t count(std::span<const std::uint32_t> words) const;
+  const Beside* beside() const { return beside_.data(); }  // by effect
 
   // The row, wherever it is; 0 when it is not filled in.
   std::uint64_t find(StateKey state, std::uint8_t bits) const;
@@ -115,7 +120,7 @@ class Rows {
   // in the part.
   std::uint32_t add_effect(EffectBook::Part& part, const Effect& effect,
                            std::span<const BranchRecord> records, std::uint64_t counts);
-  void put_pushes(std::uint32_t effect, const Pushes& pushes) { pushes_[effect] = pushes; }
+  void put_pushes(std::uint32_t effect, const Pushes& pushes) { beside_[effect].pushes = pushes; }
 
   // So many outcomes were looked for in vain where their rows should lie.
   void note_detours(std::size_t count) { detours_ += count; }
@@ -130,6 +135,7 @@ class Rows {
  private:
   using StateNumber = std::uint32_t;  // index into states_
   static constexpr std::size_t kMaxSlots = 1u << 21;
+  static_assert(kMaxSlots <= RowBits::kMaxNext);
   // Keys below are none, or the modes'.
   static constexpr std::size_t kFirstWindow = 8;
   // From a new state's window to the next one's: about as many slots as states have rows.
@@ -169,9 +175,8 @@ class Rows {
   RowTable<OutcomeKey> aside_;  // the rows whose slot another has
   std::size_t detours_ = 0, tolerated_detours_ = kFirstDetours;
   RowTable<TargetKey> targets_;
-  LargeArray<Pushes> pushes_;         // by effect
-  LargeArray<std::uint64_t> counts_;  // by effect
-  bool has_large_pages_ = false;      // where the loop looks
+  LargeArray<Beside> beside_;     // by effect
+  bool has_large_pages_ = false;  // where the loop looks
   std::shared_ptr<EffectBook> book_;
 };
 

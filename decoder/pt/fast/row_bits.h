@@ -3,6 +3,7 @@
 // Threading: rows are published whole; looking at them takes no lock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,24 +12,30 @@
 
 namespace tailtrace::pt {
 
-// Names a state by where its outcome rows lie: the first slot of its window. 24 bits; 0 is none.
+// Names a state by where its outcome rows lie: the first slot of its window. 23 bits; 0 is none.
 using StateKey = std::uint32_t;
 
-// The fields that rows of both kinds have: next state, effect, outcomes left over, whether these
-// have to wait for a TIP, and growth of the stack of return addresses. The low bits tell the
-// symbol.
+// The fields that rows of both kinds have: whether they go on at the newest return address, next
+// state, effect, outcomes left over, whether these have to wait for a TIP, and how many return
+// addresses are pushed. The low bits tell the symbol.
 struct RowBits {
+  static constexpr std::uint64_t kPops = 1ull << 63;  // the sign: asked first, and of each row
   static constexpr unsigned kNextShift = 40, kEffectShift = 20, kLeftShift = 13;
   static constexpr std::uint64_t kDeferred = 1u << 12;
   static constexpr unsigned kTagBits = 10;
-  static constexpr unsigned kGrowthShift = kTagBits;  // two bits; -1 returns to the newest entry
+  static constexpr unsigned kPushesShift = kTagBits;  // two bits
   static constexpr std::uint64_t kTagMask = (1u << kTagBits) - 1;
-  static constexpr std::uint64_t kPlainMask = (1u << kEffectShift) - 1;
-  static constexpr std::uint64_t kNextMask = ~std::uint64_t{0} << kNextShift;
+  static constexpr std::uint64_t kPlainMask =
+      kPops | (((1u << kEffectShift) - 1) & ~(3u << kPushesShift));
+  static constexpr StateKey kMaxNext = (1u << 23) - 1;
+  static constexpr std::uint64_t kNextMask = std::uint64_t{kMaxNext} << kNextShift;
   static constexpr std::uint32_t kEffectMask = (1u << 20) - 1;
   static_assert(EffectBook::kMaxEffects <= kEffectMask + 1);
 
-  static StateKey next(std::uint64_t row) { return static_cast<StateKey>(row >> kNextShift); }
+  // Of a row that does not pop; of others 0.
+  static StateKey next(std::uint64_t row) {
+    return static_cast<StateKey>(row >> kNextShift) & kMaxNext;
+  }
   static std::uint64_t with_next(std::uint64_t row, StateKey next) {
     return (row & ~kNextMask) | std::uint64_t{next} << kNextShift;
   }
@@ -39,13 +46,12 @@ struct RowBits {
   static std::uint8_t left(std::uint64_t row) {
     return static_cast<std::uint8_t>((row >> kLeftShift & 0x7f) << 1);
   }
-  // Of a row that does not pop.
-  static std::size_t pushes(std::uint64_t row) { return row >> kGrowthShift & 3; }
-  // The symbol's row, which leaves nothing over and the stack alone: one question for all.
+  static std::size_t pushes(std::uint64_t row) { return row >> kPushesShift & 3; }
+  static bool pops(std::uint64_t row) { return (row & kPops) != 0; }
+  // The symbol's row, which uses all of it and does not pop: one question for all.
   static bool is_plain(std::uint64_t row, std::uint8_t symbol) {
     return (row & kPlainMask) == symbol;
   }
-  static bool pops(std::uint64_t row) { return (row >> kGrowthShift & 3) == 3; }
 };
 
 // A row is published whole: what it refers to is there for whoever sees it.
@@ -61,14 +67,14 @@ struct Transition {
   StateKey next = 0;
   std::uint32_t effect = 0;
   std::uint8_t left = 0;  // a TNT byte
-  int growth = 0;
+  int growth = 0;         // of the stack of return addresses; -1 goes on at the newest one
   bool deferred = false;
 
   std::uint64_t pack() const {
-    return std::uint64_t{next} << RowBits::kNextShift |
+    return (growth < 0 ? RowBits::kPops : std::uint64_t{next} << RowBits::kNextShift) |
            std::uint64_t{effect} << RowBits::kEffectShift |
            std::uint64_t{left} >> 1 << RowBits::kLeftShift | (deferred ? RowBits::kDeferred : 0) |
-           (static_cast<std::uint64_t>(growth) & 3) << RowBits::kGrowthShift;
+           static_cast<std::uint64_t>(std::max(growth, 0)) << RowBits::kPushesShift;
   }
 };
 

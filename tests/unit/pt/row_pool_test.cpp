@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <random>
 #include <thread>
 #include <vector>
@@ -59,8 +58,8 @@ class SharedRows : public testing::Test {
     if (row == 0) row = fill(state, number, member);
     if (row == 0) return;
     ASSERT_EQ(pool_.rows().state(RowBits::next(row)).ip, ip_of(number + 1));
-    ASSERT_EQ(pool_.rows().count(std::array{RowBits::effect(row)}) & Counts::kInsnMask,
-              number % 1000);
+    const Beside& beside = pool_.rows().beside()[RowBits::effect(row)];
+    ASSERT_EQ(beside.counts & Counts::kInsnMask, number % 1000);
     if (number % 100 != 0) return;
     member.kept.push(RowBits::next(row));
     kept.push_back(number + 1);

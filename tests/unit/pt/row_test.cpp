@@ -100,8 +100,8 @@ TEST_F(RowMemory, RenamesTheKeysThatItsOwnerKeeps) {
   EXPECT_EQ(kept[0], 0u);
   EXPECT_EQ(kept[1], key(0x1010));
   EXPECT_EQ(kept[2], key(0x1020));
-  EXPECT_EQ(rows_.pushes()[effect].keys[0], key(0x1030));
-  EXPECT_EQ(rows_.pushes()[effect].keys[1], 0u);
+  EXPECT_EQ(rows_.beside()[effect].pushes.keys[0], key(0x1030));
+  EXPECT_EQ(rows_.beside()[effect].pushes.keys[1], 0u);
   EXPECT_EQ(rows_.state(kept[1]).ip, 0x1010u);
 }
 
