@@ -177,16 +177,22 @@ std::string overwritten_text(std::uint64_t records) {
   return records == 0 ? "" : fmt::format("; {} older records were overwritten", records);
 }
 
+void print_line(std::string_view line, bool color, std::FILE* out) {
+  constexpr std::string_view kBold = "\33[1m", kRed = "\33[31m", kPlain = "\33[0m";
+  std::string_view mark;
+  if (color && line.find("-- ") != std::string_view::npos) mark = kRed;
+  if (color && mark.empty() && !line.starts_with("    ")) mark = kBold;
+  fmt::print(out, "{}{}{}\n", mark, printable(line), mark.empty() ? "" : kPlain);
+}
+
 void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,
                  std::FILE* out) {
-  constexpr std::string_view kBold = "\33[1m", kRed = "\33[31m", kPlain = "\33[0m";
-  bool color = output.use_color(out);
+  const bool color = output.use_color(out);
+  Printing printing(out);
   lister([&](std::string_view line) {
-    std::string_view mark;
-    if (color && line.find("-- ") != std::string_view::npos) mark = kRed;
-    if (color && mark.empty() && !line.starts_with("    ")) mark = kBold;
-    fmt::print(out, "{}{}{}\n", mark, printable(line), mark.empty() ? "" : kPlain);
-    return std::ferror(out) == 0;
+    if (!printing.goes_on()) return false;
+    print_line(line, color, out);
+    return true;
   });
 }
 
@@ -199,20 +205,24 @@ Error document_too_long() {
 Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
                            std::string_view schema, const OrderedJson& head, const char* key,
                            const OutputOptions& output, std::FILE* out) {
+  Printing printing(out);
   if (output.json == JsonForm::kLines) {
     print_json(out, schema, head, output.json);
     lister([&](std::string_view line) {
+      if (!printing.goes_on()) return false;
       fmt::print(out, "{}\n", line);
-      return std::ferror(out) == 0;
+      return true;
     });
     return {};
   }
   OrderedJson document = head;
   OrderedJson& items = document[key] = OrderedJson::array();
   lister([&](std::string_view line) {
+    if (!printing.goes_on()) return false;
     items.push_back(OrderedJson::parse(line));
     return items.size() <= kMaxDocumentItems;
   });
+  if (LongWork::interrupted()) document["interrupted"] = true;
   if (items.size() > kMaxDocumentItems) return fail(document_too_long());
   print_json(out, schema, document, output.json);
   return {};

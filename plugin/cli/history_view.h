@@ -89,7 +89,9 @@ std::uint64_t overwritten_records(const ThreadFrame& frame);
 // Behind a count of what is held: that there was more. Nothing for 0.
 std::string overwritten_text(std::uint64_t records);
 
-// Prints the lines of a lister, headers and gaps marked by colour when that is wanted.
+// Prints a line of a listing; with colour headers and gaps are marked.
+void print_line(std::string_view line, bool color, std::FILE* out);
+// Prints the lines of a lister. Ctrl-C ends that behind a line, which is said.
 void print_lines(const std::function<void(const LineSink&)>& lister, const OutputOptions& output,
                  std::FILE* out);
 
@@ -98,7 +100,8 @@ constexpr std::size_t kMaxDocumentItems = 1 << 20;
 Error document_too_long();
 
 // Prints the objects of a JSON lister: under `key` of a document that begins as `head`, or a line
-// each after `head`. Errors: kUsage when a document would have too many.
+// each after `head`. Ctrl-C ends that behind an object, which is said, and by a document too:
+// "interrupted" is true. Errors: kUsage when a document would have too many.
 Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
                            std::string_view schema, const nlohmann::ordered_json& head,
                            const char* key, const OutputOptions& output, std::FILE* out);

@@ -50,6 +50,17 @@ void LongWork::say(const std::function<std::string()>& progress) {
   g_said_on = err_;
 }
 
+Printing::~Printing() {
+  if (!LongWork::interrupted()) return;
+  std::fflush(out_);
+  std::fputs(fmt::format("{}\n", kPrintingInterrupted).c_str(), stderr);
+}
+
+bool Printing::goes_on() {
+  if (!work_) work_.emplace(stderr);
+  return !LongWork::interrupted() && std::ferror(out_) == 0;
+}
+
 void wipe_progress() {
   if (std::FILE* err = std::exchange(g_said_on, nullptr)) fmt::print(err, "\r\33[K");
 }
@@ -68,15 +79,17 @@ void Answering::watch(HistorySettings& settings) {
 }
 
 void Answering::look(const History& history, std::uint64_t number) {
-  if (interrupted() || !work_) return;
+  if (stop_.stop_requested() || !work_) return;
   work_->say([&] { return progress_text(history, number); });
   if (!LongWork::interrupted()) return;
   at_ = history.from_newest(number);
   size_ = history.size();
   stop_.request_stop();
+  g_interrupted = 0;  // what was found by then is printed: another one is of that
 }
 
 std::string Answering::interruption_text() const {
+  if (!stop_.stop_requested()) return kPrintingInterrupted;
   return fmt::format("interrupted at item {} of {}: the answer is of a part of the history", at_,
                      size_);
 }

@@ -17,6 +17,8 @@
 
 namespace tailtrace {
 
+constexpr char kPrintingInterrupted[] = "interrupted: what follows is not shown";
+
 class LongWork {
  public:
   // Says what it says on `err`.
@@ -37,6 +39,21 @@ class LongWork {
   bool terminal_;
   std::chrono::steady_clock::time_point next_;
   struct sigaction before_ {};
+};
+
+// A long list is printed: Ctrl-C ends it behind a line.
+class Printing {
+ public:
+  explicit Printing(std::FILE* out) : out_(out) {}
+  // Says that it was interrupted.
+  ~Printing();
+
+  // Whether the next line is to be printed. To be asked before each: until then Ctrl-C ends all.
+  bool goes_on();
+
+ private:
+  std::FILE* out_;
+  std::optional<LongWork> work_;
 };
 
 // Wipes the line away that says how far something is, for others to print: it comes again.
@@ -69,10 +86,11 @@ class Answering {
   // The answer is there, to be printed: says no more, and Ctrl-C has its meaning again.
   void finish() { work_.reset(); }
 
-  // Ctrl-C ended the looking, for all of them.
-  bool interrupted() const { return stop_.stop_requested(); }
+  // Ctrl-C ended the looking, for all of them, or the printing of what was found.
+  bool interrupted() const { return stop_.stop_requested() || LongWork::interrupted(); }
 
-  // "interrupted at item -4812345 of 4900000: the answer is of a part of the history"
+  // "interrupted at item -4812345 of 4900000: the answer is of a part of the history"; of the
+  // printing, kPrintingInterrupted.
   std::string interruption_text() const;
 
  private:

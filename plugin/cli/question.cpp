@@ -74,13 +74,14 @@ void AnswerPrinter::add_object(std::string_view object) {
 
 void AnswerPrinter::line(std::string_view text) {
   wipe_progress();
-  print_lines([&](const LineSink& sink) { sink(text); }, output_, out_);
+  print_line(text, output_.use_color(out_), out_);
 }
 
 void AnswerPrinter::end() {
   if (output_.json == JsonForm::kLines) print_head();
   if (output_.json != JsonForm::kDocument) return;
   if (!list_.empty() && !head_->contains(list_)) (*head_)[list_] = OrderedJson::array();
+  if (LongWork::interrupted()) (*head_)["interrupted"] = true;
   head_->erase("path");
   threads_->push_back(std::move(*head_));
 }
@@ -90,17 +91,19 @@ void AnswerPrinter::finish() {
   print_json(out_, schema_, {{"path", path_}, {"threads", std::move(*threads_)}}, output_.json);
 }
 
+bool AnswerPrinter::goes_on() const { return std::ferror(out_) == 0 && !LongWork::interrupted(); }
+
 LineSink AnswerPrinter::line_sink() {
   return [this](std::string_view text) {
     line(text);
-    return std::ferror(out_) == 0;
+    return goes_on();
   };
 }
 
 LineSink AnswerPrinter::object_sink() {
   return [this](std::string_view object) {
     add_object(object);
-    return std::ferror(out_) == 0;
+    return goes_on();
   };
 }
 

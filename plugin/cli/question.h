@@ -64,6 +64,7 @@ class AnswerPrinter {
 
  private:
   void print_head();
+  bool goes_on() const;
 
   std::string schema_, list_;
   std::string path_;

@@ -3,6 +3,8 @@ known by then."""
 
 import json
 import pathlib
+import signal
+import subprocess
 import tempfile
 
 import cases
@@ -70,6 +72,53 @@ class LongQuestion(cases.CommandCase):
             asked = self.ask_and_interrupt(verb, word)
             asked.expect(r"error: the list of calls was given up\s+why:  it was interrupted")
             self.assertEqual(asked.exit_status(), 1)
+
+    def test_ctrl_c_ends_a_list_behind_a_line(self):
+        trace = str(self.folder / "trace")
+        for first, *words in ((r"\[-2000000\]", "history", str(self.folder), "-2000000,-1"),
+                              (r"\[-300000\]", "find", str(self.folder), "--kind=taken",
+                               "--range=-300000,-1", "--limit=300000"),
+                              ("conditional", "decode", str(self.folder), "--print=records"),
+                              ("TTT", "packets", trace)):
+            with self.subTest(words[0]):
+                asked = terminal.Terminal(cases.TAILTRACE, *words)
+                self.addCleanup(asked.close)
+                asked.expect(first)
+                asked.interrupt()
+                asked.expect(r"interrupted: what follows is not shown\n")
+                self.assertEqual(asked.exit_status(), 0)
+
+    def start(self, *words):
+        asked = subprocess.Popen([cases.TAILTRACE, *words], bufsize=0, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        self.addCleanup(asked.kill)
+        return asked
+
+    def test_what_was_interrupted_can_be_read(self):
+        asked = self.start("decode", "--json", "--print=records", str(self.folder))
+        begin = asked.stdout.read(1)
+        asked.send_signal(signal.SIGINT)
+        rest, said = asked.communicate(timeout=cases.HANG_S)
+        self.assertGreater(len(json.loads(begin + rest)["items"]), 100)
+        self.assertEqual((asked.returncode, said), (0, b"interrupted: what follows is not shown\n"))
+
+    def test_a_part_of_an_export_does_not_pass_for_it(self):
+        asked = self.start("export", "--format=npy", "--range=-2000000,-1", str(self.folder))
+        asked.stdout.read(1)
+        asked.send_signal(signal.SIGINT)
+        _, said = asked.communicate(timeout=cases.HANG_S)
+        self.assertIn(b"error: the export was interrupted", said)
+        self.assertEqual(asked.returncode, 1)
+
+    def test_a_list_ends_quietly_when_nobody_reads_on(self):
+        for words in (["history", str(self.folder), "-2000000,-1"],
+                      ["packets", str(self.folder / "trace")]):
+            asked = self.start(*words)
+            asked.stdout.read(1)
+            asked.stdout.close()
+            self.assertEqual(asked.stderr.read(), b"")
+            self.assertEqual(asked.wait(cases.HANG_S), -signal.SIGPIPE)
+            asked.stderr.close()
 
 
 if __name__ == "__main__":

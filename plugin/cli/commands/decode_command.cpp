@@ -7,6 +7,7 @@
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/decode_input.h"
 #include "plugin/cli/decode_printer.h"
+#include "plugin/cli/long_work.h"
 #include "plugin/cli/output_options.h"
 
 namespace tailtrace {
@@ -73,14 +74,44 @@ std::unique_ptr<pt::Decoder> make_decoder(const std::string& name, const DecodeJ
                         : pt::make_libipt_decoder(*job.code, job.config);
 }
 
+// Hands on what a decoder finds, until Ctrl-C: then it throws, as what cannot print does.
+class WhilePrinting final : public pt::Sink {
+ public:
+  struct Interrupted {};
+
+  WhilePrinting(pt::Sink& printer, Printing& printing) : printer_(printer), printing_(printing) {}
+
+  pt::Detail detail() const override { return printer_.detail(); }
+  void instructions(std::span<const Instruction> run, const pt::RunState& state) override {
+    go_on().instructions(run, state);
+  }
+  void branches(const pt::BranchRun& run) override { go_on().branches(run); }
+  void event(const pt::Event& event) override { go_on().event(event); }
+  void gap(const pt::Gap& gap) override { go_on().gap(gap); }
+
+ private:
+  pt::Sink& go_on() {
+    if (!printing_.goes_on()) throw Interrupted();
+    return printer_;
+  }
+
+  pt::Sink& printer_;
+  Printing& printing_;
+};
+
 // Decodes one trace and returns the number of its gaps.
-std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json, std::FILE* out) {
+std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json,
+                     Printing& printing, std::FILE* out) {
   job.config.timing = options.timing;
   job.config.resumption =
       options.resume == "psb" ? pt::Resumption::kAtPsb : pt::Resumption::kAtAddress;
   DecodePrinterConfig config{kItems.at(options.items), json, out, job.name, options.decoder};
   auto printer = make_decode_printer(config, *job.code);
-  make_decoder(options.decoder, job)->decode(job.trace, *printer);
+  WhilePrinting sink(*printer, printing);
+  try {
+    make_decoder(options.decoder, job)->decode(job.trace, sink);
+  } catch (const WhilePrinting::Interrupted&) {  // what it has printed is whole
+  }
   printer->finish();
   return printer->gaps();
 }
@@ -90,12 +121,14 @@ std::uint64_t decode_all(std::vector<DecodeJob>& jobs, const DecodeOptions& opti
                          std::FILE* out) {
   const bool is_list = json == JsonForm::kDocument && jobs.size() > 1;
   std::uint64_t gaps = 0;
+  Printing printing(out);
   if (is_list)
     fmt::print(out, R"({{"schema":"tailtrace.decodes/1","traces":[)"
                     "\n");
   for (DecodeJob& job : jobs) {
+    if (LongWork::interrupted()) break;
     if (is_list && &job != &jobs.front()) fmt::print(out, ",");
-    gaps += decode(job, options, json, out);
+    gaps += decode(job, options, json, printing, out);
   }
   if (is_list) fmt::print(out, "]}}\n");
   return gaps;

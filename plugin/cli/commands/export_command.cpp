@@ -33,7 +33,7 @@ Result<void> export_thread(const ExportCommandOptions& options, HistoryView& vie
     range->first += range->size() - std::min(range->size(), kPageItems);
   Result<void> added;
   if (range->size() != 0) added = exporter.add(view, *range);
-  if (view.history->is_abandoned())
+  if (view.history->is_abandoned() || LongWork::interrupted())
     return fail(ErrorCode::kNegative, "the export was interrupted", "a part of it would be missing",
                 "--range=-N,-1 writes the newest N items only");
   return added;
@@ -48,11 +48,11 @@ Result<void> export_into(std::FILE* file, const ExportCommandOptions& options, s
   auto put_line = [file](std::string_view line) {
     wipe_progress();
     fmt::print(file, "{}\n", line);
-    return true;
+    return !LongWork::interrupted();
   };
   auto put_bytes = [file](std::string_view bytes) {
     put_text(file, bytes);
-    return true;
+    return !LongWork::interrupted();
   };
   std::unique_ptr<Exporter> exporter = make_exporter(
       {options.format, options.question.shared.path, options.file}, put_line, put_bytes);

@@ -11,6 +11,7 @@
 #include "plugin/cli/count_option.h"
 #include "plugin/cli/decode_input.h"
 #include "plugin/cli/json_list.h"
+#include "plugin/cli/long_work.h"
 #include "plugin/cli/output_options.h"
 
 namespace tailtrace {
@@ -125,7 +126,9 @@ Result<int> run(const PacketsCommandOptions& options, const OutputOptions& outpu
   if (output.json != JsonForm::kNone)
     list.emplace(out, output.json, OrderedJson{{"schema", schema_of(output.json)}}, "packets");
   std::uint64_t count = 0;
+  Printing printing(invocation.out);
   list_packets(trace->bytes(), pt::errata_of(cpu), [&](const ListedPacket& listed) {
+    if (!printing.goes_on()) return false;
     if (list)
       list->put(json_text(packet_json(listed)));
     else
