@@ -59,7 +59,8 @@ void list_path(const History& history, Symbolizer& symbols, const CallPath& path
   if (path.frames.empty() || !path.older.empty()) return;
   // The outermost call that is known need not be the first.
   if (history.from_oldest(item) >= CallHistory::kMaxSegments)
-    sink("    what called that is further back than is looked at");
+    sink(fmt::format("    what called that is further back than the {} items that are looked at",
+                     CallHistory::kMaxSegments));
   else if (!history.complete())
     sink("    what called that is not in the history");
 }
