@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -111,10 +112,10 @@ TEST_F(RowsOfSteps, EndWithASignalThatTheServerFinds) {
 
 TEST_F(RowsOfSteps, EndWhereTheStepWaitsAndAnotherThreadTellsOfSomething) {
   Child child({waits}), other({works_and_calls});
-  ASSERT_TRUE(child.run());
   do (void)row(child, 200);
-  while (memory_.steps == 200);
+  while (memory_.steps == 200 || child.registers().rax != SYS_pause);
   ::kill(other.pid(), SIGKILL);
+  memory_.steps = 0;
   memory_.thread = child.pid();
   ASSERT_EQ(::ptrace(PTRACE_SINGLESTEP, child.pid(), nullptr, nullptr), 0);
   RowOfSteps(memory_, traced).follow(child.pid());
