@@ -53,7 +53,8 @@ void LongWork::say(const std::function<std::string()>& progress) {
 Printing::~Printing() {
   if (!LongWork::interrupted()) return;
   std::fflush(out_);
-  std::fputs(fmt::format("{}\n", kPrintingInterrupted).c_str(), stderr);
+  std::fputs(kPrintingInterrupted, stderr);
+  std::fputc('\n', stderr);
 }
 
 bool Printing::goes_on() {
