@@ -77,11 +77,18 @@ def plugin(tailtrace):
     return pathlib.Path(tailtrace).parent / "lldb" / "liblldb-tailtrace.so"
 
 
+def typed(command):
+    """What `thread select` has selected is shown by another thread of LLDB, beside the next command:
+    frames that are asked for as a thread begins to run stay, and are wrong where it stops."""
+    return re.sub(r"^thread select (\d+)$",
+                  r"script lldb.process.SetSelectedThreadByIndexID(\1)", command)
+
+
 def script(before, commands):
     """What lldb reads on stdin: a mark before each command, and nothing runs in the background."""
     lines = ["script lldb.debugger.SetAsync(False)", "settings set auto-confirm true",
              "settings set stop-line-count-before 0", "settings set stop-line-count-after 1",
              "settings set symbols.enable-external-lookup false"] + before
     for number, text in enumerate(commands):
-        lines += [f'script print("\\n@@{number}@@", flush=True)', text]
+        lines += [f'script print("\\n@@{number}@@", flush=True)', typed(text)]
     return "\n".join(lines + ['script print("\\n@@end@@", flush=True)', "quit", ""])
