@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <sstream>
 
 #include "decoder/base/file.h"
@@ -15,19 +17,12 @@ namespace {
 
 constexpr std::size_t kMaxName_bytes = 64, kMaxStat_bytes = 4096;
 
-// `TID (NAME) STATE PPID PGRP SESSION TTY TPGID FLAGS ...`; the name may hold anything. PF_EXITING
-// is the kernel's (include/linux/sched.h).
+// PF_EXITING is the kernel's (include/linux/sched.h).
 bool is_exiting(ThreadId thread) {
   constexpr std::uint64_t kExiting = 4;
-  constexpr int kFieldsBefore = 6;
-  auto text =
-      read_file(fmt::format("/proc/{}/task/{}/stat", thread.pid, thread.tid), kMaxStat_bytes);
-  if (!text) return true;
-  std::istringstream fields(std::string(as_text(*text).substr(as_text(*text).rfind(')') + 1)));
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
-  std::uint64_t flags = 0;
-  return !(fields >> flags) || (flags & kExiting) != 0;
+  constexpr std::size_t kFlags = 6;
+  const std::vector<std::string> fields = stat_behind_name(thread);
+  return fields.size() <= kFlags || (std::strtoull(fields[kFlags].c_str(), nullptr, 10) & kExiting);
 }
 
 }  // namespace
@@ -51,6 +46,15 @@ bool is_thread_of(std::int32_t pid, std::int32_t tid) {
 }
 
 bool is_ending(std::int32_t pid) { return std::ranges::all_of(threads_of("", pid), is_exiting); }
+
+// `TID (NAME) STATE PPID ...`; the name may hold anything.
+std::vector<std::string> stat_behind_name(ThreadId thread) {
+  auto text =
+      read_file(fmt::format("/proc/{}/task/{}/stat", thread.pid, thread.tid), kMaxStat_bytes);
+  if (!text) return {};
+  std::istringstream words(std::string(as_text(*text).substr(as_text(*text).rfind(')') + 1)));
+  return {std::istream_iterator<std::string>(words), {}};
+}
 
 std::string name_of(const std::string& root, ThreadId thread) {
   auto text = read_file(fmt::format("{}/proc/{}/task/{}/comm", root, thread.pid, thread.tid),

@@ -19,6 +19,10 @@ bool is_thread_of(std::int32_t pid, std::int32_t tid);
 // Whether none of its threads executes any more, or it is gone.
 bool is_ending(std::int32_t pid);
 
+// What /proc/PID/task/TID/stat says behind the name, from field 3 of proc(5) on: the state, ...
+// Empty when the thread is gone.
+std::vector<std::string> stat_behind_name(ThreadId thread);
+
 // At most 15 characters; empty when the thread is gone.
 std::string name_of(const std::string& root, ThreadId thread);
 

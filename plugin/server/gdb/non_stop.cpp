@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "decoder/base/file.h"
 #include "plugin/engines/protocol_signals.h"
+#include "plugin/engines/tasks.h"
 
 namespace tailtrace {
 namespace {
@@ -15,7 +15,6 @@ using rsp::ResumeAction;
 using rsp::ResumeActions;
 
 constexpr std::string_view kStop = "Stop:";
-constexpr std::size_t kMaxStat_bytes = 4096;
 
 // `T05...` told as the stop that the debugger asked for: signal 0.
 std::string as_wanted_stop(std::string payload) {
@@ -26,14 +25,8 @@ std::string as_wanted_stop(std::string payload) {
 }  // namespace
 
 bool is_running(ThreadId thread) {
-  auto text =
-      read_file(fmt::format("/proc/{}/task/{}/stat", thread.pid, thread.tid), kMaxStat_bytes);
-  if (!text) return false;
-  // `TID (NAME) STATE ...`; the name may hold anything.
-  std::size_t name_end = as_text(*text).rfind(')');
-  if (name_end == std::string_view::npos || name_end + 2 >= text->size()) return false;
-  char state = as_text(*text)[name_end + 2];
-  return state != 't' && state != 'T';
+  const std::vector<std::string> fields = stat_behind_name(thread);
+  return !fields.empty() && fields.front() != "t" && fields.front() != "T";
 }
 
 Result<std::string> NonStop::resume(std::string_view packet) {
