@@ -78,7 +78,7 @@ def plugin(tailtrace):
 
 
 def typed(command):
-    """What `thread select` has selected is shown by another thread of LLDB, beside the next command:
+    """What `thread select` selects is shown by another thread of LLDB, beside the next command:
     frames that are asked for as a thread begins to run stay, and are wrong where it stops."""
     return re.sub(r"^thread select (\d+)$",
                   r"script lldb.process.SetSelectedThreadByIndexID(\1)", command)
