@@ -8,13 +8,6 @@
 namespace tailtrace::pt {
 namespace {
 
-// Types of EVD packets (SDM, "Event trace").
-enum EventDataType : std::uint8_t {
-  kPageFaultAddress = 0,
-  kVmExitQualification = 1,
-  kVmExitReason = 2
-};
-
 constexpr std::size_t kMaxData = 16;
 
 std::string_view bits_of(CodeMode mode) {
@@ -92,13 +85,13 @@ std::string addresses(const Event& event) {
 
 std::string EventText::control_flow(const Event& event) const {
   std::string text = control_flow_words(event);
-  constexpr std::pair<EventDataType, std::string_view> kNames[] = {
-      {kPageFaultAddress, "cr2"}, {kVmExitReason, "vmxr"}, {kVmExitQualification, "vmxq"}};
+  constexpr std::pair<EvdType, std::string_view> kNames[] = {
+      {kEvdCr2, "cr2"}, {kEvdVmxr, "vmxr"}, {kEvdVmxq, "vmxq"}};
   for (auto [type, name] : kNames)
     for (const Event& data : data_)
       if (data.size_bytes == type) text += fmt::format(", {}: {:016x}", name, data.payload);
   for (const Event& data : data_)
-    if (data.size_bytes > kVmExitReason)
+    if (data.size_bytes > kEvdVmxr)
       text += fmt::format(", evd {}: {:016x}", data.size_bytes, data.payload);
   return text;
 }

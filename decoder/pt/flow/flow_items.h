@@ -223,6 +223,7 @@ class ItemReader {
   static constexpr std::uint64_t kUnknownBits = ~0ull;
   std::uint64_t exec_bits_ = kUnknownBits;         // the last MODE.Exec
   std::uint64_t exec_bits_before_ = kUnknownBits;  // and the one before it
+  unsigned data_ = 0;                              // the types of EVD that wait for their CFE
   std::optional<Address> start_ip_;
   std::size_t packet_offset_ = 0;
   std::size_t boundary_ = ~std::size_t{0};

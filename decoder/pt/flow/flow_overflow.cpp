@@ -81,6 +81,7 @@ bool ItemReader::take_ovf() {
   have_ip_ = false;
   enabled_ = false;
   exec_bits_ = exec_bits_before_ = kUnknownBits;
+  data_ = 0;
   at_fup_.clear();
   at_tip_.clear();
   clock_.overflow();

@@ -23,6 +23,34 @@ bool shares_fup(std::uint8_t type) {
   }
 }
 
+// EVD types as a set; those to come are in none.
+constexpr unsigned bit_of(std::uint8_t type) { return type <= kEvdVmxr ? 1u << type : 0; }
+
+// The data that control flow of a type may have; types to come may have any.
+constexpr unsigned data_of(std::uint8_t type) {
+  switch (type) {
+    case kCfeInterrupt:
+      return bit_of(kEvdCr2);
+    case kCfeVmExit:
+    case kCfeVmExitInterrupt:
+      return bit_of(kEvdVmxq) | bit_of(kEvdVmxr);
+    case kCfeIret:
+    case kCfeSmi:
+    case kCfeRsm:
+    case kCfeSipi:
+    case kCfeInit:
+    case kCfeVmEntry:
+    case kCfeShutdown:
+    case kCfeUserInterrupt:
+    case kCfeUiret:
+      return 0;
+    default:
+      return ~0u;
+  }
+}
+
+constexpr bool may_have(std::uint8_t type, unsigned data) { return (data & ~data_of(type)) == 0; }
+
 }  // namespace
 
 // --- Modes and address spaces ----------------------------------------------------------------
@@ -111,6 +139,7 @@ bool ItemReader::take_ptw(const Packet& packet) {
 }
 
 bool ItemReader::take_cfe(const Packet& packet) {
+  if (!may_have(packet.bits, std::exchange(data_, 0))) return fail(DecodeError::kBadContext);
   Event event = make(EventKind::kControlFlow);
   event.payload = packet.bits | packet.payload << 8;
   if (packet.has_ip) return bind_to_fup(event);
@@ -121,7 +150,12 @@ bool ItemReader::take_cfe(const Packet& packet) {
   return emit(event);
 }
 
+// Where it does not fit what came before, the CFE that that belongs to is lost.
 bool ItemReader::take_evd(const Packet& packet) {
+  const bool again = (data_ & bit_of(packet.bits)) != 0;
+  data_ |= bit_of(packet.bits);
+  if (again || !(may_have(kCfeInterrupt, data_) || may_have(kCfeVmExit, data_)))
+    return fail(DecodeError::kBadContext);
   return emit_standalone(EventKind::kEventData, packet.payload, kEventIpSuppressed, packet.bits);
 }
 

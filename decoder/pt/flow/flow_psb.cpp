@@ -6,6 +6,7 @@ namespace tailtrace::pt {
 bool ItemReader::take_psb(std::size_t offset) {
   last_ip_ = 0;
   have_ip_ = false;
+  data_ = 0;  // another reader may begin here
   in_psb_.clear();
   clock_.psb();
   if (!enabled_) clock_.pause();

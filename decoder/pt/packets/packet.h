@@ -72,6 +72,13 @@ enum CfeType : std::uint8_t {
   kCfeUiret = 13,
 };
 
+// EVD types (SDM, "EVD packet").
+enum EvdType : std::uint8_t {
+  kEvdCr2 = 0,   // the address of a page fault
+  kEvdVmxq = 1,  // the qualification of a VM exit
+  kEvdVmxr = 2,  // its reason
+};
+
 struct Packet {
   PacketKind kind = PacketKind::kPad;
   std::uint8_t size_bytes = 0;
