@@ -35,16 +35,23 @@ constexpr ModelErrata kFamily6[] = {
 };
 constexpr ModelErrata kFamily19[] = {{0x01, kServer}};
 
-}  // namespace
-
-Errata errata_of(Cpu cpu) {
+const Errata* find_errata(Cpu cpu) {
   std::span<const ModelErrata> models;
   if (cpu.family == 6) models = kFamily6;
   if (cpu.family == 19) models = kFamily19;
   for (const ModelErrata& m : models)
-    if (m.model == cpu.model) return m.errata;
-  return {};
+    if (m.model == cpu.model) return &m.errata;
+  return nullptr;
 }
+
+}  // namespace
+
+Errata errata_of(Cpu cpu) {
+  const Errata* errata = find_errata(cpu);
+  return errata != nullptr ? *errata : Errata{};
+}
+
+bool is_known(Cpu cpu) { return cpu.family == 0 || find_errata(cpu) != nullptr; }
 
 std::string_view error_text(DecodeError error) {
   switch (error) {

@@ -53,6 +53,9 @@ struct Errata {
 // What is known of a processor; none for a processor that is not known.
 Errata errata_of(Cpu cpu);
 
+// Whether errata_of() knows the processor; a family of 0 names none that it could lack.
+bool is_known(Cpu cpu);
+
 // One of IA32_RTIT_ADDR0..3.
 struct AddressFilter {
   enum class Kind : std::uint8_t { kOff = 0, kFilter = 1, kStop = 2 };

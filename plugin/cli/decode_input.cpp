@@ -59,14 +59,15 @@ class BundleOpener {
   Result<void> add_file(std::string name, const std::string& trace_path,
                         std::shared_ptr<const CodeImage> code);
   Result<void> add_job(DecodeJob job);
-  void note(const Error& problem);
+  void note(const Error& problem) { note(problem.to_line()); }
+  void note(std::string line);
 
   const DecodeRequest& request_;
   const LldbBundle& bundle_;
   DecodeInput input_;
 };
 
-Result<pt::DecoderConfig> config_for(const pt::Cpu& cpu) {
+pt::DecoderConfig config_for(const pt::Cpu& cpu) {
   pt::DecoderConfig config;
   config.cpu = cpu;
   config.errata = pt::errata_of(cpu);
@@ -87,8 +88,7 @@ void BundleOpener::add_module(CodeImage& image, const LldbModule& module) {
 }
 
 // Once: what several threads lack is told of each.
-void BundleOpener::note(const Error& problem) {
-  std::string line = problem.to_line();
+void BundleOpener::note(std::string line) {
   if (std::ranges::find(input_.notes, line) == input_.notes.end())
     input_.notes.push_back(std::move(line));
 }
@@ -106,6 +106,7 @@ Result<std::shared_ptr<CodeImage>> BundleOpener::code_of(std::span<const LldbMod
 Result<void> BundleOpener::add_job(DecodeJob job) {
   auto config = this->config();
   if (!config) return fail(config.error());
+  if (auto unknown = note_of_cpu(config->cpu)) note(std::move(*unknown));
   job.config = *config;
   input_.jobs.push_back(std::move(job));
   return {};
@@ -200,6 +201,13 @@ Result<pt::Cpu> parse_cpu(const std::string& text) {
               "--cpu=FAMILY/MODEL/STEPPING, as in --cpu=6/85/4, or --cpu=none");
 }
 
+std::optional<std::string> note_of_cpu(const pt::Cpu& cpu) {
+  if (pt::is_known(cpu)) return std::nullopt;
+  return fmt::format(
+      "processor {}/{}/{} is not known: if it has errata, they are not worked around", cpu.family,
+      cpu.model, cpu.stepping);
+}
+
 Result<std::array<pt::AddressFilter, 4>> parse_filters(const std::vector<std::string>& filters,
                                                        const std::vector<std::string>& stops) {
   std::array<pt::AddressFilter, 4> all;
@@ -282,11 +290,10 @@ Result<DecodeInput> open_decode_input(DecodeRequest request) {
   for (const std::string& code : request.codes)
     if (auto added = add_code_file(*image, parse_code_file(code)); !added)
       return fail(added.error());
-  auto config = config_for(cpu);
-  if (!config) return fail(config.error());
   DecodeInput input;
+  if (auto unknown = note_of_cpu(cpu)) input.notes.push_back(std::move(*unknown));
   input.jobs.push_back(job_of("", std::move(*trace), std::move(image)));
-  input.jobs.back().config = *config;
+  input.jobs.back().config = config_for(cpu);
   return input;
 }
 

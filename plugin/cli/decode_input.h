@@ -43,6 +43,9 @@ Result<DecodeInput> open_decode_input(DecodeRequest request);
 // "6/85/4" or "6/85", decimal or with 0x; "none": one that is not known. Errors: kUsage.
 Result<pt::Cpu> parse_cpu(const std::string& text);
 
+// What to tell the user where the processor is named and not known.
+std::optional<std::string> note_of_cpu(const pt::Cpu& cpu);
+
 // The address ranges of a trace's filters: "0x401000-0x401fff", both bytes inside. First all to
 // which tracing was restricted, then those that stop it. Errors: kUsage, also for more than four.
 Result<std::array<pt::AddressFilter, 4>> parse_filters(const std::vector<std::string>& filters,

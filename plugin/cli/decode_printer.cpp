@@ -116,6 +116,9 @@ class TextPrinter final : public DecodePrinter {
         }),
         text_(config.items == DecodeItems::kEvents) {
     if (!config.name.empty()) out_.print(FMT_COMPILE("[{}]\n"), config.name);
+    // As ptxed.
+    if (config.unknown_cpu && items_ != DecodeItems::kRecords)
+      out_.put("[0, 0: config error: unknown cpu]\n");
   }
 
   pt::Detail detail() const override { return detail_of(items_); }

@@ -30,6 +30,7 @@ struct DecodePrinterConfig {
   std::FILE* out = stdout;
   std::string name;     // of the trace; empty when there is but one
   std::string decoder;  // for JSON
+  bool unknown_cpu = false;
 };
 
 // REQUIRES: the code outlives the printer.

@@ -105,7 +105,14 @@ std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json
   job.config.timing = options.timing;
   job.config.resumption =
       options.resume == "psb" ? pt::Resumption::kAtPsb : pt::Resumption::kAtAddress;
-  DecodePrinterConfig config{kItems.at(options.items), json, out, job.name, options.decoder};
+  const DecodePrinterConfig config{
+      .items = kItems.at(options.items),
+      .json = json,
+      .out = out,
+      .name = job.name,
+      .decoder = options.decoder,
+      .unknown_cpu = !pt::is_known(job.config.cpu),
+  };
   auto printer = make_decode_printer(config, *job.code);
   WhilePrinting sink(*printer, printing);
   try {

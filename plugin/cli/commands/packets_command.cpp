@@ -120,6 +120,7 @@ Result<int> run(const PacketsCommandOptions& options, const OutputOptions& outpu
     auto parsed = parse_cpu(options.cpu);
     if (!parsed) return fail(parsed.error());
     cpu = *parsed;
+    if (auto unknown = note_of_cpu(cpu)) fmt::print(invocation.err, "note: {}\n", *unknown);
   }
   LineOutput out(invocation.out);
   std::optional<JsonList> list;

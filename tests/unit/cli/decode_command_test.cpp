@@ -252,6 +252,22 @@ TEST(DecodeInput, ACpuIsFamilyModelAndStepping) {
     EXPECT_FALSE(parse_cpu(bad)) << bad;
 }
 
+// As ptxed tells it. Without a name there is nothing to tell.
+TEST_F(DecodeCommand, AProcessorThatIsNotKnownIsTold) {
+  const CommandOutcome outcome = run({"--cpu=6/1/2"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out, std::string("[0, 0: config error: unknown cpu]\n") + kAddresses);
+  EXPECT_THAT(outcome.err, HasSubstr("processor 6/1/2 is not known"));
+  for (const char* form : {"--json", "--print=records"}) {
+    EXPECT_EQ(run({"--cpu=6/1/2", form}).out, run({form}).out);
+    EXPECT_THAT(run({"--cpu=6/1/2", form}).err, HasSubstr("processor 6/1/2 is not known"));
+  }
+  for (const char* known : {"--cpu=6/78", "--cpu=none"}) {
+    EXPECT_EQ(run({known}).out, kAddresses);
+    EXPECT_EQ(run({known}).err, "");
+  }
+}
+
 // SKL014: only the filter tells that the first of the two jumps left what is traced.
 TEST_F(DecodeCommand, AFilterTellsWhichJumpEndedTheTracing) {
   // 1000: jmp 1004;  1004: jmp far [rax]
