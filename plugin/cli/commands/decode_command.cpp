@@ -29,6 +29,7 @@ const std::map<std::string, DecodeItems> kItems = {{"addresses", DecodeItems::kA
                                                    {"records", DecodeItems::kRecords},
                                                    {"events", DecodeItems::kEvents}};
 
+// One that may come several times takes one word each: the next one may be the trace.
 void add_options(CLI::App& app, DecodeOptions& options) {
   auto* trace = app.add_option("TRACE", options.bundle_path,
                                "a trace bundle (trace.json, or its folder), or PT bytes");
@@ -38,7 +39,8 @@ void add_options(CLI::App& app, DecodeOptions& options) {
   app.add_option("--code", options.request.codes,
                  "code: an ELF file, or any file with the address of its first byte; may be a "
                  "pipe")
-      ->type_name("FILE[@ADDRESS]");
+      ->type_name("FILE[@ADDRESS]")
+      ->allow_extra_args(false);
   app.add_option("--cpu", options.request.cpu,
                  "the processor that wrote the trace, for its errata, or none")
       ->type_name("FAMILY/MODEL/STEPPING");
@@ -63,9 +65,11 @@ void add_options(CLI::App& app, DecodeOptions& options) {
       ->type_name("N");
   app.add_option("--filter", options.filters,
                  "only code there was traced; needed to work around an erratum")
-      ->type_name("FIRST-LAST");
+      ->type_name("FIRST-LAST")
+      ->allow_extra_args(false);
   app.add_option("--stop", options.stops, "tracing stopped where code there was reached")
-      ->type_name("FIRST-LAST");
+      ->type_name("FIRST-LAST")
+      ->allow_extra_args(false);
   app.add_flag("--strict", options.strict, "exit with status 6 when there are gaps");
 }
 
@@ -166,7 +170,7 @@ Command decode_command() {
   return {
       .name = "decode",
       .summary = "Decode raw Intel PT bytes with the code they ran",
-      .usage = "[OPTIONS] (TRACE | --pt FILE --code FILE[@ADDRESS]...)",
+      .usage = "[OPTIONS] (TRACE | --pt FILE) [--code FILE[@ADDRESS]]...",
       .examples =
           {
               {"tailtrace decode --pt trace.bin --code ./program", "every address executed"},

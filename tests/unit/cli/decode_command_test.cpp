@@ -362,5 +362,11 @@ TEST(DecodeInput, ACodeFileMayHaveAnAddress) {
   EXPECT_EQ(parse_code_file("a@b@0x1000").at, Address{0x1000});
 }
 
+TEST_F(DecodeCommand, TheTraceMayBeNamedBehindWhatMayComeSeveralTimes) {
+  EXPECT_EQ(outcome_of({"decode", "--code", code(), trace()}).out, kAddresses);
+  EXPECT_EQ(outcome_of({"decode", "--code", code(), "--filter=1-2", trace()}).out, kAddresses);
+  EXPECT_EQ(outcome_of({"decode", "--code", code(), "--stop=1-2", trace()}).out, kAddresses);
+}
+
 }  // namespace
 }  // namespace tailtrace
