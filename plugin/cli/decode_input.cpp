@@ -28,6 +28,28 @@ Result<pt::AddressFilter> parse_filter(const std::string& text, pt::AddressFilte
   return pt::AddressFilter{kind, {*first}, {*last}};
 }
 
+// Takes ":FIRST" or ":FIRST-END" away from the end of a name.
+std::optional<CodeFile::Piece> take_piece(std::string& path) {
+  const std::size_t colon = path.rfind(':');
+  if (colon == std::string::npos) return std::nullopt;
+  const std::string_view text = std::string_view(path).substr(colon + 1);
+  const std::size_t dash = text.find('-');
+  const auto first = parse_number(text.substr(0, dash));
+  CodeFile::Piece piece{first.value_or(0), std::nullopt};
+  if (dash != text.npos) piece.end_bytes = parse_number(text.substr(dash + 1));
+  if (!first || (dash != text.npos && !piece.end_bytes)) return std::nullopt;
+  path.resize(colon);
+  return piece;
+}
+
+Result<ByteSpan> find_piece(ByteSpan file, const CodeFile::Piece& piece, const std::string& path) {
+  const std::uint64_t first = piece.first_bytes, end = piece.end_bytes.value_or(file.size());
+  if (first < end && end <= file.size()) return file.subspan(first, end - first);
+  return fail(ErrorCode::kUsage,
+              fmt::format("{} has no bytes from {:#x} to {:#x}", path, first, end),
+              fmt::format("it is {:#x} bytes long", file.size()));
+}
+
 bool looks_like_json(ByteSpan bytes) {
   auto is_space = [](std::uint8_t b) { return b == ' ' || b == '\n' || b == '\r' || b == '\t'; };
   auto first = std::find_if_not(bytes.begin(), bytes.end(), is_space);
@@ -227,10 +249,12 @@ Result<std::array<pt::AddressFilter, 4>> parse_filters(const std::vector<std::st
 
 CodeFile parse_code_file(const std::string& text) {
   std::size_t at = text.rfind('@');
-  if (at == std::string::npos) return {text, std::nullopt};
+  if (at == std::string::npos) return {text, {}, {}};
   auto address = parse_number(std::string_view(text).substr(at + 1));
-  if (!address) return {text, std::nullopt};
-  return {text.substr(0, at), Address{*address}};
+  if (!address) return {text, {}, {}};
+  CodeFile file{text.substr(0, at), Address{*address}, {}};
+  file.piece = take_piece(file.path);
+  return file;
 }
 
 Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
@@ -245,6 +269,10 @@ Result<void> add_code_file(CodeImage& image, const CodeFile& file) {
   auto code = std::make_shared<const MappedFile>(std::move(*mapped));
   if (code->bytes().empty())
     return fail(ErrorCode::kBadInput, "cannot read " + file.path, "it is empty");
+  if (file.piece) {
+    auto bytes = find_piece(code->bytes(), *file.piece, file.path);
+    return bytes ? image.add(*file.at, *bytes, code) : fail(bytes.error());
+  }
   if (is_elf(code->bytes())) {
     // Loaded at 0 means: where the file says.
     bool moved = file.at && !file.at->is_null();

@@ -27,7 +27,7 @@ struct DecodeJob {
 
 struct DecodeRequest {
   std::string trace_path;          // PT bytes, LLDB's trace.json, or its folder
-  std::vector<std::string> codes;  // "FILE" or "FILE@ADDRESS"
+  std::vector<std::string> codes;  // as parse_code_file() takes them
   std::string cpu;                 // "6/85/4"; empty: unknown, or as a bundle says
   std::optional<std::int32_t> tid;
 };
@@ -52,9 +52,15 @@ Result<std::array<pt::AddressFilter, 4>> parse_filters(const std::vector<std::st
                                                        const std::vector<std::string>& stops);
 
 // Splits "FILE@0x1000" at the last '@' that an address follows; without one the address is empty.
+// "FILE:0x200-0x300@0x1000" is a piece of a file, without its last number to the file's end.
 struct CodeFile {
+  struct Piece {
+    std::uint64_t first_bytes = 0;
+    std::optional<std::uint64_t> end_bytes;
+  };
   std::string path;
   std::optional<Address> at;
+  std::optional<Piece> piece;  // only where there is an address
 };
 CodeFile parse_code_file(const std::string& text);
 
@@ -62,7 +68,7 @@ CodeFile parse_code_file(const std::string& text);
 Result<void> refuse_perf_data(const std::string& path, ByteSpan bytes);
 
 // Adds an ELF file's executable segments, or the whole of any other file, which needs an address.
-// What begins like an ELF file and is none is such a file, too.
+// What begins like an ELF file and is none is such a file, too, and a piece of any.
 Result<void> add_code_file(CodeImage& image, const CodeFile& file);
 
 }  // namespace tailtrace

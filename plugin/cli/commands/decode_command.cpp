@@ -38,7 +38,7 @@ void add_options(CLI::App& app, DecodeOptions& options) {
       ->excludes(trace);
   app.add_option("--code", options.request.codes,
                  "code: an ELF file, or any file with the address of its first byte; may be a "
-                 "pipe")
+                 "pipe; FILE:FIRST-END@ADDRESS, or without END, is a piece of one")
       ->type_name("FILE[@ADDRESS]")
       ->allow_extra_args(false);
   app.add_option("--cpu", options.request.cpu,

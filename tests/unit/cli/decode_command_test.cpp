@@ -360,6 +360,22 @@ TEST(DecodeInput, ACodeFileMayHaveAnAddress) {
   EXPECT_FALSE(parse_code_file("a@b.bin").at);
   EXPECT_EQ(parse_code_file("a@b@0x1000").path, "a@b");
   EXPECT_EQ(parse_code_file("a@b@0x1000").at, Address{0x1000});
+  EXPECT_EQ(parse_code_file("a:b@0x1000").path, "a:b");
+  EXPECT_EQ(parse_code_file("a:1-b@0x1000").path, "a:1-b");
+}
+
+// As memory that was dumped, of which only some is code.
+TEST_F(DecodeCommand, CodeMayBeAPieceOfAFile) {
+  write("dump", {0, 0, 0, 0, 0x75, 0x02, 0xff, 0xe0, 0x90, 0xff, 0xe0, 0, 0});
+  for (const char* piece : {":4-11@0x1000", ":0x4-0xb@0x1000", ":4@0x1000", ":0@0xffc"})
+    EXPECT_EQ(run({"--code", folder_.file("dump") + piece}, false).out, kAddresses) << piece;
+  EXPECT_THAT(run({"--code", folder_.file("dump") + ":4-6@0x1000"}, false).out,
+              HasSubstr("no memory mapped"));
+  for (const char* piece : {":4-14@0x1000", ":4-4@0x1000", ":13@0x1000", ":6-4@0x1000"}) {
+    const CommandOutcome outcome = run({"--code", folder_.file("dump") + piece}, false);
+    EXPECT_EQ(outcome.status, 2) << piece;
+    EXPECT_THAT(outcome.err, HasSubstr("it is 0xd bytes long")) << piece;
+  }
 }
 
 TEST_F(DecodeCommand, TheTraceMayBeNamedBehindWhatMayComeSeveralTimes) {
