@@ -262,6 +262,7 @@ TEST_F(DecodeCommand, AProcessorThatIsNotKnownIsTold) {
     EXPECT_EQ(run({"--cpu=6/1/2", form}).out, run({form}).out);
     EXPECT_THAT(run({"--cpu=6/1/2", form}).err, HasSubstr("processor 6/1/2 is not known"));
   }
+  EXPECT_THAT(outcome_of({"packets", "--cpu=6/1/2", trace()}).err, HasSubstr("6/1/2 is not known"));
   for (const char* known : {"--cpu=6/78", "--cpu=none"}) {
     EXPECT_EQ(run({known}).out, kAddresses);
     EXPECT_EQ(run({known}).err, "");
