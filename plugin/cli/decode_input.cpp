@@ -253,7 +253,9 @@ CodeFile parse_code_file(const std::string& text) {
   auto address = parse_number(std::string_view(text).substr(at + 1));
   if (!address) return {text, {}, {}};
   CodeFile file{text.substr(0, at), Address{*address}, {}};
-  file.piece = take_piece(file.path);
+  // A file may have a name that looks like it.
+  if (std::error_code error; !std::filesystem::exists(file.path, error))
+    file.piece = take_piece(file.path);
   return file;
 }
 

@@ -372,6 +372,8 @@ TEST_F(DecodeCommand, CodeMayBeAPieceOfAFile) {
     EXPECT_EQ(run({"--code", folder_.file("dump") + piece}, false).out, kAddresses) << piece;
   EXPECT_THAT(run({"--code", folder_.file("dump") + ":4-6@0x1000"}, false).out,
               HasSubstr("no memory mapped"));
+  write("dump:4", {0x75, 0x02, 0xff, 0xe0, 0x90, 0xff, 0xe0});
+  EXPECT_EQ(run({"--code", folder_.file("dump:4") + "@0x1000"}, false).out, kAddresses);
   for (const char* piece : {":4-14@0x1000", ":4-4@0x1000", ":13@0x1000", ":6-4@0x1000"}) {
     const CommandOutcome outcome = run({"--code", folder_.file("dump") + piece}, false);
     EXPECT_EQ(outcome.status, 2) << piece;
