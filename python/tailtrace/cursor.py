@@ -1,6 +1,6 @@
 """A place in a history that can be moved in both directions."""
 
-from typing import TYPE_CHECKING, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Iterator, NamedTuple, Optional, Tuple, Union
 
 from ._core import Gap, Instruction
 from .arguments import whole_number
@@ -25,17 +25,18 @@ class Place(NamedTuple):
 
 class Shown(NamedTuple):
     """An item as a debugger shows it: the functions around, the inlined ones last, and its place in
-    the innermost of them; by the level of its call a function is told from itself called by it.
+    the innermost of them; by the callers that were gone out to a function is told from itself called
+    by it.
     """
 
     functions: Functions
     place: Place
-    level: Optional[int]
+    out: int
 
     def is_inside(self, other: "Shown") -> bool:
         """Whether it is in what is inlined into the other one's innermost function."""
         depth = len(other.functions)
-        return (self.level == other.level and 0 < depth < len(self.functions) and
+        return (self.out == other.out and 0 < depth < len(self.functions) and
                 self.functions[:depth] == other.functions)
 
 
@@ -102,8 +103,9 @@ class Cursor:
 
     def next(self, count: int = 1) -> Item:
         """Goes forward to where another source line of this function begins, over the calls made
-        there and what is inlined; behind its last line to the next one of what it returns to. A
-        line that begins with an inlined function is where that is called, which `place` tells.
+        there and what is inlined; behind its last line to the next one of what it returns to, or
+        of what it ends in a jump to, as in GDB. A line that begins with an inlined function is where
+        that is called, which `place` tells.
 
         >>> cursor = example_program().hits("twice")[0].number
         >>> cursor = example_program().goto(cursor)
@@ -163,9 +165,10 @@ class Cursor:
         return caller.last if caller and caller.last < call.first else None
 
     def _runs_on(self, number: int) -> bool:
-        """Whether a stretch is of the same call as the one before, by another name: of a part that
-        the compiler put elsewhere. (What a signal's handler returns to looks like that.) Nobody
-        knows what a gap is of, so it is not gone over.
+        """Whether a stretch is in the frame of the one before: of the same call by another name, of
+        a part that the compiler put elsewhere (what a signal's handler returns to looks like that),
+        or of what that one jumped to at its end, be it its own begin. Nobody knows what a gap is
+        of, so it is not gone over.
         """
         calls = self.history.all_calls
         if not 1 < number <= len(calls):
@@ -173,31 +176,37 @@ class Cursor:
         before, call = calls.number(number - 1), calls.number(number)
         if before.is_gap or call.is_gap:
             return True
+        if call.tail_called and call.caller == before.number:
+            return True
         returned = getattr(self.history.at(before.last), "kind", None) == "return"
         return not call.earlier and call.caller == before.caller and not returned
 
-    def _beside(self, number: int, forward: bool) -> Optional[int]:
-        """The item executed before or after in the same call, or in its caller."""
-        call = self.history.all_calls.holding(number)
-        if call is None:
-            return None
-        return self._behind(call, number) if forward else self._ahead(call, number)
+    def _beside(self, number: int, forward: bool) -> "Iterator[Tuple[int, Shown]]":
+        """The items executed before or after in the same frame, and then in those of its callers.
+        """
+        out, call = 0, self.history.all_calls.holding(number)
+        while call is not None:
+            at = self._behind(call, number) if forward else self._ahead(call, number)
+            if at is None:
+                out += 1
+                at = self._left(call) if forward else self._before(call)
+                if at is None:
+                    return
+            number, call = at, self.history.all_calls.holding(at)
+            yield number, self._shown(number, out)
 
     def _behind(self, call: "Call", number: int) -> Optional[int]:
         if number < call.last or self._runs_on(call.number + 1):
             return number + 1
-        return self.history.all_calls.number(call.later).first if call.later else self._left(call)
+        return self.history.all_calls.number(call.later).first if call.later else None
 
     def _ahead(self, call: "Call", number: int) -> Optional[int]:
         if number > call.first or self._runs_on(call.number):
             return number - 1
-        if call.earlier:
-            return self.history.all_calls.number(call.earlier).last
-        return self._before(call)
+        return self.history.all_calls.number(call.earlier).last if call.earlier else None
 
-    def _shown(self, number: int, outside: Optional[int] = None) -> Shown:
-        call = self.history.all_calls.holding(number)
-        return Shown(*self._around(number, outside), call.level if call else None)
+    def _shown(self, number: int, out: int, outside: Optional[int] = None) -> Shown:
+        return Shown(*self._around(number, outside), out)
 
     def _around(self, number: int, outside: Optional[int]) -> "Tuple[Functions, Place]":
         """`outside`: of so many inlined functions; of all that begin there if nothing is said."""
@@ -230,20 +239,18 @@ class Cursor:
         return 0 if isinstance(item, Gap) or not item.inlined else item.begins_inlined
 
     def _line_after(self, number: int, outside: int) -> Optional[int]:
-        was = passed = self._shown(number, outside)
-        at = self._beside(number, True)
-        while at is not None:
-            shown = self._shown(at)
-            if not shown.is_inside(was):
-                begins = None if self._is_line_of(shown, was) else self._begins_line(at, was)
-                if begins:
-                    break
-                if begins is False:
-                    passed = shown
-                elif not self._is_line_of(shown, passed):
-                    was = passed = shown
-            at = self._beside(at, True)
-        return at
+        was = passed = self._shown(number, 0, outside)
+        for at, shown in self._beside(number, True):
+            if shown.is_inside(was):
+                continue
+            begins = None if self._is_line_of(shown, was) else self._begins_line(at, was)
+            if begins:
+                return at
+            if begins is False:
+                passed = shown
+            elif not self._is_line_of(shown, passed):
+                was = passed = shown
+        return None
 
     def _begins_line(self, number: int, was: Shown) -> Optional[bool]:
         """Whether to stop at what is of another line than it was. As GDB does where a line or an
@@ -258,25 +265,23 @@ class Cursor:
         return self._begins(number) > 0 or item.begins_line
 
     def _line_before(self, number: int) -> Optional[int]:
-        was, start = self._shown(number), number
-        at = self._beside(number, False)
-        while at is not None:
-            shown = self._shown(at)
-            if not shown.is_inside(was):
-                if not self._is_line_of(shown, was):
-                    if start != number:
-                        return start
-                    if self._begins(at):
-                        return at
-                    number = 0
-                was, start = shown, at
-            at = self._beside(at, False)
+        was, start = self._shown(number, 0), number
+        for at, shown in self._beside(number, False):
+            if shown.is_inside(was):
+                continue
+            if not self._is_line_of(shown, was):
+                if start != number:
+                    return start
+                if self._begins(at):
+                    return at
+                number = 0
+            was, start = shown, at
         return start if start != number else None
 
     def _is_line_of(self, shown: Shown, was: Shown) -> bool:
         """Whether two items are of one line of one function, called once."""
-        return ((shown.functions[:1], shown.place[1:], shown.level) ==
-                (was.functions[:1], was.place[1:], was.level))
+        return ((shown.functions[:1], shown.place[1:], shown.out) ==
+                (was.functions[:1], was.place[1:], was.out))
 
     def _move(self, by: int) -> Item:
         position = self._position + by
