@@ -90,6 +90,7 @@ class Frame:
         self.history = history
         self.call = history.call_holding(min(position, -1))
         self.position = position
+        self.out = 0  # to so many callers; what jumped there at its end had the same frame
 
     def back(self):
         """The instruction before in this call, or the one that called it."""
@@ -109,15 +110,16 @@ class Frame:
         if before is None:
             return False
         if before < self.call["first"]:
+            self.out += not (self.call.get("earlier") or self.call.get("tail_called"))
             self.call = self.history.call_holding(before)
         self.position = before
         return True
 
     def line(self):
-        """(file, line), or the function where it has no lines; and the level of the call, by which
-        a function is told from itself called by it."""
+        """(file, line), or the function where it has no lines; and to how many callers that is out,
+        by which a function is told from itself called by it."""
         call = self.call or {}
-        return line_at(self.history, self.position) or call.get("function"), call.get("level")
+        return line_at(self.history, self.position) or call.get("function"), self.out
 
 
 def newest_branch(history):

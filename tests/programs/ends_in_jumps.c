@@ -23,7 +23,8 @@ void spin(int n) {
 }
 
 // clang-format off
-__attribute__((optimize("Os"))) void spin_in_a_line(int n) { for (;;) { sink = n; if (n == 0) break; --n; } }
+__attribute__((optimize("Os")))
+void spin_in_a_line(int n) { for (;;) { sink = n; if (n == 0) break; --n; } }
 // clang-format on
 
 int waits_for(int n) {
