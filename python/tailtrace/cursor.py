@@ -25,8 +25,7 @@ class Place(NamedTuple):
 
 class Shown(NamedTuple):
     """An item as a debugger shows it: the functions around, the inlined ones last, and its place in
-    the innermost of them; by the callers that were gone out to a function is told from itself called
-    by it.
+    the innermost of them. To how many callers it is out tells a function from itself called by it.
     """
 
     functions: Functions
@@ -104,8 +103,8 @@ class Cursor:
     def next(self, count: int = 1) -> Item:
         """Goes forward to where another source line of this function begins, over the calls made
         there and what is inlined; behind its last line to the next one of what it returns to, or
-        of what it ends in a jump to, as in GDB. A line that begins with an inlined function is where
-        that is called, which `place` tells.
+        jumps to at its end, as in GDB. A line that begins with an inlined function is where that is
+        called, which `place` tells.
 
         >>> cursor = example_program().hits("twice")[0].number
         >>> cursor = example_program().goto(cursor)

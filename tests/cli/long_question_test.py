@@ -3,9 +3,11 @@ known by then."""
 
 import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
+import unittest
 
 import cases
 import terminal
@@ -87,6 +89,27 @@ class LongQuestion(cases.CommandCase):
                 asked.interrupt()
                 asked.expect(r"interrupted: what follows is not shown\n")
                 self.assertEqual(asked.exit_status(), 0)
+
+    @unittest.skipUnless(shutil.which("gcc"), "gcc is not installed")
+    def test_ctrl_c_ends_source_lines_behind_a_line(self):
+        cases.needs_engine(self, "qemu")
+        # More lines than a pipe has room for.
+        (self.folder / "lines.c").write_text(
+            "int main(void) {\n  volatile int x = 0;\n" + "  x += 1;\n" * 20000 + "}\n")
+        built = str(self.folder / "lines")
+        subprocess.run(["gcc", "-g", "-o", built, built + ".c"], check=True)
+        session = str(self.folder / "session")
+        cases.tailtrace("run", "--no-debugger", "--engine=qemu", "--keep=" + session, "--", built)
+        for how, whole in ("--lines", rb"^ +\d+ +\d+    x \+= 1;$"), ("--lcov", b"^end_of_record$"):
+            asked = self.start("coverage", how, "--file=lines.c", session)
+            begin = asked.stdout.read(1)
+            asked.send_signal(signal.SIGINT)
+            rest, said = asked.communicate(timeout=cases.HANG_S)
+            lines = (begin + rest).split(b"\n")
+            self.assertEqual(lines.pop(), b"")
+            self.assertRegex(lines[-1], whole)
+            self.assertEqual(asked.returncode, 0)
+            self.assertEqual(said, b"interrupted: what follows is not shown\n")
 
     def start(self, *words):
         asked = subprocess.Popen([cases.TAILTRACE, *words], bufsize=0, stdout=subprocess.PIPE,

@@ -9,6 +9,7 @@
 #include "decoder/export/lcov.h"
 #include "decoder/history/location.h"
 #include "plugin/cli/commands.h"
+#include "plugin/cli/long_work.h"
 #include "plugin/cli/question.h"
 #include "plugin/cli/source_texts.h"
 
@@ -31,24 +32,29 @@ void print_line(const LineCoverage& line, unsigned number, const std::string& te
 }
 
 // Each line that has code, beside its text where the file can be read.
-void print_lines_of(const std::string& path, const FileCoverage& file,
+void print_lines_of(const std::string& path, const FileCoverage& file, Printing& printing,
                     const Invocation& invocation) {
   SourceTexts sources;
   const std::vector<std::string>& texts = sources.lines(path);
-  for (const auto& [number, line] : file.lines)
+  for (const auto& [number, line] : file.lines) {
+    if (!printing.goes_on()) return;
     print_line(line, number, number <= texts.size() ? texts[number - 1] : "", invocation);
+  }
 }
 
 void print_text(const Coverage& coverage, const CoverageCommandOptions& options,
                 const Invocation& invocation) {
+  Printing printing(invocation.out);
   for (const auto& [path, file] : coverage.files()) {
     if (!options.file.empty() && !ends_path(path, options.file)) continue;
+    if (!printing.goes_on()) return;
     double share =
         100.0 * static_cast<double>(file.lines_executed()) / static_cast<double>(file.lines.size());
     fmt::print(invocation.out, "  {:>5.1f} %  {:>5} of {:<5} lines  {}\n", share,
                file.lines_executed(), file.lines.size(), printable(path));
-    if (options.lines) print_lines_of(path, file, invocation);
+    if (options.lines) print_lines_of(path, file, printing, invocation);
   }
+  if (!printing.goes_on()) return;
   fmt::print(invocation.out, "  {} instructions, {} of them without a source line\n",
              coverage.instructions(), coverage.without_line());
 }
@@ -77,8 +83,10 @@ void print_objects(const Coverage& coverage, const CoverageCommandOptions& optio
                           {"without_line", coverage.without_line()}};
   if (form == JsonForm::kLines) print_json(invocation.out, "tailtrace.coverage/1", document, form);
   OrderedJson files = OrderedJson::array();
+  Printing printing(invocation.out);
   for (const auto& [path, file] : coverage.files()) {
     if (!options.file.empty() && !ends_path(path, options.file)) continue;
+    if (!printing.goes_on()) break;
     if (form == JsonForm::kLines)
       fmt::print(invocation.out, "{}\n", json_text(file_json(path, file)));
     else
@@ -86,13 +94,17 @@ void print_objects(const Coverage& coverage, const CoverageCommandOptions& optio
   }
   if (form == JsonForm::kLines) return;
   document["files"] = std::move(files);
+  if (LongWork::interrupted()) document["interrupted"] = true;
   print_json(invocation.out, "tailtrace.coverage/1", document, form);
 }
 
-// genhtml gives up where it cannot read a source file, such as one of the C library's.
+// genhtml gives up where it cannot read a source file, such as one of the C library's. Nor does it
+// take the record of a file that does not end.
 void print_lcov(const Coverage& coverage, const CoverageCommandOptions& options,
                 const Invocation& invocation) {
+  Printing printing(invocation.out);
   auto wanted = [&](const std::string& path) {
+    if (!printing.goes_on()) return false;
     if (!options.file.empty()) return ends_path(path, options.file);
     return ::access(path.c_str(), R_OK) == 0;
   };
