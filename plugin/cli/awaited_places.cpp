@@ -59,10 +59,7 @@ Result<std::vector<std::string>> AwaitedPlaces::come() {
 
 std::vector<Error> AwaitedPlaces::missing() const {
   std::vector<Error> errors;
-  for (const Awaited& one : awaited_)
-    errors.push_back({ErrorCode::kUsage, "there was no " + one.place,
-                      "the program loaded no file that goes by the name " + one.module,
-                      "LD_DEBUG=files, with which the program tells what it loads", ""});
+  for (const Awaited& one : awaited_) errors.push_back(never_loaded(one.place));
   return errors;
 }
 

@@ -1,11 +1,9 @@
 #include "plugin/recorder/native_recorder.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <ranges>
 
 #include "decoder/symbols/deleted_files.h"
 #include "plugin/engines/protocol_signals.h"
@@ -17,8 +15,8 @@
 #include "plugin/recorder/recorder_signals.h"
 #include "plugin/recorder/signal_fate.h"
 #include "plugin/recorder/traced_process.h"
+#include "plugin/recorder/trigger_places.h"
 #include "plugin/recorder/triggers.h"
-#include "plugin/recorder/watch_place.h"
 
 namespace tailtrace {
 namespace {
@@ -34,7 +32,8 @@ class NativeRecorder final : public Subject {
         plan_(plan),
         signals_(plan.ends_by_user),
         began_(clock_now()),
-        command_(command_of(process_.pid())) {}
+        command_(command_of(process_.pid())),
+        triggers_(plan.triggers, process_.pid()) {}
 
   // A program that stands before its first instruction.
   Result<void> begin_started() {
@@ -103,7 +102,6 @@ class NativeRecorder final : public Subject {
   }
 
   Result<void> arm();
-  Result<void> find_variables();
   Result<void> watch_places();
   void take_load();
   void program_replaced();
@@ -131,12 +129,9 @@ class NativeRecorder final : public Subject {
 
   Event at_hand_;  // that is being taken
   std::map<pid_t, Thread> threads_;
-  Address entry_;   // of the program, until it was there; what needs it comes then
-  Address loader_;  // the dynamic linker's hook while something is awaited
-  std::vector<std::string> awaited_;          // functions of files that are not mapped yet
-  std::map<Address, std::string> functions_;  // that end the recording, by their names
-  std::vector<WatchedPlace> variables_;       // accesses that do so
-  std::vector<DebugPlace> places_;            // of all threads
+  Address entry_;  // of the program, until it was there; what needs it comes then
+  TriggerPlaces triggers_;
+  std::vector<DebugPlace> places_;  // of all threads
   OneCpu one_cpu_;
 };
 
@@ -151,9 +146,7 @@ Result<void> NativeRecorder::begin(pid_t tid) {
 
 // Names of functions are looked up when everything that the program needs is mapped.
 void NativeRecorder::program_replaced() {
-  functions_.clear();
-  awaited_.clear();
-  variables_.clear();
+  triggers_.forget();
   places_.clear();
   entry_ = plan_.triggers.needs_debug_registers() ? program_entry(process_.pid()) : Address();
   if (entry_.is_null()) return;
@@ -162,71 +155,21 @@ void NativeRecorder::program_replaced() {
 
 Result<void> NativeRecorder::arm() {
   entry_ = {};
-  const std::vector<Mapping> mappings = mappings_of(process_.pid(), all_maps());
-  awaited_.clear();
-  for (const std::string& name : plan_.triggers.functions) {
-    if (awaits_module(name, mappings)) {
-      awaited_.push_back(name);
-      continue;
-    }
-    auto found = entries_of(name, process_.pid(), mappings);
-    if (!found) return fail(std::move(found.error()));
-    functions_.merge(*found);
-  }
-  loader_ = awaited_.empty() ? Address() : loader_hook(mappings);
-  if (!awaited_.empty() && loader_.is_null())
-    return fail(ErrorCode::kUsage, fmt::format("cannot wait for `{}`", awaited_.front()),
-                "no file of that name is mapped, and the program loads none");
-  if (auto ok = find_variables(); !ok) return ok;
+  if (auto ok = triggers_.find(mappings_of(process_.pid(), all_maps())); !ok) return ok;
   return watch_places();
 }
 
-Result<void> NativeRecorder::find_variables() {
-  variables_ = plan_.triggers.places;
-  const WatchedProgram program{process_.pid(), [] { return Result<void>(); }};
-  for (const auto& [name, reads] : plan_.triggers.names) {
-    auto found = resolve_watch(name, program, reads);
-    if (!found) return fail(std::move(found.error()));
-    if (found->on == perf::BreakOn::kExecute)
-      return fail(ErrorCode::kUsage, "cannot wait for an access to " + name, "it is code",
-                  fmt::format("--on-call={}, or with its size in bytes: {}:8", name, name));
-    variables_.push_back({found->address, found->size_bytes, reads});
-  }
-  return {};
-}
-
 Result<void> NativeRecorder::watch_places() {
-  places_.clear();
-  if (!keeper_->needs_steps()) {
-    for (const auto& [function, name] : functions_) places_.push_back({function, true});
-    if (!awaited_.empty()) places_.push_back({loader_, true});
-  }
-  for (const WatchedPlace& place : variables_)
-    places_.push_back({place.address, false, place.size_bytes, place.reads});
+  places_ = triggers_.places(keeper_->needs_steps());
   const std::size_t count = places_.size();
   places_.resize(std::min(count, kDebugRegisters));
   if (auto ok = set_places(); !ok || count == places_.size()) return ok;
-  return fail(
-      ErrorCode::kUsage, "cannot wait for so many functions and places",
-      fmt::format("they are {}, and the processor has {} debug registers", count, kDebugRegisters),
-      functions_.empty()
-          ? ""
-          : fmt::format("some of: {}", fmt::join(functions_ | std::views::values, ", ")));
+  return fail(triggers_.too_many(count));
 }
 
 // Nothing of the library has run. What is wrong with a name ends no program that runs by now.
 void NativeRecorder::take_load() {
-  const std::vector<Mapping> mappings = mappings_of(process_.pid(), all_maps());
-  const std::size_t come = std::erase_if(awaited_, [&](const std::string& name) {
-    if (awaits_module(name, mappings)) return false;
-    auto found = entries_of(name, process_.pid(), mappings);
-    if (found)
-      functions_.merge(*found);
-    else
-      plan_.say(found.error().to_string());
-    return true;
-  });
-  if (come == 0) return;
+  if (!triggers_.load(mappings_of(process_.pid(), all_maps()), plan_.say)) return;
   process_.stop();
   for (pid_t tid : process_.threads()) note_step(tid);
   if (auto ok = watch_places(); !ok) plan_.say(ok.error().to_string());
@@ -355,11 +298,11 @@ Result<void> NativeRecorder::take_trap(const Event& event) {
   const Address pc = process_.pc(event.tid);
   if (!entry_.is_null() && pc == entry_) {
     if (auto armed = arm(); !armed) return armed;
-  } else if (!awaited_.empty() && pc == loader_) {
+  } else if (triggers_.is_loader(pc)) {
     take_load();
     resume_all();
     return {};
-  } else if (functions_.contains(pc)) {
+  } else if (triggers_.is_function(pc)) {
     auto ended = end_recording(occasion(fmt::format("function at {:#x}", pc.value), 0, event.tid));
     if (!ended) return ended;
   } else if (hit != nullptr && !hit->is_code) {
@@ -452,6 +395,7 @@ Result<FlightEnd> NativeRecorder::follow_to_end() {
     if (signal != SIGCHLD)
       if (auto ok = take_user(signal); !ok) return fail(std::move(ok.error()));
   }
+  if (is_recording_) say_remarks(triggers_.missing());
   return end_;
 }
 

@@ -158,7 +158,8 @@ Result<NamedSymbol> symbol_of(const std::string& text, const std::string& name,
     return unusable(text,
                     fmt::format("no symbol table of {}, nor of its libraries, has that name",
                                 program_path(program.pid).value_or("the program")),
-                    "VARIABLE, FUNCTION, FILE:LINE, MODULE`NAME, MODULE+OFFSET or *ADDRESS");
+                    "VARIABLE, FUNCTION, FILE:LINE, MODULE+OFFSET or *ADDRESS; MODULE`NAME for one "
+                    "of a library that is loaded later");
   const NamedSymbol& first = found->front();
   if (found->size() == 1 && first.kind == NamedSymbol::Kind::kResolver)
     return chosen_of(text, first, program);
@@ -269,6 +270,12 @@ Result<std::string> awaited_module(const std::string& text, const WatchedProgram
   }
   if (!mappings) return fail(std::move(mappings.error()));
   return is_mapped(module, *mappings) ? std::string() : module;
+}
+
+Error never_loaded(const std::string& text) {
+  return {ErrorCode::kUsage, "there was no " + text,
+          "the program loaded no file that goes by the name " + query_of(text).module,
+          "LD_DEBUG=files, with which the program tells what it loads", ""};
 }
 
 Result<perf::BreakpointSpec> resolve_watch(const std::string& text, const WatchedProgram& program,

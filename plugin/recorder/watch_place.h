@@ -37,6 +37,8 @@ Result<perf::BreakpointSpec> resolve_watch(const std::string& text, const Watche
 // The file that a MODULE`NAME is of while it is not mapped: the program may load it later. Empty:
 // there is none to wait for.
 Result<std::string> awaited_module(const std::string& text, const WatchedProgram& program);
+// What is to be said of such a place when the program ends without having loaded it.
+Error never_loaded(const std::string& text);
 
 // The address filter with which Intel PT records nothing but a place, as the kernel takes it: a
 // function, or whatever has a size. Errors: as resolve_watch; kUsage when its size is not known, or

@@ -10,6 +10,10 @@ import tempfile
 import cases
 
 
+def program_of(name):
+    return os.path.join(cases.BINARY_DIR, "tests/programs", name)
+
+
 class OnCall(cases.CommandCase):
     def setUp(self):
         cases.needs_engine(self, "step")
@@ -19,8 +23,7 @@ class OnCall(cases.CommandCase):
 
     def run_until(self, function, program):
         return cases.tailtrace("run", "--engine=step", f"--on-crash={self.bundle}",
-                               f"--on-call={function}", "--",
-                               os.path.join(cases.BINARY_DIR, "tests/programs", program))
+                               f"--on-call={function}", "--", program_of(program))
 
     def assert_enters(self, program, function, entered):
         with self.subTest(function=function):
@@ -52,8 +55,24 @@ class OnCall(cases.CommandCase):
         self.assertEqual((outcome.returncode, outcome.stdout), (0, "6\n"))
         self.assertIn("error: there is no function `libm.so.6`no_such`\n", outcome.stderr)
 
+    def test_a_library_that_is_never_loaded(self):
+        for option in ("--on-call", "--on-write"):
+            outcome = cases.tailtrace("run", "--engine=step", f"--on-crash={self.bundle}",
+                                      f"{option}=other.so`place", "--", program_of("loads_library"))
+            self.assertEqual((outcome.returncode, outcome.stdout), (0, "6\n"))
+            self.assertIn("error: there was no other.so`place\n", outcome.stderr)
+
+    def test_a_variable_of_a_library_that_is_loaded_later(self):
+        variable = "libcounting.so`counted"
+        outcome = cases.tailtrace(
+            "run", "--engine=step", f"--on-crash={self.bundle}", f"--on-write={variable}", "--",
+            program_of("replaces_library"), program_of("libcounting.so"))
+        self.assertEqual((outcome.returncode, outcome.stdout), (0, "0\n"), outcome.stderr)
+        last = cases.tailtrace("last", self.bundle).stdout
+        self.assertRegex(last, r"^  \[-1\]  counting.c:\d+  count")
+
     def test_an_address_in_a_file(self):
-        path = os.path.join(cases.BINARY_DIR, "tests/programs/several_names")
+        path = program_of("several_names")
         names = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
         place = re.search(r"(?m)^(\w+) T twice$", names).group(1)
         self.assert_enters("several_names", f"several_names+0x{place}", "twice")
