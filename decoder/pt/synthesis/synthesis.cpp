@@ -13,11 +13,11 @@
 namespace tailtrace::pt {
 namespace {
 
-// The first of the newest records that hold `insns` instructions.
+// The first of the newest records that hold `insns` instructions at most, if any do.
 std::size_t first_of_newest(std::span<const BranchRecord> records, std::uint64_t insns) {
   std::uint64_t sum = 0;
   std::size_t i = records.size();
-  while (i != 0 && sum < insns) sum += records[--i].insns;
+  while (i != 0 && (sum == 0 || sum + records[i - 1].insns <= insns)) sum += records[--i].insns;
   return i;
 }
 

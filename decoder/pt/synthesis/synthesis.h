@@ -44,7 +44,7 @@ struct SynthesisOptions {
   // A PSB comes only while tracing is off, which it is made to be. Stock LLDB repeats an
   // instruction at each PSB that comes while it is on.
   bool pause_at_psb = false;
-  // Records older than these instructions are left out; whole records, so a few more may come.
+  // No more than these, but the newest record that has any: whole records, so a few less may come.
   std::uint64_t newest_instructions = ~0ull;
   // Read all code as the newest epoch has it, for tools that see only the code of today. What ran
   // code that is gone or another one now becomes a break.

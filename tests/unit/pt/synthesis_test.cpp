@@ -163,8 +163,11 @@ TEST(Synthesis, TheNewestInstructionsComeWithoutTheOlderOnes) {
   SynthesisOptions options;
   options.newest_instructions = 5;
   LibiptWalk seen = hand.walk(options);
-  EXPECT_EQ(values(seen.instructions),
-            (List{0x1000, 0x1001, 0x1002, 0x1000, 0x1001, 0x1002, 0x1000}));
+  EXPECT_EQ(values(seen.instructions), (List{0x1000, 0x1001, 0x1002, 0x1000}));
+  options.newest_instructions = 7;
+  EXPECT_EQ(hand.walk(options).instructions.size(), 7u);
+  options.newest_instructions = 0;
+  EXPECT_EQ(values(hand.walk(options).instructions), (List{0x1000}));
 }
 
 // 40 is INC in 32- and 16-bit code and a prefix in 64-bit code; 66 90 is one instruction in each.
