@@ -37,6 +37,21 @@ class Diff(InFolder):
         self.assertEqual(outcome.returncode, 0)
         self.assertIn("no difference", outcome.stdout)
 
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_a_recording_that_a_debugger_began_inside_a_function_only_begins_later(self):
+        cases.needs_engine(self, "step")
+        program = self.build("built")  # in which GDB stops behind the begin of main
+        whole = self.record(program, "3", name="whole")
+        begun = str(pathlib.Path(self.folder, "begun"))
+        outcome = cases.tailtrace("run", "--engine=step", "--keep=" + begun, "-batch",
+                                  "-ex", "continue", "--", program, "3", stdin=subprocess.DEVNULL)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        first = json.loads(cases.tailtrace("history", "--json", begun, "1").stdout)["items"][0]
+        self.assertEqual(first["function"], "main")
+        self.assertNotEqual(first["offset"], "0x0")
+        for here, there in ((whole, begun), (begun, whole)):
+            self.assertEqual(self.diff(here, there, 0)["divergences"], [])
+
     def test_one_round_more_is_found_where_the_loop_goes_on(self):
         here = self.record(PROGRAM, "3", name="here")
         there = self.record(PROGRAM, "4", name="there")

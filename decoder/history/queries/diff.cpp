@@ -55,6 +55,11 @@ class Names {
   std::map<std::pair<std::string, std::string>, std::uint32_t> numbers_;
 };
 
+std::uint64_t offset_of(const CallSegment& call, const HistoryItem& item) {
+  Address origin = call.function->entry.is_null() ? call.function->begin : call.function->entry;
+  return item.instruction.address - origin;
+}
+
 // One side's calls, and what was executed in them.
 class Side {
  public:
@@ -83,6 +88,13 @@ class Side {
   bool is_cut(std::size_t i) const {
     if (numbers_[i] != 1) return false;
     return side_.items.first > 1 || !side_.history.complete();
+  }
+
+  // A recording that a debugger began at a breakpoint has no more of the call.
+  bool begins_inside(std::size_t i) {
+    const CallSegment first = call(i);
+    if (numbers_[i] != 1 || first.function == nullptr) return false;
+    return offset_of(first, item(first.items.first)) != 0;
   }
 
   Range items(std::size_t first, std::size_t end) const {
@@ -121,11 +133,6 @@ class Side {
   std::vector<std::uint64_t> numbers_;
   std::vector<std::uint32_t> tokens_;
 };
-
-std::uint64_t offset_of(const CallSegment& call, const HistoryItem& item) {
-  Address origin = call.function->entry.is_null() ? call.function->begin : call.function->entry;
-  return item.instruction.address - origin;
-}
 
 // Compares what was executed in two calls of one function.
 class PathDiffer {
@@ -252,7 +259,8 @@ class HistoryDiffer {
     for (std::size_t i = 0; i < count && !diff_.more && here_.come_to(a + i); ++i) {
       CallSegment ours = here_.call(a + i), theirs = there_.call(b + i);
       // Of a call that was cut only a part can be compared.
-      bool whole = ours.function != nullptr && !here_.is_cut(a + i) && !there_.is_cut(b + i);
+      bool whole = ours.function != nullptr && !here_.is_cut(a + i) && !there_.is_cut(b + i) &&
+                   here_.begins_inside(a + i) == there_.begins_inside(b + i);
       std::optional<Divergence> found;
       if (whole) found = paths_.find(ours, theirs);
       if (found)
@@ -262,7 +270,9 @@ class HistoryDiffer {
     }
   }
 
-  static bool begins_late(const Side& side) { return !side.tokens().empty() && side.is_cut(0); }
+  static bool begins_late(Side& side) {
+    return !side.tokens().empty() && (side.is_cut(0) || side.begins_inside(0));
+  }
 
   // Where one of them only begins later, nothing is different.
   bool is_older_part(const SequenceChange& change) const {
