@@ -86,9 +86,11 @@ def typed(command):
 
 def script(before, commands):
     """What lldb reads on stdin: a mark before each command, and nothing runs in the background."""
+    # A server of ours says itself how long to wait, but not before LLDB's own server has started.
     lines = ["script lldb.debugger.SetAsync(False)", "settings set auto-confirm true",
              "settings set stop-line-count-before 0", "settings set stop-line-count-after 1",
-             "settings set symbols.enable-external-lookup false"] + before
+             "settings set symbols.enable-external-lookup false",
+             "settings set plugin.process.gdb-remote.packet-timeout 60"] + before
     for number, text in enumerate(commands):
         lines += [f'script print("\\n@@{number}@@", flush=True)', typed(text)]
     return "\n".join(lines + ['script print("\\n@@end@@", flush=True)', "quit", ""])
