@@ -1,6 +1,7 @@
 // What runs inside gdbserver, here in a tracer of the test's own.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -28,6 +29,7 @@ class GdbserverPreload : public testing::Test {
     library_ = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library_, nullptr) << ::dlerror();
     ptrace_ = reinterpret_cast<Ptrace>(::dlsym(library_, "ptrace"));
+    waitpid_ = reinterpret_cast<Waitpid>(::dlsym(library_, "waitpid"));
     const sighandler_t before = ::signal(SIGUSR1, [](int) { ::_exit(0); });
     pid_ = ::fork();
     if (pid_ == 0)
@@ -58,9 +60,34 @@ class GdbserverPreload : public testing::Test {
     return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFEXITED(status);
   }
 
+  // It stands, as gdbserver knows, and is killed.
+  void kill_as_it_stands() const {
+    EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
+    ::kill(pid_, SIGUSR2);
+    siginfo_t seen{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &seen, WSTOPPED | WNOWAIT), 0);
+    EXPECT_EQ(waitpid_(-1, nullptr, WNOHANG | __WALL), pid_);
+    ::kill(pid_, SIGKILL);
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &seen, WEXITED | WNOWAIT), 0);
+  }
+  // In all-stop it waits for nothing else.
+  void wait_for_debugger(nfds_t polled_count) const {
+    pollfd polled[2] = {{-1, 0, 0}, {-1, 0, 0}};
+    reinterpret_cast<decltype(&::poll)>(::dlsym(library_, "poll"))(polled, polled_count, 0);
+  }
+  // Whether gdbserver is told of its end.
+  bool is_told(pid_t wanted) {
+    int status = 0;
+    if (waitpid_(wanted, &status, WNOHANG | __WALL) != pid_) return false;
+    pid_ = 0;
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  }
+
   using Ptrace = long (*)(int, pid_t, void*, void*);
+  using Waitpid = pid_t (*)(pid_t, int*, int);
   void* library_ = nullptr;
   Ptrace ptrace_ = nullptr;
+  Waitpid waitpid_ = nullptr;
   pid_t pid_ = 0;
 };
 
@@ -121,6 +148,45 @@ TEST_F(GdbserverPreload, DebugRegistersAreWhatTheyAre) {
   EXPECT_EQ(errno, 0);
   EXPECT_EQ(ptrace_(PTRACE_PEEKUSER, pid_, place_of(offsetof(user, u_debugreg) + 1), nullptr), -1);
   EXPECT_EQ(errno, EIO);  // the kernel's answer to what is no register
+}
+
+// It would have stopped the others, and told of a thread that it no longer knew.
+TEST_F(GdbserverPreload, AThreadThatStandsEndsWhenItIsResumed) {
+  kill_as_it_stands();
+  EXPECT_FALSE(is_told(-1));
+  EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
+  EXPECT_TRUE(is_told(-1));
+}
+
+// One of several that have stopped is told of later, when nothing was resumed.
+TEST_F(GdbserverPreload, AThreadThatStandsSinceTheLastStopEndsThenToo) {
+  wait_for_debugger(1);
+  kill_as_it_stands();
+  EXPECT_FALSE(is_told(-1));
+  wait_for_debugger(1);
+  EXPECT_FALSE(is_told(-1));
+  EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
+  EXPECT_TRUE(is_told(-1));
+}
+
+TEST_F(GdbserverPreload, AThreadThatStandsEndsAtOnceInNonStop) {
+  wait_for_debugger(2);
+  kill_as_it_stands();
+  EXPECT_TRUE(is_told(-1));
+}
+
+TEST_F(GdbserverPreload, AThreadThatIsAskedForHasEnded) {
+  kill_as_it_stands();
+  EXPECT_FALSE(is_told(-1));
+  EXPECT_TRUE(is_told(pid_));
+}
+
+TEST_F(GdbserverPreload, AThreadThatRunsEndsAtOnce) {
+  EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
+  ::kill(pid_, SIGKILL);
+  siginfo_t seen{};
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &seen, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(is_told(-1));
 }
 
 void* ends_at_once(void*) { return nullptr; }

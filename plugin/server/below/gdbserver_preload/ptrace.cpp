@@ -10,6 +10,9 @@
 // another thread executes a program meanwhile there is no such thread any more, and gdbserver ends:
 // in here it was no watchpoint, and gdbserver finds out by itself that the thread is gone.
 //
+// Where the program is killed while it stops all threads, it would crash: in here a thread that
+// stands ends later (held_ends.h).
+//
 // In all-stop nobody is told of new threads before the next stop: in here we are, before they run
 // (new_threads.h).
 //
@@ -27,6 +30,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -34,6 +38,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/user.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,12 +51,14 @@
 #include <cstring>
 #include <optional>
 
+#include "plugin/server/below/gdbserver_preload/held_ends.h"
 #include "plugin/server/below/gdbserver_preload/new_threads.h"
 #include "plugin/server/below/gdbserver_preload/row_of_steps.h"
 #include "plugin/server/below/gdbserver_preload/xsave_layout.h"
 
 namespace {
 
+using tailtrace::HeldEnds;
 using tailtrace::RowOfSteps;
 using tailtrace::StepRowMemory;
 using tailtrace::XsaveLayout;
@@ -62,9 +69,19 @@ constexpr std::size_t kLargest_bytes = 1 << 16;
 
 using Ptrace = RowOfSteps::Ptrace;
 
+template <typename Function>
+Function real(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
 Ptrace real_ptrace() {
-  static const Ptrace found = reinterpret_cast<Ptrace>(::dlsym(RTLD_NEXT, "ptrace"));
+  static const auto found = real<Ptrace>("ptrace");
   return found;
+}
+
+HeldEnds& held_ends() {
+  static HeldEnds ends(real<HeldEnds::Waitpid>("waitpid"));
+  return ends;
 }
 
 std::uint64_t word_at(const std::uint8_t* area, std::size_t place) {
@@ -127,10 +144,11 @@ bool is_own_stop(pid_t tid) {
   return info.si_code == SI_KERNEL || (info.si_code == SI_TKILL && info.si_pid == ::getpid());
 }
 
+bool is_run(int request) { return request == PTRACE_CONT || request == PTRACE_SINGLESTEP; }
+
 bool is_delivery(int request, void* signal) {
-  const bool resumes =
-      request == PTRACE_CONT || request == PTRACE_SINGLESTEP || request == PTRACE_DETACH;
-  return resumes && reinterpret_cast<std::uintptr_t>(signal) == SIGSTOP;
+  return (is_run(request) || request == PTRACE_DETACH) &&
+         reinterpret_cast<std::uintptr_t>(signal) == SIGSTOP;
 }
 
 // Whether it is to read one of the debug registers.
@@ -222,10 +240,24 @@ extern "C" __attribute__((visibility("default"))) long ptrace(__ptrace_request r
   void* address = va_arg(arguments, void*);
   void* data = va_arg(arguments, void*);
   va_end(arguments);
+  if (!nothing_else && is_run(request) && !held_ends().resume(pid)) return 0;
   const long result = nothing_else ? real_ptrace()(request, pid, address, data)
                                    : as_gdbserver_means(request, pid, address, data);
   if (result == 0 && request == PTRACE_SINGLESTEP && data == nullptr && row) row->follow(pid);
   if (result == 0 && is_new_thread(request, pid))
     tell_of_thread(static_cast<std::int32_t>(*static_cast<unsigned long*>(data)));
   return result;
+}
+
+extern "C" __attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int* status,
+                                                                int options) {
+  static const auto plain = real<HeldEnds::Waitpid>("waitpid");
+  return nothing_else ? plain(pid, status, options) : held_ends().wait(pid, status, options);
+}
+
+extern "C" __attribute__((visibility("default"))) int poll(pollfd* polled, nfds_t count,
+                                                           int timeout_ms) {
+  static const auto plain = real<int (*)(pollfd*, nfds_t, int)>("poll");
+  if (!nothing_else) held_ends().before_poll(count);
+  return plain(polled, count, timeout_ms);
 }
