@@ -487,7 +487,7 @@ class ServerBelow(cases.CommandCase):
         self.assertEqual(debugger.ask("Hgp64.64"), "OK")
         self.assertEqual(debugger.ask("Qbtrace:pt"), "OK")
         self.assertEqual(debugger.ask("Hgp64.65"), "E01")
-        self.assertEqual(debugger.ask("Qbtrace:pt"), "E.No such thread.")
+        self.assertEqual([debugger.ask(f"Qbtrace:{word}") for word in ("pt", "off")], ["OK", "OK"])
         self.assertEqual(debugger.ask("qXfer:btrace-conf:read::0,1000"), "E.No such thread.")
         self.assertEqual(debugger.ask("Hgp64.64"), "OK")
         self.assertEqual(debugger.ask("Qbtrace:pt"), "E.Btrace already enabled.")
