@@ -95,7 +95,7 @@ class CallsAsTheStackHasThem(unittest.TestCase):
                 ["gdb", "-nx", "-batch", "-ex", "set sysroot /", "-ex",
                  f"target remote | {server} - {path}", "-x", file.name, path],
                 capture_output=True, stdin=subprocess.DEVNULL, text=True, errors="replace",
-                timeout=cases.HANG_S, check=False)
+                timeout=10 * cases.HANG_S, check=False)  # some thousand steps
         steps, items, calls = [], [], {}
         for line in outcome.stdout.splitlines():
             if line.startswith("steps "):
