@@ -141,7 +141,8 @@ void HitReport::print(std::FILE* out, const Form& form) const {
                hit_place(names.of(hit.hit.thread.pid), hit.hit.ip, watches_[hit.watch].on),
                form.registers ? registers_text(hit.hit) : "");
   for (std::size_t i = 0; i < watches_.size(); ++i)
-    fmt::print(out, "{}: {} {} times\n", watches_[i].name, verb_of(watches_[i].on), counts_[i]);
+    fmt::print(out, "{}: {} {} time{}\n", watches_[i].name, verb_of(watches_[i].on), counts_[i],
+               counts_[i] == 1 ? "" : "s");
   if (hits.size() < count()) fmt::print(out, "the newest {} are shown\n", hits.size());
 }
 

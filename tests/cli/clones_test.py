@@ -26,7 +26,7 @@ class ClonesProcess(cases.CommandCase):
         if outcome.returncode in (3, 4):
             self.skipTest(outcome.stderr.replace("\n", " "))
         self.assertEqual(outcome.returncode, 128 + signal.SIGABRT, outcome.stderr)
-        self.assertIn("child_status: written 1 times\nmain: executed 1 times\n", outcome.stderr)
+        self.assertIn("child_status: written 1 time\nmain: executed 1 time\n", outcome.stderr)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Watch(cases.CommandCase):
         outcome = subprocess.CompletedProcess(process.args, process.returncode, *said)
         self.needs_registers(outcome)
         self.assertEqual(outcome.returncode, 128 + signal.SIGTERM)
-        self.assertIn("main: executed 1 times", outcome.stderr)
+        self.assertIn("main: executed 1 time", outcome.stderr)
 
     def test_calls_with_their_registers(self):
         told = self.hits("--registers", "add", "set")
@@ -114,7 +114,7 @@ class Watch(cases.CommandCase):
                             ("turn<double>", 2), ("hidden(int)", 1)):
             outcome = watch(name)
             self.needs_registers(outcome)
-            self.assertIn(f"{name}: executed {times} times\n", outcome.stderr)
+            self.assertIn(f"{name}: executed {times} time{'s' * (times > 1)}\n", outcome.stderr)
         self.assert_error(watch("turn"), 2, "cannot watch turn", "2 symbols may be meant",
                           "turn<int>(int)")
 
@@ -126,7 +126,7 @@ class Watch(cases.CommandCase):
         *hits, functions, variables, callers = outcome.stderr.splitlines()
         self.assertEqual(functions, "count: executed 4 times")
         self.assertEqual(variables, "counted: written 4 times")
-        self.assertEqual(callers, "libcounting.so`let_count: executed 1 times")
+        self.assertEqual(callers, "libcounting.so`let_count: executed 1 time")
         self.assertEqual(len({hit.split()[2] for hit in hits}), 2)  # threads
 
     def test_a_name_that_several_files_have_is_told(self):
@@ -154,7 +154,7 @@ class Watch(cases.CommandCase):
         outcome = self.watch(store, add, "counter:8")
         self.needs_registers(outcome)
         self.assertEqual(outcome.stderr.splitlines()[-3:],
-                         [f"{store}: executed 1 times", f"{add}: executed 5 times",
+                         [f"{store}: executed 1 time", f"{add}: executed 5 times",
                           "counter:8: written 8 times"])
         self.assert_error(self.watch("counter.c:1"), 2, "cannot watch counter.c:1",
                           "no statement begins at", add)
@@ -171,7 +171,7 @@ class Watch(cases.CommandCase):
         outcome = cases.tailtrace("watch", *places, "--", USES_LIBRARY)
         self.needs_registers(outcome)
         self.assertEqual(outcome.stderr.splitlines()[-3:],
-                         [f"{places[0]}: executed 1 times", f"{places[1]}: executed 4 times",
+                         [f"{places[0]}: executed 1 time", f"{places[1]}: executed 4 times",
                           f"{places[2]}: written 4 times"])
 
     def test_a_library_that_is_loaded_later(self):
@@ -182,7 +182,7 @@ class Watch(cases.CommandCase):
         self.assertIn("error: cannot watch libm.so.6`no_such\n", outcome.stderr)
         self.assertIn("error: there was no other.so`cbrt\n", outcome.stderr)
         *hits, program, library = outcome.stderr.splitlines()[-5:]
-        self.assertEqual(program, "main: executed 1 times")
+        self.assertEqual(program, "main: executed 1 time")
         self.assertEqual(library, "libm.so.6`cbrt: executed 2 times")
         self.assertEqual(len([hit for hit in hits if re.search("`cbrt executed .*cbrt", hit)]), 2)
 
@@ -196,7 +196,7 @@ class Watch(cases.CommandCase):
                 outcome = cases.tailtrace("watch", f"{name}`plug", "--",
                                           os.path.join(programs, "replaces_library"), link)
                 self.needs_registers(outcome)
-                self.assertIn(f"{name}`plug: executed 1 times\n", outcome.stderr)
+                self.assertIn(f"{name}`plug: executed 1 time\n", outcome.stderr)
 
     def test_a_library_that_a_thread_loads_takes_the_last_register(self):
         outcome = cases.tailtrace("watch", "main", "main+1", "main+4", "libm.so.6`cbrt",
@@ -231,7 +231,7 @@ class Watch(cases.CommandCase):
         outcome = cases.tailtrace("watch", "work", "main", "--", again, "path")
         self.needs_registers(outcome)
         self.assertEqual(outcome.stderr.splitlines()[-2:],
-                         ["work: executed 1 times", "main: executed 2 times"])
+                         ["work: executed 1 time", "main: executed 2 times"])
         self.assertEqual(len(re.findall(r"main executed  at \w+  main  ", outcome.stderr)), 2)
 
     def test_an_older_file_stays_where_nothing_is_watched(self):
