@@ -60,15 +60,20 @@ class GdbserverPreload : public testing::Test {
     return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFEXITED(status);
   }
 
-  // It stands, as gdbserver knows, and is killed.
-  void kill_as_it_stands() const {
+  // It stands, and gdbserver knows.
+  void stop() const {
     EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
     ::kill(pid_, SIGUSR2);
-    siginfo_t seen{};
-    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &seen, WSTOPPED | WNOWAIT), 0);
+    wait_until(WSTOPPED);
     EXPECT_EQ(waitpid_(-1, nullptr, WNOHANG | __WALL), pid_);
+  }
+  void kill() const {
     ::kill(pid_, SIGKILL);
-    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &seen, WEXITED | WNOWAIT), 0);
+    wait_until(WEXITED);
+  }
+  void wait_until(int what) const {
+    siginfo_t seen{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &seen, what | WNOWAIT), 0);
   }
   // In all-stop it waits for nothing else.
   void wait_for_debugger(nfds_t polled_count) const {
@@ -100,6 +105,11 @@ TEST_F(GdbserverPreload, NorOneThatIsResumed) {
   EXPECT_EQ(resume(PTRACE_CONT, SIGSTOP), 0);
   ::kill(pid_, SIGUSR1);
   EXPECT_EQ(signal_of_next_stop(), SIGUSR1);
+}
+
+TEST_F(GdbserverPreload, NorOneThatIsResumedUpToASystemCall) {
+  EXPECT_EQ(resume(PTRACE_SYSCALL, SIGSTOP), 0);
+  EXPECT_EQ(signal_of_next_stop(), SIGTRAP);  // which it begins anew
 }
 
 TEST_F(GdbserverPreload, OneThatItStoppedItselfGoesOnToo) {
@@ -152,7 +162,8 @@ TEST_F(GdbserverPreload, DebugRegistersAreWhatTheyAre) {
 
 // It would have stopped the others, and told of a thread that it no longer knew.
 TEST_F(GdbserverPreload, AThreadThatStandsEndsWhenItIsResumed) {
-  kill_as_it_stands();
+  stop();
+  kill();
   EXPECT_FALSE(is_told(-1));
   EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
   EXPECT_TRUE(is_told(-1));
@@ -161,7 +172,8 @@ TEST_F(GdbserverPreload, AThreadThatStandsEndsWhenItIsResumed) {
 // One of several that have stopped is told of later, when nothing was resumed.
 TEST_F(GdbserverPreload, AThreadThatStandsSinceTheLastStopEndsThenToo) {
   wait_for_debugger(1);
-  kill_as_it_stands();
+  stop();
+  kill();
   EXPECT_FALSE(is_told(-1));
   wait_for_debugger(1);
   EXPECT_FALSE(is_told(-1));
@@ -171,21 +183,22 @@ TEST_F(GdbserverPreload, AThreadThatStandsSinceTheLastStopEndsThenToo) {
 
 TEST_F(GdbserverPreload, AThreadThatStandsEndsAtOnceInNonStop) {
   wait_for_debugger(2);
-  kill_as_it_stands();
+  stop();
+  kill();
   EXPECT_TRUE(is_told(-1));
 }
 
 TEST_F(GdbserverPreload, AThreadThatIsAskedForHasEnded) {
-  kill_as_it_stands();
+  stop();
+  kill();
   EXPECT_FALSE(is_told(-1));
   EXPECT_TRUE(is_told(pid_));
 }
 
 TEST_F(GdbserverPreload, AThreadThatRunsEndsAtOnce) {
-  EXPECT_EQ(resume(PTRACE_CONT, 0), 0);
-  ::kill(pid_, SIGKILL);
-  siginfo_t seen{};
-  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &seen, WEXITED | WNOWAIT), 0);
+  stop();
+  EXPECT_EQ(resume(PTRACE_SYSCALL, 0), 0);  // as where system calls are caught
+  kill();
   EXPECT_TRUE(is_told(-1));
 }
 

@@ -144,7 +144,9 @@ bool is_own_stop(pid_t tid) {
   return info.si_code == SI_KERNEL || (info.si_code == SI_TKILL && info.si_pid == ::getpid());
 }
 
-bool is_run(int request) { return request == PTRACE_CONT || request == PTRACE_SINGLESTEP; }
+bool is_run(int request) {
+  return request == PTRACE_CONT || request == PTRACE_SINGLESTEP || request == PTRACE_SYSCALL;
+}
 
 bool is_delivery(int request, void* signal) {
   return (is_run(request) || request == PTRACE_DETACH) &&
