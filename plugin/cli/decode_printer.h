@@ -28,9 +28,9 @@ struct DecodePrinterConfig {
   DecodeItems items = DecodeItems::kAddresses;
   JsonForm json = JsonForm::kNone;
   std::FILE* out = stdout;
-  std::string name;     // of the trace; empty when there is but one
-  std::string decoder;  // for JSON
-  bool unknown_cpu = false;
+  std::string name;          // of the trace; empty when there is but one
+  std::string decoder;       // for JSON
+  bool unknown_cpu = false;  // that the user named
 };
 
 // REQUIRES: the code outlives the printer.

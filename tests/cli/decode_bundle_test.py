@@ -5,6 +5,7 @@ Two processes have other code at the same address, and take turns on one process
 
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import tempfile
@@ -84,6 +85,19 @@ class DecodeBundle(unittest.TestCase):
     def test_each_thread_of_several_processes(self):
         self.assertEqual(self.decoded(), ["[thread 11]", *run_of(10), *run_of(10),
                                           "[thread 12]", *run_of(10), "[thread 21]", *run_of(20)])
+
+    def test_a_processor_that_is_not_known_is_told_beside_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = bundle(folder, tuple(CODES))
+            done = []
+            for model in 85, 1:
+                path.write_text(re.sub(r'"model": \d+', f'"model": {model}', path.read_text()))
+                done.append(subprocess.run([cases.TAILTRACE, "decode", path], capture_output=True,
+                                           text=True, timeout=60))
+        self.assertEqual([one.returncode for one in done], [0, 0])
+        self.assertEqual(done[1].stdout, done[0].stdout)
+        self.assertEqual(done[0].stderr, "")
+        self.assertIn("processor 6/1/4 is not known", done[1].stderr)
 
     def test_one_thread(self):
         self.assertEqual(self.decoded("--tid=21"), run_of(20))

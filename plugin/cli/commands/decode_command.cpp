@@ -115,7 +115,7 @@ std::uint64_t decode(DecodeJob& job, const DecodeOptions& options, JsonForm json
       .out = out,
       .name = job.name,
       .decoder = options.decoder,
-      .unknown_cpu = !pt::is_known(job.config.cpu),
+      .unknown_cpu = !options.request.cpu.empty() && !pt::is_known(job.config.cpu),
   };
   auto printer = make_decode_printer(config, *job.code);
   WhilePrinting sink(*printer, printing);
