@@ -101,10 +101,9 @@ void add_recording_options(CLI::App& app, RecordingOptions& options) {
   app.add_option("--ring", options.ring,
                  "what is kept of each thread: records, or a size such as 64MiB (2MiB)")
       ->type_name("N");
-  app.add_option(
-         "--handover", options.handover,
-         "instructions the debugger is given at most, from a branch on (GDB: 1000000 as PT, "
-         "300000 as BTS; LLDB: 100000)")
+  app.add_option("--handover", options.handover,
+                 "instructions the debugger is given at most (GDB: 1000000 as PT, 300000 as BTS; "
+                 "LLDB: 100000)")
       ->type_name("N");
   add_choice(app, "--since", options.since,
              "where the history begins: `record btrace` (enable) or the program's start (qemu)",
