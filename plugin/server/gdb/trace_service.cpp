@@ -31,6 +31,7 @@ bool ran_nothing(const ThreadSnapshot& snapshot) {
 }  // namespace
 
 void TraceService::announce(rsp::FeatureList& features) {
+  features.remove_all("Qbtrace");  // newer gdbservers have settings that are not known here
   for (std::string_view name :
        {"Qbtrace:bts", "Qbtrace:pt", "Qbtrace:off", "Qbtrace-conf:bts:size", "Qbtrace-conf:pt:size",
         "qXfer:btrace:read", "qXfer:btrace-conf:read"})

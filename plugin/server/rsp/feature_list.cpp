@@ -47,4 +47,8 @@ void FeatureList::remove(std::string_view name) {
   std::erase_if(items_, [&](const auto& item) { return item.first == name; });
 }
 
+void FeatureList::remove_all(std::string_view beginning) {
+  std::erase_if(items_, [&](const auto& item) { return item.first.starts_with(beginning); });
+}
+
 }  // namespace tailtrace::rsp

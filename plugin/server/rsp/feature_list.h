@@ -21,6 +21,7 @@ class FeatureList {
   // Replaces the item or adds it at the end; `value` is "+", "-" or "=value".
   void set(std::string_view name, std::string_view value);
   void remove(std::string_view name);
+  void remove_all(std::string_view beginning);  // whose names begin so
 
  private:
   // The second part begins with the character that ends the name.
