@@ -116,8 +116,8 @@ Result<BranchRecord> Ring::at(Position position) const {
 }
 
 RecordRange Ring::newest(std::uint64_t limit) const {
-  std::uint64_t end = head().value;
-  std::uint64_t begin = std::max(oldest().value, end - std::min(limit, end));
+  std::uint64_t end = head().value;  // once: the oldest of a later moment may lie behind it
+  std::uint64_t begin = end - std::min({limit, end, header_->capacity - 1});
   RecordRange range;
   // Whoever closes the history adds a record or two: they shall not cost a copy of all others.
   range.records.reserve(end - begin + 2);
