@@ -106,8 +106,9 @@ Result<LldbTraceStart> parse_lldb_trace_start(std::string_view text) {
   for (auto* value : {&tsc, &per_cpu})
     if (!*value) return fail(std::move(value->error()));
   if (!*size) return malformed("`iptTraceSize` is missing");
-  LldbTraceStart start{std::move(*tids), **size, *tsc, *period, *limit, *per_cpu};
-  if (auto ok = check(start); !ok) return fail(std::move(ok.error()));
+  Result<LldbTraceStart> start =
+      LldbTraceStart{std::move(*tids), **size, *tsc, *period, *limit, *per_cpu};
+  if (auto ok = check(*start); !ok) return fail(std::move(ok.error()));
   return start;
 }
 
