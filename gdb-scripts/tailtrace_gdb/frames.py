@@ -175,6 +175,12 @@ def begins_line(pc, symtab, line):
     return any(entry.pc == pc for entry in symtab.linetable().line(line) or ())
 
 
+def begins_no_statement(pc):
+    """Whether other code of a line begins there."""
+    row = gdb.find_pc_line(pc)
+    return row.pc == pc and row.line != 0 and not begins_line(pc, row.symtab, row.line)
+
+
 def frame_line(level, frame):
     """As GDB's `backtrace` has it."""
     if frame.pc is None:

@@ -97,7 +97,7 @@ class Frame:
         if self.call is None:
             return None
         if self.position == 0:
-            return calling(self.history, -1) if newest_branch(self.history) == "return" else -1
+            return calling_newest(self.history) if newest_branch(self.history) == "return" else -1
         if self.position > self.call["first"]:
             return self.position - 1
         before = self.call.get("earlier") or self.call.get("caller")
@@ -121,6 +121,10 @@ class Frame:
         call = self.call or {}
         return line_at(self.history, self.position) or call.get("function"), self.out
 
+    def begins_no_statement(self):
+        address = self.history.item(self.position).get("address")
+        return address is not None and frames.begins_no_statement(int(address, 16))
+
 
 def newest_branch(history):
     """What led to the present, if it was a branch."""
@@ -133,10 +137,23 @@ def calling(history, position):
     if branch in frames.CALLS:
         return -1
     if branch == "return":
-        position = calling(history, -1)
+        position = calling_newest(history)
         if position is None:
             return None
-    call = history.call_holding(min(position, -1))
+    return led_to(history, history.call_holding(min(position, -1)))
+
+
+def calling_newest(history):
+    """The instruction that called what the newest one returns from, also where that jumped on to
+    other functions at its end; or None."""
+    call = history.call_holding(-1)
+    while call is not None and call.get("tail_called"):
+        call = history.call(call["caller"])
+    return led_to(history, call)
+
+
+def led_to(history, call):
+    """The instruction that called, or jumped to it at its end, or None."""
     if call is None or not call.get("caller"):
         return None
     return history.call(call["caller"])["last"]
@@ -153,10 +170,15 @@ def line_at(history, position):
 def start_of_line_before(history, position):
     """Where the line that `position` is in begins, or if it stands there, the one before."""
     frame = Frame(history, position)
-    line = frame.line()
+    line = passed = frame.line()
     start = position
     while frame.step():
         here = frame.line()
+        # As GDB does: one instruction of another line that is no statement is nothing to stop at.
+        is_aside = start == position and here != passed and here[1] == passed[1]
+        if is_aside and frame.begins_no_statement():
+            passed = here
+            continue
         if here != line:
             if start != position:
                 return start

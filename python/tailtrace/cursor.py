@@ -264,9 +264,13 @@ class Cursor:
         return self._begins(number) > 0 or item.begins_line
 
     def _line_before(self, number: int) -> Optional[int]:
-        was, start = self._shown(number, 0), number
+        was = passed = self._shown(number, 0)
+        start = number
         for at, shown in self._beside(number, False):
             if shown.is_inside(was):
+                continue
+            if start == number and self._is_aside(at, shown, passed):
+                passed = shown
                 continue
             if not self._is_line_of(shown, was):
                 if start != number:
@@ -276,6 +280,14 @@ class Cursor:
                 number = 0
             was, start = shown, at
         return start if start != number else None
+
+    def _is_aside(self, number: int, shown: Shown, was: Shown) -> bool:
+        """Whether it is one instruction of another line that is no statement, which GDB does not
+        stop at either.
+        """
+        return (shown.out == was.out and not self._is_line_of(shown, was) and
+                getattr(self.history.at(number), "begins_line", None) is False and
+                not self._begins(number))
 
     def _is_line_of(self, shown: Shown, was: Shown) -> bool:
         """Whether two items are of one line of one function, called once."""

@@ -121,6 +121,17 @@ def test_next_stops_where_gdb_does_in_lines_that_an_optimizer_mixed():
 
 
 @pytest.mark.skipif(not shutil.which("gdb"), reason="no gdb")
+def test_next_back_goes_over_single_instructions_that_are_no_statement_as_gdb_does():
+    h = run("mixed_lines")
+    main = h.hits("main")[0].address
+    cursor = h.goto(h.last("mixed_lines.c:31").number)
+    ours = [(cursor.next_back().address - main, *cursor.place[::2]) for _ in range(3)]
+    assert ours == gdb_places("mixed_lines", ["break main", "run", "record full",
+                                              "tbreak mixed_lines.c:31", "continue"],
+                              ["reverse-next"] * 3)
+
+
+@pytest.mark.skipif(not shutil.which("gdb"), reason="no gdb")
 @pytest.mark.parametrize("function, count", [
     ("even", 20), ("spin", 11), ("spin_in_a_line", 2), ("waits_for", 11)])
 def test_next_goes_on_where_a_function_jumps_to_at_its_end(function, count):
