@@ -38,6 +38,27 @@ class Diff(InFolder):
         self.assertIn("no difference", outcome.stdout)
 
     @unittest.skipUnless(shutil.which("gdb"), "no gdb")
+    def test_a_recording_that_a_debugger_began_where_a_function_begins_only_begins_later(self):
+        cases.needs_engine(self, "step")
+        program = self.build("built")
+        whole = self.record(program, "3", name="whole")
+        begun = str(pathlib.Path(self.folder, "begun"))
+        scripts = pathlib.Path(__file__).resolve().parents[2] / "gdb-scripts" / "tailtrace.py"
+        commands = [f"source {scripts}",
+                    f"target remote | {cases.TAILTRACE} serve - {program} 3", "tbreak *main",
+                    "continue", "tailtrace start", "tbreak _exit", "continue",
+                    f"tailtrace save {begun}", "kill"]
+        said = subprocess.run(["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off",
+                               *(word for command in commands for word in ("-ex", command))],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=cases.HANG_S, check=False)
+        self.assertIn("Saved 1 thread", said.stdout, said.stderr)
+        first = json.loads(cases.tailtrace("history", "--json", begun, "1").stdout)["items"][0]
+        self.assertEqual((first["function"], first["offset"]), ("main", "0x0"))
+        for here, there in ((whole, begun), (begun, whole)):
+            self.assertEqual(self.diff(here, there, 0)["divergences"], [])
+
+    @unittest.skipUnless(shutil.which("gdb"), "no gdb")
     def test_a_recording_that_a_debugger_began_inside_a_function_only_begins_later(self):
         cases.needs_engine(self, "step")
         program = self.build("built")  # in which GDB stops behind the begin of main

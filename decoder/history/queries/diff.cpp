@@ -270,12 +270,19 @@ class HistoryDiffer {
     }
   }
 
-  static bool begins_late(Side& side) {
-    return !side.tokens().empty() && (side.is_cut(0) || side.begins_inside(0));
+  bool begins_late(Side& side) {
+    return !side.tokens().empty() &&
+           (side.is_cut(0) || side.begins_inside(0) || begin_differently());
+  }
+
+  // All of a program begins where its last run did: one was begun later, where a function begins.
+  bool begin_differently() const {
+    std::span<const std::uint32_t> ours = here_.tokens(), theirs = there_.tokens();
+    return !ours.empty() && !theirs.empty() && ours.front() != theirs.front();
   }
 
   // Where one of them only begins later, nothing is different.
-  bool is_older_part(const SequenceChange& change) const {
+  bool is_older_part(const SequenceChange& change) {
     if (change.a_first != 0 || change.b_first != 0) return false;
     if (change.a_first == change.a_end) return begins_late(here_);
     return change.b_first == change.b_end && begins_late(there_);
