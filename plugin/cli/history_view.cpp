@@ -222,7 +222,7 @@ Result<void> print_objects(const std::function<void(const LineSink&)>& lister,
     items.push_back(OrderedJson::parse(line));
     return items.size() <= kMaxDocumentItems;
   });
-  if (LongWork::interrupted()) document["interrupted"] = true;
+  if (printing.interrupted()) document["interrupted"] = true;
   if (items.size() > kMaxDocumentItems) return fail(document_too_long());
   print_json(out, schema, document, output.json);
   return {};

@@ -51,7 +51,7 @@ void LongWork::say(const std::function<std::string()>& progress) {
 }
 
 Printing::~Printing() {
-  if (!LongWork::interrupted()) return;
+  if (!interrupted_) return;
   std::fflush(out_);
   std::fputs(kPrintingInterrupted, stderr);
   std::fputc('\n', stderr);
@@ -59,7 +59,8 @@ Printing::~Printing() {
 
 bool Printing::goes_on() {
   if (!work_) work_.emplace(stderr);
-  return !LongWork::interrupted() && std::ferror(out_) == 0;
+  interrupted_ = interrupted_ || LongWork::interrupted();
+  return !interrupted_ && std::ferror(out_) == 0;
 }
 
 void wipe_progress() {

@@ -45,15 +45,19 @@ class LongWork {
 class Printing {
  public:
   explicit Printing(std::FILE* out) : out_(out) {}
-  // Says that it was interrupted.
+  // Says that it was interrupted, if that has left out a line.
   ~Printing();
 
   // Whether the next line is to be printed. To be asked before each: until then Ctrl-C ends all.
   bool goes_on();
 
+  // A line was not printed because Ctrl-C was pressed before.
+  bool interrupted() const { return interrupted_; }
+
  private:
   std::FILE* out_;
   std::optional<LongWork> work_;
+  bool interrupted_ = false;
 };
 
 // Wipes the line away that says how far something is, for others to print: it comes again.

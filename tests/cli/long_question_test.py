@@ -1,12 +1,15 @@
 """A question whose answer takes long says at a terminal how far it is; Ctrl-C ends it with what is
 known by then."""
 
+import fcntl
 import json
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import termios
 import unittest
 
 import cases
@@ -21,6 +24,11 @@ SEGMENT = (b"\x02\x82" * 8 + b"\x99\x01\xdd" + START.to_bytes(8, "little") + b"\
 LEAVE = b"\x04\x06"  # the loop once, and go round again
 # As much as takes any machine seconds to answer.
 SEGMENTS = 10000
+
+
+def waiting(pipe):
+    """How many bytes nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class LongQuestion(cases.CommandCase):
@@ -100,7 +108,10 @@ class LongQuestion(cases.CommandCase):
         subprocess.run(["gcc", "-g", "-o", built, built + ".c"], check=True)
         session = str(self.folder / "session")
         cases.tailtrace("run", "--no-debugger", "--engine=qemu", "--keep=" + session, "--", built)
-        for how, whole in ("--lines", rb"^ +\d+ +\d+    x \+= 1;$"), ("--lcov", b"^end_of_record$"):
+        left_out = b"interrupted: what follows is not shown\n"
+        # A tracefile is whole with what it has of the only file.
+        for how, whole, warned in (("--lines", rb"^ +\d+ +\d+    x \+= 1;$", left_out),
+                                   ("--lcov", b"^end_of_record$", b"")):
             asked = self.start("coverage", how, "--file=lines.c", session)
             begin = asked.stdout.read(1)
             asked.send_signal(signal.SIGINT)
@@ -109,13 +120,29 @@ class LongQuestion(cases.CommandCase):
             self.assertEqual(lines.pop(), b"")
             self.assertRegex(lines[-1], whole)
             self.assertEqual(asked.returncode, 0)
-            self.assertEqual(said, b"interrupted: what follows is not shown\n")
+            self.assertEqual(said, warned)
 
     def start(self, *words):
         asked = subprocess.Popen([cases.TAILTRACE, *words], bufsize=0, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
         self.addCleanup(asked.kill)
         return asked
+
+    def test_ctrl_c_at_the_last_line_leaves_nothing_out(self):
+        pipe_bytes, gathered_bytes = 1 << 16, 4096
+        list_of = lambda count: ("history", str(self.folder), f"-{count},-1")
+        # So many lines that the last one has to wait until somebody reads.
+        for count in range(1200, 1300):
+            whole = cases.tailtrace(*list_of(count)).stdout
+            if 0 < len(whole) - pipe_bytes - gathered_bytes < len(whole.splitlines()[-1]):
+                break
+        asked = self.start(*list_of(count))
+        call = pathlib.Path(f"/proc/{asked.pid}/syscall")
+        while not (call.read_text().startswith("1 0x1 ") and waiting(asked.stdout) == pipe_bytes):
+            self.assertIsNone(asked.poll())
+        asked.send_signal(signal.SIGINT)
+        said = asked.communicate(timeout=cases.HANG_S)
+        self.assertEqual((said, asked.returncode), ((whole.encode(), b""), 0))
 
     def test_what_was_interrupted_can_be_read(self):
         asked = self.start("decode", "--json", "--print=records", str(self.folder))

@@ -94,7 +94,7 @@ void print_objects(const Coverage& coverage, const CoverageCommandOptions& optio
   }
   if (form == JsonForm::kLines) return;
   document["files"] = std::move(files);
-  if (LongWork::interrupted()) document["interrupted"] = true;
+  if (printing.interrupted()) document["interrupted"] = true;
   print_json(invocation.out, "tailtrace.coverage/1", document, form);
 }
 

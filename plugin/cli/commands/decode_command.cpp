@@ -137,7 +137,7 @@ std::uint64_t decode_all(std::vector<DecodeJob>& jobs, const DecodeOptions& opti
     fmt::print(out, R"({{"schema":"tailtrace.decodes/1","traces":[)"
                     "\n");
   for (DecodeJob& job : jobs) {
-    if (LongWork::interrupted()) break;
+    if (!printing.goes_on()) break;
     if (is_list && &job != &jobs.front()) fmt::print(out, ",");
     gaps += decode(job, options, json, printing, out);
   }
