@@ -93,7 +93,7 @@ Command hits_command() {
       .examples =
           {
               {"tailtrace hits SESSION worker.cc:88", "where a breakpoint would have stopped"},
-              {"tailtrace hits SESSION Worker::step", "calls of a function"},
+              {"tailtrace hits SESSION Worker::step", "a function was entered"},
               {"tailtrace hits --limit=5 SESSION '*0x401136'", "an instruction, the newest 5"},
               {"tailtrace hits SESSION libc.so.6+0x27fd0", "an address of a file, as objdump's"},
           },

@@ -117,7 +117,10 @@ Command stats_command() {
         return [options](const Invocation& invocation) { return show_stats(*options, invocation); };
       },
       .take_program = {},
-      .details = "Transfers are branches that led elsewhere than to the next instruction.",
+      .details =
+          "Transfers are branches that led elsewhere than to the next instruction. A function was "
+          "entered as often as its first instruction was executed, which `tailtrace hits` shows; "
+          "`tailtrace calls` has what led into its middle, too, as mempcpy does into memcpy.",
   };
 }
 
