@@ -159,6 +159,7 @@ Usage: tailtrace load FOLDER
 Also loads whatever else the Python package opens. `tailtrace stop` forgets it."""
 
     name = "load"
+    elsewhere = ("open",)
     completion = gdb.COMPLETE_FILENAME
 
     def run(self, argument):

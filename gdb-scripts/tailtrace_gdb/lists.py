@@ -25,7 +25,7 @@ A long history (of more than a million branches) has numbers back from -1, the n
 newest part is there at once."""
 
     name = "instruction-history"
-    elsewhere = ("instructions",)
+    elsewhere = ("instructions", "history")
     pager = Pager()
 
     def complete(self, text, word):

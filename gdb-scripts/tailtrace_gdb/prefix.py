@@ -10,7 +10,7 @@ from .errors import user_error
 MORE = "(More came before...)\n"
 
 # What is asked of a folder, outside of GDB.
-COMMAND_LINE_ONLY = ("coverage", "diff", "find", "history", "open", "stats")
+COMMAND_LINE_ONLY = ("coverage", "diff", "find", "stats")
 
 
 class Command(gdb.Command):

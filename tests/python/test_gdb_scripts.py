@@ -312,6 +312,9 @@ def test_before_recording_says_what_to_do():
     ("last clean_up", "clean_up was not arrived at"),
     ("magic", "there is no command `tailtrace magic`\n  fix:  see `help tailtrace`"),
     ("stack -5", "there is no command `tailtrace stack -5`\n  fix:  tailtrace where"),
+    ("history 5", "there is no command `tailtrace history 5`\n"
+                  "  fix:  tailtrace instruction-history"),
+    ("open DIR", "there is no command `tailtrace open DIR`\n  fix:  tailtrace load"),
     ("stats", "there is no command `tailtrace stats`\n"
               "  fix:  `tailtrace save DIR`, and behind it `shell tailtrace stats DIR`")])
 def test_refuses_in_a_sentence(recorded, command, answer):
