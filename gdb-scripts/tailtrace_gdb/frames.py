@@ -222,7 +222,8 @@ def show(history, position, gdb_has_shown):
         gdb.write(frame_line(0, frames[0]))
         found = frames[0].line()
         if found is not None:
-            gdb.write(f"{found[1]}\t{text_of_line(*found)}\n")
+            text = text_of_line(*found) or f"in {found[0].filename}"  # as GDB has it
+            gdb.write(f"{found[1]}\t{text}\n")
             follow_in_tui(found, [])
     for level, frame in enumerate(frames[1:limit], 1):
         gdb.write(frame_line(level, frame))

@@ -322,6 +322,18 @@ def test_refuses_in_a_sentence(recorded, command, answer):
     assert said.startswith(answer), said
 
 
+def test_a_line_that_cannot_be_read_is_shown_with_its_file(tmp_path):
+    source, program = tmp_path / "gone.c", tmp_path / "gone"
+    source.write_text("int main(void) {\n  return 0;\n}\n")
+    subprocess.run(["gcc", "-g", "-o", program, source], check=True)
+    with tailtrace.record([str(program)], engine="qemu") as trace:
+        position = trace.threads[0].last("gone.c:2").position
+        trace.save(str(tmp_path / "saved"))
+    source.unlink()
+    said = talk_without_program(f"tailtrace load {tmp_path}/saved", f"tailtrace goto {position}")[1]
+    assert f"\n2\tin {source}\n" in said
+
+
 def test_size_of_a_page_is_a_setting(recorded):
     said = recorded("show tailtrace history-size", "set tailtrace history-size 3",
                     "show tailtrace history-size", "tailtrace instruction-history 1",
