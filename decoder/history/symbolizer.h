@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "decoder/base/bytes.h"
 #include "decoder/base/types.h"
 
 namespace tailtrace {
@@ -106,6 +107,10 @@ class Symbolizer {
   virtual std::optional<std::uint64_t> address_in_file(Address, Epoch = kNewestEpoch) {
     return std::nullopt;
   }
+
+  // The code from an address on as the file has it that was loaded there, whether or not it was
+  // executed; empty when that is not known. Lives as long as the symbolizer.
+  virtual ByteSpan code_in_file(Address, Epoch = kNewestEpoch) { return {}; }
 
   // All source lines that have code in the translation unit that an address is of, each once; null
   // when nobody knows. The same pointer for the whole unit; lives as long as the symbolizer.

@@ -199,6 +199,22 @@ void ElfFile::read_segments() {
   }
 }
 
+ByteSpan ElfFile::code_at(std::uint64_t address) const {
+  std::size_t size_bytes = 0;
+  const char* whole = elf_rawfile(elf_.get(), &size_bytes);
+  if (whole == nullptr) return {};
+  const ByteSpan bytes(reinterpret_cast<const std::uint8_t*>(whole), size_bytes);
+  for (const ElfSegment& segment : segments_) {
+    if (!segment.executable || address < segment.address) continue;
+    const std::uint64_t within = address - segment.address;
+    if (within >= segment.size_bytes || segment.file_offset_bytes >= size_bytes) continue;
+    const ByteSpan rest = bytes.subspan(segment.file_offset_bytes);
+    const std::uint64_t size = std::min<std::uint64_t>(segment.size_bytes, rest.size());
+    return within < size ? rest.subspan(within, size - within) : ByteSpan();
+  }
+  return {};
+}
+
 std::vector<ElfSymbol> ElfFile::symbols() const {
   std::vector<ElfSymbol> symbols =
       image_.empty() ? read_tables(elf_.get(), Names::kCode) : dynamic_symbols(image_);

@@ -68,6 +68,9 @@ class ElfFile {
   // The loadable segments.
   const std::vector<ElfSegment>& segments() const { return segments_; }
 
+  // What follows an address in its segment of code; empty when it is in none.
+  ByteSpan code_at(std::uint64_t address) const;
+
   // Hexadecimal; empty when it has none.
   std::string build_id() const;
 

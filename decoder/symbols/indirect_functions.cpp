@@ -14,23 +14,6 @@ namespace {
 constexpr std::uint64_t kMaxResolver_bytes = 1 << 12;
 constexpr std::size_t kMaxImplementations = 1 << 16;
 
-// What follows an address in its segment of code; empty when it is in none.
-ByteSpan code_at(const ElfFile& file, std::uint64_t address) {
-  std::size_t size_bytes = 0;
-  const char* whole = elf_rawfile(file.elf(), &size_bytes);
-  if (whole == nullptr) return {};
-  const ByteSpan bytes(reinterpret_cast<const std::uint8_t*>(whole), size_bytes);
-  for (const ElfSegment& segment : file.segments()) {
-    if (!segment.executable || address < segment.address) continue;
-    const std::uint64_t within = address - segment.address;
-    if (within >= segment.size_bytes || segment.file_offset_bytes >= size_bytes) continue;
-    const ByteSpan rest = bytes.subspan(segment.file_offset_bytes);
-    const std::uint64_t size = std::min<std::uint64_t>(segment.size_bytes, rest.size());
-    return within < size ? rest.subspan(within, size - within) : ByteSpan();
-  }
-  return {};
-}
-
 // The address that an instruction puts into a register: LEA relative to RIP, or where code has
 // fixed addresses MOV of 32 bits (SDM volume 2).
 std::optional<std::uint64_t> address_taken(ByteSpan bytes, std::uint64_t next) {
@@ -48,14 +31,14 @@ std::optional<std::uint64_t> address_taken(ByteSpan bytes, std::uint64_t next) {
 
 void add_implementations(const ElfFile& file, const ElfSymbol& resolver,
                          std::vector<IndirectFunction>& found) {
-  ByteSpan code = code_at(file, resolver.value);
+  ByteSpan code = file.code_at(resolver.value);
   code =
       code.first(std::min<std::uint64_t>({code.size(), resolver.size_bytes, kMaxResolver_bytes}));
   Address at{resolver.value};
   while (auto instruction = decode_instruction(code, at)) {
     const ByteSpan bytes = code.first(instruction->size_bytes);
     const auto address = address_taken(bytes, instruction->next().value);
-    if (address && *address != resolver.value && !code_at(file, *address).empty() &&
+    if (address && *address != resolver.value && !file.code_at(*address).empty() &&
         found.size() < kMaxImplementations)
       found.push_back({*address, resolver.name});
     code = code.subspan(bytes.size());

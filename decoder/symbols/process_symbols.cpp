@@ -344,6 +344,12 @@ std::optional<std::uint64_t> ProcessSymbols::address_in_file(Address address, Ep
   return place.mapping->file_offset_bytes + (address - place.mapping->begin);
 }
 
+ByteSpan ProcessSymbols::code_in_file(Address address, Epoch when) {
+  const Place place = place_in(address, when);
+  if (place.module == nullptr) return {};
+  return place.module->file().code_at(address.value - place.bias);
+}
+
 const std::vector<SourceLine>* ProcessSymbols::lines_of_unit(Address address, Epoch when) {
   const Place place = place_in(address, when);
   return place.module == nullptr ? nullptr

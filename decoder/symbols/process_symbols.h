@@ -54,6 +54,7 @@ class ProcessSymbols : public Symbolizer {
   std::vector<Address> line_entries(Address address, std::string_view file, unsigned line,
                                     Epoch when = kNewestEpoch) override;
   std::optional<std::uint64_t> address_in_file(Address address, Epoch when = kNewestEpoch) override;
+  ByteSpan code_in_file(Address address, Epoch when = kNewestEpoch) override;
   const std::vector<SourceLine>* lines_of_unit(Address address, Epoch when = kNewestEpoch) override;
   std::vector<SourceLine> lines_beginning_at(Address address, Epoch when = kNewestEpoch) override;
 

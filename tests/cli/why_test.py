@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 import cases
 from recorded import DETOURS, SOURCE, InFolder
@@ -49,6 +50,32 @@ class Why(InFolder):
         self.assertEqual(max(again), 19)  # the 20th round of the inner loop
         outcome = cases.tailtrace("why", self.folder + "/session", "abort")
         self.assert_error(outcome, 1, "abort was not reached")
+
+    def test_what_is_saved_knows_the_code_that_was_not_executed(self):
+        source = os.path.join(self.folder, "around.c")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("""void end(void) {}
+int main(int count) {
+  volatile int sum = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (i == count + 100)
+      sum += 7;
+    if (i == 2)
+      end();
+  }
+}
+""")
+        program = source.removesuffix(".c")
+        subprocess.run(["gcc", "-g", "-O0", source, "-o", program], check=True)
+        session, saved = self.record(program), os.path.join(self.folder, "saved")
+        self.assertEqual(cases.tailtrace("save", session, saved).returncode, 0)
+        live, kept = (self.ask("why", path, "end")["reasons"] for path in (session, saved))
+        in_main = [(decision["line"], decision.get("taken"), reason["times"])
+                   for reason in kept for decision in reason["decisions"]
+                   if decision["function"] == "main"]
+        # Whether the sum was added to made no difference.
+        self.assertEqual(in_main, [(8, None, 1), (7, False, 1), (4, True, 3)])
+        self.assertEqual(live, kept)
 
     def test_why_goes_on_where_neither_a_call_nor_a_return_led_there(self):
         for argument, way in enumerate(("throw", "jump", "context", "handler", "unlikely")):

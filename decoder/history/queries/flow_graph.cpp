@@ -9,7 +9,8 @@ constexpr std::uint32_t kUnknown = ~0u;
 
 }  // namespace
 
-FlowGraph::FlowGraph(CodeReader& code, const IsPart& is_part, const std::vector<Address>& entries,
+FlowGraph::FlowGraph(const InstructionAt& code, const IsPart& is_part,
+                     const std::vector<Address>& entries,
                      const std::map<Address, std::set<Address>>& jumps) {
   std::vector<Address> open = entries;
   for (const auto& [jump, targets] : jumps)
@@ -20,14 +21,14 @@ FlowGraph::FlowGraph(CodeReader& code, const IsPart& is_part, const std::vector<
   find_ways_out();
 }
 
-void FlowGraph::read(CodeReader& code, const IsPart& is_part, std::vector<Address> open,
+void FlowGraph::read(const InstructionAt& code, const IsPart& is_part, std::vector<Address> open,
                      const std::map<Address, std::set<Address>>& jumps) {
   while (!open.empty() && edges_.size() < kMaxInstructions) {
     Address at = open.back();
     open.pop_back();
     if (edges_.contains(at) || !is_part(at)) continue;
     Edges& edges = edges_[at];
-    std::optional<Instruction> insn = code.at(at);
+    std::optional<Instruction> insn = code(at);
     if (!insn) {
       edges.leaves = true;
       continue;

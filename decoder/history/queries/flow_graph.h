@@ -11,11 +11,12 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
-#include "decoder/code/code_reader.h"
+#include "decoder/code/instruction.h"
 
 namespace tailtrace {
 
@@ -26,10 +27,12 @@ class FlowGraph {
 
   // Whether an address is of the function.
   using IsPart = std::function<bool(Address)>;
+  // Nothing where the code is not known.
+  using InstructionAt = std::function<std::optional<Instruction>(Address)>;
 
   // `jumps` are the targets seen of each indirect jump, and every address in those of the function
   // and in `entries` is one from where it is read.
-  FlowGraph(CodeReader& code, const IsPart& is_part, const std::vector<Address>& entries,
+  FlowGraph(const InstructionAt& code, const IsPart& is_part, const std::vector<Address>& entries,
             const std::map<Address, std::set<Address>>& jumps);
 
   // Whether the branch at `branch`, having led to `to`, decided that `about` would be executed.
@@ -44,7 +47,7 @@ class FlowGraph {
  private:
   static constexpr std::uint32_t kExit = 0;  // the node behind all ends
 
-  void read(CodeReader& code, const IsPart& is_part, std::vector<Address> open,
+  void read(const InstructionAt& code, const IsPart& is_part, std::vector<Address> open,
             const std::map<Address, std::set<Address>>& jumps);
   void connect();
   void find_ways_out();

@@ -39,13 +39,20 @@ bool FunctionGraphs::add(Known& known, const Function& function, Address address
   return is_part(function, address, epoch) && known.entries.insert(address).second;
 }
 
+// What is kept of a thread may have no code but what it executed; the file has the rest.
+std::optional<Instruction> FunctionGraphs::instruction_at(Address address, Epoch epoch) {
+  if (code_.known(address)) return code_.at(address);
+  return decode_instruction(symbols_.code_in_file(address, epoch), address);
+}
+
 void FunctionGraphs::read(Known& known, const Function& function, Epoch epoch) {
   ++known.readings;
   std::vector<Address> entries(known.entries.begin(), known.entries.end());
   if (!function.entry.is_null()) entries.push_back(function.entry);
   code_.set_epoch(epoch);
   known.graph = std::make_unique<FlowGraph>(
-      code_, [&](Address address) { return is_part(function, address, epoch); }, entries, jumps_);
+      [&](Address address) { return instruction_at(address, epoch); },
+      [&](Address address) { return is_part(function, address, epoch); }, entries, jumps_);
 }
 
 }  // namespace tailtrace

@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "decoder/code/code_reader.h"
 #include "decoder/history/history.h"
 #include "decoder/history/queries/flow_graph.h"
 #include "decoder/history/symbolizer.h"
@@ -34,6 +35,7 @@ class FunctionGraphs {
 
   bool is_part(const Function& function, Address address, Epoch epoch);
   bool add(Known& known, const Function& function, Address address, Epoch epoch);
+  std::optional<Instruction> instruction_at(Address address, Epoch epoch);
   void read(Known& known, const Function& function, Epoch epoch);
 
   Symbolizer& symbols_;

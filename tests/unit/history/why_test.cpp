@@ -67,12 +67,16 @@ struct RandomFunction {
   CodeImage image;
 };
 
+FlowGraph::InstructionAt reading(CodeReader& code) {
+  return [&code](Address address) { return code.at(address); };
+}
+
 TEST(FlowGraph, WhatMustBePassedIsWhatNoWayOutGoesAround) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     RandomFunction function(seed);
     CodeReader code(function.image);
     auto inside = [&](Address a) { return function.base <= a && a < function.end; };
-    FlowGraph graph(code, inside, function.addresses, {});
+    FlowGraph graph(reading(code), inside, function.addresses, {});
     bool all_leave = true;
     for (std::size_t i = 0; i < function.ways.size(); ++i)
       all_leave = all_leave && function.can_leave(i);
@@ -89,7 +93,7 @@ TEST(FlowGraph, AnEndlessLoopHasAWayOutSomewhere) {
   CodeImage image;
   ASSERT_TRUE(image.add({0x1000}, *from_hex("9090ebfc")));  // nop nop jmp 1000
   CodeReader code(image);
-  FlowGraph graph(code, [](Address a) { return a < Address{0x1004}; }, {{0x1000}}, {});
+  FlowGraph graph(reading(code), [](Address a) { return a < Address{0x1004}; }, {{0x1000}}, {});
   EXPECT_TRUE(graph.must_pass({0x1000}, {0x1001}));
   EXPECT_FALSE(graph.decides({0x1002}, {0x1000}, {0x9000}));
 }
