@@ -24,6 +24,13 @@ def whole_number(given: Any, name: str, least: Optional[int] = None,
     return number
 
 
+def parts_of(given: slice) -> Tuple[Optional[int], Optional[int], Optional[int]]:
+    """Where a slice starts and stops, and its step. What is no whole number is a TypeError."""
+    def part(of: Any) -> Optional[int]:
+        return None if of is None else whole_number(of, "a part of a slice")
+    return part(given.start), part(given.stop), part(given.step)
+
+
 def amount(given: Any, name: str) -> int:
     """So much of something at most, in numbers that the library knows."""
     return min(whole_number(given, name, 0), MOST)

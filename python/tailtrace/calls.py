@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Iterator, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
-from .arguments import whole_number
+from .arguments import parts_of, whole_number
 from .errors import PositionError
 from .html_tree import tree
 from .words import counted
@@ -68,7 +68,7 @@ class Calls(Sequence[Call]):
 
     def __getitem__(self, index: "Union[int, slice]") -> "Union[Call, list[Call]]":
         if isinstance(index, slice):
-            return [self[i] for i in range(len(self))[index]]
+            return [self[i] for i in range(len(self))[slice(*parts_of(index))]]
         index = whole_number(index, "an index")
         size = len(self)
         if not -size <= index < size:

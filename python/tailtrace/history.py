@@ -1,12 +1,11 @@
 """A thread's history: its records as arrays, its instructions as a sequence."""
 
 import itertools
-import operator
 import sys
 from typing import Any, Iterator, List, Optional, Union, overload
 
 from . import _core
-from .arguments import amount, text, whole_number
+from .arguments import amount, parts_of, text, whole_number
 from .arrays import Columns, as_array
 from .calls import Calls
 from .cursor import Cursor
@@ -163,17 +162,17 @@ class History:
 
     def _slice(self, part: slice) -> "View":
         """Counts only where an end is given, or meant, that is counted from the oldest item."""
-        step = 1 if part.step is None else operator.index(part.step)
-        ends = part.start, part.stop
-        if step > 0 and part.start is not None and all(end is None or end < 0 for end in ends):
-            if self._holds(part.start):
-                return View(self, range(part.start, part.stop or 0, step))
-        if step < 0 and part.stop is None and (part.start is None or part.start < 0):
-            start = -1 if part.start is None else part.start
+        start, stop, step = parts_of(part)
+        step = 1 if step is None else step
+        if step > 0 and start is not None and start < 0 and (stop is None or stop < 0):
             if self._holds(start):
-                return View(self, None, start, step)
+                return View(self, range(start, stop or 0, step))
+        if step < 0 and stop is None and (start is None or start < 0):
+            newest = -1 if start is None else start
+            if self._holds(newest):
+                return View(self, None, newest, step)
         size = len(self)
-        return View(self, range(-size, 0)[part])
+        return View(self, range(-size, 0)[start:stop:step])
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self[:])

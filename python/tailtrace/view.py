@@ -6,7 +6,7 @@ from typing import (TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, S
 
 from . import _core
 from ._core import Gap, Instruction
-from .arguments import MOST, amount, text, whole_number
+from .arguments import MOST, amount, parts_of, text, whole_number
 from .arrays import Columns
 from .calls import Calls
 from .errors import PositionError, UsageError
@@ -107,7 +107,7 @@ class View(Sequence[Item]):
 
     def __getitem__(self, index: Union[int, slice]) -> "Union[Item, View]":
         if isinstance(index, slice):
-            return View(self.history, self.positions[index])
+            return View(self.history, self.positions[slice(*parts_of(index))])
         index = whole_number(index, "an index")
         if self._known is None and index == 0:
             return self.history._item(self._start)

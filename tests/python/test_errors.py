@@ -149,7 +149,9 @@ def test_a_closed_history(example_path):
     lambda h: h.diff(h, "2"), lambda h: h.diff(h, module=3), lambda h: h.find(kind=3),
     lambda h: h.find(symbol=3), lambda h: h.find(address="0x1000"), lambda h: h.find(since="now"),
     lambda h: h.find(limit=1.5), lambda h: h[:].counts("main"), lambda h: h[:].loops(None),
-    lambda h: h.calls()["1"], lambda h: h.calls().number("1"), lambda h: h.calls().newest(None),
+    lambda h: h.calls("main"), lambda h: h["main":], lambda h: h[:"9"], lambda h: h[::"1"],
+    lambda h: h[:]["1":], lambda h: h.calls()["1"],
+    lambda h: h.calls().number("1"), lambda h: h.calls().newest(None),
     lambda h: h.goto().step("1"), lambda h: h.goto().step_back(None), lambda h: h.goto().next(0.5),
     lambda h: tailtrace.record(["/bin/true"], ring_records="64"), lambda h: tailtrace.attach("1")])
 def test_what_is_of_a_wrong_type_is_said_in_a_sentence(example, use):
