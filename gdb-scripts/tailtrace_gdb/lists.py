@@ -7,6 +7,7 @@ from .errors import user_error
 from .folding import FoldedPages, folded, gap_line, loop_line
 from .prefix import MORE, Command, completed
 from .ranges import Lines, Pager, Things, split_modifiers
+from .search import refuse_unknown
 from .styles import styled
 from .words import Words, inlined_text, listed, source_text
 
@@ -153,6 +154,7 @@ def whole_call_with_caller(history, call):
 def calls_of(history, function, limit):
     found, count = history.whole_calls(limit or MOST_WHOLE, function)
     if not found:
+        refuse_unknown(function)
         raise user_error(f"{function} was not called in what is recorded")
     if sum(call.get("times", 1) for call in found) < count:
         yield MORE

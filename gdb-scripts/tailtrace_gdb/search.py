@@ -35,8 +35,8 @@ OF_MODULE = re.compile(r".*\+(0x[0-9a-fA-F]+|[0-9]+)|[^`]+`.*")
 
 
 def refuse_unknown(location):
-    """What was not arrived at may also not be there at all."""
-    if OF_MODULE.fullmatch(location):
+    """What was not arrived at may also not be there at all, as far as GDB has anything to know."""
+    if OF_MODULE.fullmatch(location) or not gdb.objfiles():
         return
     try:
         gdb.decode_line(location)

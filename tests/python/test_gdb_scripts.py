@@ -334,6 +334,14 @@ def test_a_line_that_cannot_be_read_is_shown_with_its_file(tmp_path):
     assert f"\n2\tin {source}\n" in said
 
 
+def test_beside_a_folder_alone_gdb_does_not_know_what_is_there(tmp_path):
+    tailtrace.record([os.fspath(PROGRAM)], engine="qemu").save(tmp_path / "run.tt")
+    _, hits, calls = talk_without_program(
+        f"tailtrace load {tmp_path}/run.tt", "tailtrace hits abort", "tailtrace calls abort")
+    assert hits == "It was not arrived at in what is recorded.\n"
+    assert calls == "abort was not called in what is recorded\n"
+
+
 def test_size_of_a_page_is_a_setting(recorded):
     said = recorded("show tailtrace history-size", "set tailtrace history-size 3",
                     "show tailtrace history-size", "tailtrace instruction-history 1",
