@@ -207,7 +207,7 @@ Bytes QemuInferior::auxiliary_vector() {
   return {vector.begin(), vector.end()};
 }
 
-std::optional<std::string> QemuInferior::maps(const std::string& file) {
+std::optional<std::string> QemuInferior::maps_of_host(const std::string& file) {
   // A process whose first thread has ended has none as a whole.
   const auto path = fmt::format("/proc/{}/task/{}/{}", pid(), stopped_.tid, file);
   auto all = read_file(path, kMaxMaps_bytes);

@@ -21,6 +21,7 @@
 #include "plugin/engines/qemu/qemu_live_engine.h"
 #include "plugin/engines/qemu/qemu_process.h"
 #include "plugin/server/below/end_signals.h"
+#include "plugin/server/qemu/executable_parts.h"
 #include "plugin/server/rsp/catch_request.h"
 #include "plugin/server/rsp/connection.h"
 #include "plugin/server/rsp/resume.h"
@@ -143,6 +144,8 @@ class QemuInferior {
   void deliver(std::uint8_t signal);
   Result<std::optional<Address>> pc_of_stopped();
   bool is_untold(Address pc, bool was_to_step) const;
+  WasExecuted was_executed();
+  std::optional<std::string> maps_of_host(const std::string& file);
 
   QemuProcess process_;
   QemuLiveEngine engine_;
@@ -166,7 +169,7 @@ class QemuInferior {
   rsp::SignalSet passed_;
   std::map<std::int32_t, std::string> calls_;  // that threads were told to enter: their numbers
   Bytes signal_info_;
-  std::optional<std::string> maps_;  // since it stopped
+  std::optional<std::string> maps_;  // of the host, since it stopped
   std::uint8_t told_signal_ = 0;     // of the program, for which it stopped last
   // The signal that has stopped the process since it was resumed, as Ctrl-Z does; 0: none has.
   std::uint8_t halted_by_ = 0;

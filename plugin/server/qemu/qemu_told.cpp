@@ -44,12 +44,19 @@ std::optional<WantedVariable> parse_variable(std::string_view wanted) {
 
 }  // namespace
 
+WasExecuted QemuInferior::was_executed() {
+  return [this](Address begin, Address end) { return engine_.has_executed(begin, end); };
+}
+
+std::optional<std::string> QemuInferior::maps(const std::string& file) {
+  auto text = maps_of_host(file);
+  // Whoever saves memory looks at the kernel's details (smaps), not at what may be executed.
+  return text && file == "maps" ? maps_with_code(*text, was_executed()) : text;
+}
+
 std::string QemuInferior::region_at(std::uint64_t address) {
-  if (!maps_) maps_ = maps("maps");
-  if (!maps_) return std::string(rsp::kFailed);
-  return memory_region(*maps_, address, [this](Address begin, Address end) {
-    return engine_.has_executed(begin, end);
-  });
+  if (!maps_) maps_ = maps_of_host("maps");
+  return maps_ ? memory_region(*maps_, address, was_executed()) : std::string(rsp::kFailed);
 }
 
 QemuLink::Answer QemuLink::answer_untold(std::string_view request) {
