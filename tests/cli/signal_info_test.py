@@ -12,8 +12,8 @@ import cases
 PROGRAM = os.path.join(cases.BINARY_DIR, "tests", "programs", "signal_infos")
 # Number and code: man 2 sigaction.
 SI_QUEUE, SI_TKILL, SI_KERNEL = -1, -6, 128
-SIGNALS = [(11, 1), (11, 2), (11, 1), (11, 2), (11, SI_KERNEL), (4, 2), (8, 1), (35, SI_QUEUE),
-           (10, SI_TKILL), (12, SI_QUEUE), (17, 1)]
+SIGNALS = [(11, 1), (11, 2), (11, SI_KERNEL), (11, 1), (11, 2), (11, SI_KERNEL), (4, 2), (8, 1),
+           (35, SI_QUEUE), (10, SI_TKILL), (12, SI_QUEUE), (17, 1)]
 
 
 def tell(info):

@@ -17,6 +17,7 @@ __attribute__((noinline)) void on_signal(int number, siginfo_t* info, void* cont
 static void faults(char* readable) {
   if (sigsetjmp(behind, 1) == 0) *(volatile int*)0x1234 = 1;
   if (sigsetjmp(behind, 1) == 0) *(volatile char*)readable = 1;
+  if (sigsetjmp(behind, 1) == 0) *(volatile char*)0x8000123456789abc = 1;  // no address at all
   if (sigsetjmp(behind, 1) == 0) ((void (*)(void))0x5678)();
   if (sigsetjmp(behind, 1) == 0) ((void (*)(void))readable)();
   if (sigsetjmp(behind, 1) == 0) __asm__ volatile("hlt");

@@ -32,6 +32,7 @@ struct Vcpu {
   // none.
   siginfo_t infos[kKeptInfos];
   unsigned oldest_info;
+  bool was_no_address;  // what it accessed when it faulted last, and no handler was told of yet
 };
 
 constexpr std::uint64_t kMaxSignal = 64;

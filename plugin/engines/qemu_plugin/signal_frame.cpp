@@ -55,6 +55,7 @@ std::optional<SignalFrame> read_signal_frame(const std::uint64_t* registers) {
   }
   SignalFrame frame;
   frame.pc = guest_value<std::uint64_t>(context + kRipInContext_bytes);
+  frame.info = info;
   frame.signal = static_cast<std::uint16_t>(signal);
   frame.is_fault = is_raised_there(signal, info);
   return frame;

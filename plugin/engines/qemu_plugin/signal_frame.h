@@ -12,6 +12,7 @@ namespace tailtrace {
 
 struct SignalFrame {
   std::uint64_t pc;      // interrupted: the instruction there was not executed
+  std::uint64_t info;    // the address of the siginfo
   std::uint16_t signal;  // its number
   bool is_fault;         // the instruction at `pc` was tried and raised it
 };

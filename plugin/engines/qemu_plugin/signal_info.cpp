@@ -3,12 +3,12 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <utility>
 
 #include "plugin/engines/qemu/guest_signal.h"
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/guest_memory.h"
 #include "plugin/engines/qemu_plugin/imports.h"
-#include "plugin/engines/qemu_plugin/signal_frame.h"
 
 namespace tailtrace {
 namespace {
@@ -33,12 +33,13 @@ void on_signal(int signal, siginfo_t* info, void* context) {
   siginfo_t* kept = nullptr;
   if (t_cpu >= 0) {
     const int number = guest_signal(signal);
-    kept = &place_for(g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu)), number);
+    Vcpu& vcpu = g_recorder.vcpu(static_cast<std::uint32_t>(t_cpu));
+    kept = &place_for(vcpu, number);
     *kept = *info;
     kept->si_signo = number;
-    if (is_fault_of_memory(*info))
+    if (signal == SIGSEGV) vcpu.was_no_address = info->si_code == SI_KERNEL;
+    if (is_fault_of_memory(*info) && info->si_code != SI_KERNEL)
       kept->si_addr = static_cast<char*>(info->si_addr) - g_recorder.guest_base;
-    if (signal == SIGSEGV && info->si_code == SI_KERNEL) kept->si_code = SEGV_MAPERR;
   }
   g_handler.load()(signal, info, context);
   if (kept != nullptr && is_fault_of_memory(*kept)) kept->si_signo = 0;
@@ -86,6 +87,13 @@ std::optional<siginfo_t> info_by_place(int signal, std::uint32_t cpu, std::uint6
 
 bool keep_signal_infos() {
   return replace_import("sigaction", reinterpret_cast<void*>(&set_action));
+}
+
+void mend_signal_info(Vcpu& vcpu, const SignalFrame& frame) {
+  if (frame.signal != SIGSEGV || !std::exchange(vcpu.was_no_address, false)) return;
+  auto* info = reinterpret_cast<siginfo_t*>(frame.info + g_recorder.guest_base);
+  info->si_code = SI_KERNEL;
+  info->si_addr = nullptr;
 }
 
 HostHandler qemu_signal_handler() { return g_handler.load(); }

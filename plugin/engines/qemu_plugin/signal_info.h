@@ -11,6 +11,9 @@
 #include <csignal>
 #include <optional>
 
+#include "plugin/engines/qemu_plugin/recorder.h"
+#include "plugin/engines/qemu_plugin/signal_frame.h"
+
 namespace tailtrace {
 
 // Before qemu takes any signal. False: this qemu's calls cannot be taken.
@@ -23,5 +26,9 @@ HostHandler qemu_signal_handler();
 // Of the signal that the thread stops for, by the system's number; nothing: it is not known. It is
 // taken: the next one of that number is another one.
 std::optional<siginfo_t> take_signal_info(int signal);
+
+// Has the handler find in the frame that was just read what the kernel tells of an access to what
+// can be no address (SI_KERNEL). qemu 7.2 takes it for one to address 0, where nothing is mapped.
+void mend_signal_info(Vcpu& vcpu, const SignalFrame& frame);
 
 }  // namespace tailtrace

@@ -2,6 +2,7 @@
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/on_block.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
+#include "plugin/engines/qemu_plugin/signal_info.h"
 #include "plugin/engines/qemu_plugin/stub_gate.h"
 #include "plugin/engines/qemu_plugin/threads.h"
 
@@ -44,12 +45,13 @@ struct MetHandler {
 };
 constinit thread_local MetHandler t_met_handler{0, 0};
 
-bool meet_handler(Flow& flow, std::uint64_t* registers, std::uint64_t pc) {
-  auto frame = read_signal_frame(registers);
+bool meet_handler(Flow& flow, Vcpu& vcpu, std::uint64_t pc) {
+  auto frame = read_signal_frame(vcpu.registers);
   if (!frame) return false;
   flow.take_time();
   enter_handler(flow, *frame, pc);
-  align_signal_frame(registers);
+  mend_signal_info(vcpu, *frame);
+  align_signal_frame(vcpu.registers);
   return true;
 }
 
@@ -74,7 +76,7 @@ void enter_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* regis
   if (!has_begun()) begin_thread(cpu);
   vcpu.registers = registers;
   if ((info.care & kCareHandler) != 0) {
-    if (t_met_handler != MetHandler{pc, registers[kRsp]}) meet_handler(flow, registers, pc);
+    if (t_met_handler != MetHandler{pc, registers[kRsp]}) meet_handler(flow, vcpu, pc);
     t_met_handler = {pc, registers[kRsp]};
   }
   if ((info.care & kCareSingle) != 0 && is_cut_at(flow.open(), flow.open_info(), pc))
@@ -91,7 +93,8 @@ void enter_slow_block(unsigned cpu, const RingBlock* block, std::uint64_t* regis
 void meet_handler_at_stop() {
   if (t_cpu < 0) return;
   const auto cpu = static_cast<std::uint32_t>(t_cpu);
-  std::uint64_t* registers = g_recorder.vcpu(cpu).registers;
+  Vcpu& vcpu = g_recorder.vcpu(cpu);
+  const std::uint64_t* registers = vcpu.registers;
   if (registers == nullptr) return;
   const std::uint64_t pc = registers[kRip];
   {
@@ -100,7 +103,7 @@ void meet_handler_at_stop() {
   }
   Flow flow(cpu);
   if (t_met_handler == MetHandler{pc, registers[kRsp]} || flow.open_info().begin == pc) return;
-  if (meet_handler(flow, registers, pc)) t_met_handler = {pc, registers[kRsp]};
+  if (meet_handler(flow, vcpu, pc)) t_met_handler = {pc, registers[kRsp]};
 }
 
 }  // namespace tailtrace

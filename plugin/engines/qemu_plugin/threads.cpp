@@ -39,6 +39,7 @@ void make_thread(std::uint32_t cpu) {
   vcpu.own_info = {};
   vcpu.executes = false;
   for (siginfo_t& info : vcpu.infos) info.si_signo = 0;
+  vcpu.was_no_address = false;
   vcpu.room = take_thread_room();
   vcpu.is_running = true;
   g_recorder.vcpu_count =
