@@ -124,6 +124,7 @@ class QemuInferior {
   Result<Event> connection_ended();
   Result<bool> is_at_breakpoint(ThreadId thread);
   static bool is_any_at(const Breakpoints& breakpoints, Address pc);
+  Result<bool> has_room_for(std::string_view breakpoint, Address address);
   Result<std::string> change_breakpoint(std::string_view request, Address address);
   std::string change_watchpoint(std::string_view request);
   void remove_doomed();

@@ -1,5 +1,7 @@
 // The places where a program under qemu is to stop: breakpoints, of which the stub knows, and
 // watchpoints, which are the recorder's.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "decoder/base/bytes.h"
@@ -28,6 +30,14 @@ bool QemuInferior::is_any_at(const Breakpoints& breakpoints, Address pc) {
                      [pc](const auto& entry) { return entry.second == pc; });
 }
 
+// The stub takes one in code wherever it is; where nothing is mapped, no other server does.
+Result<bool> QemuInferior::has_room_for(std::string_view breakpoint, Address address) {
+  if (!breakpoint.starts_with('0')) return true;
+  auto byte = exchange(fmt::format("m{:x},1", address.value));
+  if (!byte) return fail(std::move(byte.error()));
+  return !byte->starts_with('E');
+}
+
 // Debuggers take breakpoints away at each stop, and to have one thread step over one, and set them
 // again. So the stub is told at the next resume of all.
 Result<std::string> QemuInferior::change_breakpoint(std::string_view request, Address address) {
@@ -37,6 +47,11 @@ Result<std::string> QemuInferior::change_breakpoint(std::string_view request, Ad
   if (auto known = from.find(what); known != from.end()) {
     (is_set ? breakpoints_ : doomed_).insert(from.extract(known));
     return std::string("OK");
+  }
+  if (is_set) {
+    auto has_room = has_room_for(what, address);
+    if (!has_room) return fail(std::move(has_room.error()));
+    if (!*has_room) return std::string(rsp::kFailed);
   }
   auto answer = exchange(request);
   if (!is_set || !answer || *answer != "OK") return answer;
