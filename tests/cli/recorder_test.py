@@ -132,6 +132,16 @@ class Run(RecorderCase):
         # Nothing else is left.
         self.assertEqual(os.listdir(self.folder), ["moved"])
 
+    def test_program_that_used_up_its_memory_leaves_its_end(self):
+        program = os.path.join(cases.BINARY_DIR, "tests/programs/exhausts_memory")
+        command = [cases.TAILTRACE, "run", f"--on-crash={self.bundle}", "--", program]
+        outcome = subprocess.run(["/bin/sh", "-c", 'ulimit -v 1048576; exec "$@"', "sh", *command],
+                                 capture_output=True, text=True, env=self.env,
+                                 timeout=cases.HANG_S, check=False)
+        self.assertEqual(outcome.returncode, 128 + signal.SIGABRT, outcome.stderr)
+        self.assertNotIn("ERROR", outcome.stderr)
+        self.assertIn("abort", cases.tailtrace("last", self.bundle, "abort").stdout)
+
     def test_program_that_it_became_is_named(self):
         crash = ["/bin/sh", "-c", "kill -SEGV $$", "-0", "--"]
         outcome = self.run_until_crash(

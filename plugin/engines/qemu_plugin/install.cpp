@@ -11,6 +11,7 @@
 #include "plugin/engines/qemu_plugin/process.h"
 #include "plugin/engines/qemu_plugin/qemu_api.h"
 #include "plugin/engines/qemu_plugin/recorder.h"
+#include "plugin/engines/qemu_plugin/spare_memory.h"
 #include "plugin/engines/qemu_plugin/syscalls.h"
 #include "plugin/engines/qemu_plugin/threads.h"
 #include "plugin/engines/qemu_plugin/translate.h"
@@ -72,6 +73,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
     if (!tailtrace::read_option(options, argv[i])) return -1;
   if (options.session.empty()) return -1;
   if (!tailtrace::begin_process(options, *info)) return tailtrace::is_left_alone(options) ? 0 : -1;
+  tailtrace::keep_spare_memory();
   tailtrace::note_own_mappings();
   tailtrace::register_callbacks(id);
   tailtrace::follow_forks();

@@ -9,6 +9,7 @@
 #include "plugin/engines/qemu_plugin/flow.h"
 #include "plugin/engines/qemu_plugin/guest_memory.h"
 #include "plugin/engines/qemu_plugin/imports.h"
+#include "plugin/engines/qemu_plugin/spare_memory.h"
 
 namespace tailtrace {
 namespace {
@@ -30,6 +31,7 @@ siginfo_t& place_for(Vcpu& vcpu, int signal) {
 
 // A fault that is the program's business leaves qemu's handler otherwise.
 void on_signal(int signal, siginfo_t* info, void* context) {
+  give_back_spare_memory();  // qemu's stub needs some to tell of it
   siginfo_t* kept = nullptr;
   if (t_cpu >= 0) {
     const int number = guest_signal(signal);
@@ -42,7 +44,9 @@ void on_signal(int signal, siginfo_t* info, void* context) {
       kept->si_addr = static_cast<char*>(info->si_addr) - g_recorder.guest_base;
   }
   g_handler.load()(signal, info, context);
-  if (kept != nullptr && is_fault_of_memory(*kept)) kept->si_signo = 0;
+  if (!is_fault_of_memory(*info)) return;
+  if (kept != nullptr) kept->si_signo = 0;
+  keep_spare_memory();
 }
 
 // sigaction(2), as qemu calls it. Its own handler is the only one that asks for a siginfo; it asks

@@ -32,6 +32,7 @@
 #include "plugin/engines/qemu_plugin/recorder.h"
 #include "plugin/engines/qemu_plugin/signal_frame.h"
 #include "plugin/engines/qemu_plugin/signal_info.h"
+#include "plugin/engines/qemu_plugin/spare_memory.h"
 #include "plugin/engines/qemu_plugin/step_aside.h"
 #include "plugin/engines/qemu_plugin/stub_connection.h"
 #include "plugin/engines/qemu_plugin/unheard.h"
@@ -78,6 +79,7 @@ void have_queue_look() {
 }
 
 void leave() {
+  keep_spare_memory();
   end_first_of_lone_run();
   let_others_go();
   // Those that are in the way of a lone run have yet to come to the gate.
