@@ -87,7 +87,8 @@ FlowWalker::Next FlowWalker::walk(std::size_t psb) {
   ip_ = began_at_.value_or(Address{});
   time_ = items_.peek().time;
   time_exact_ = false;
-  use_mode(CodeMode::k64);
+  // Where an overflow cuts PSB+, the mode that was told last goes on.
+  use_mode(items_.started_cut() ? mode_ : CodeMode::k64);
   epoch_ = config_.first_epoch;
   next_change_ = 0;
   use_changes(psb, time_);

@@ -30,6 +30,7 @@ void ItemReader::start(std::size_t psb_offset) {
   enabled_ = false;
   exec_bits_ = kUnknownBits;
   start_ip_.reset();
+  cut_ = false;
   at_fup_.clear();
   at_tip_.clear();
   out_begin_ = out_end_ = 0;

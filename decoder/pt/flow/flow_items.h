@@ -67,6 +67,9 @@ class ItemReader {
   // Where the flow begins: what the first PSB+ says. No value: tracing is disabled there.
   std::optional<Address> start_ip() const { return start_ip_; }
 
+  // Whether an overflow cut that PSB+: what it does not say is not known.
+  bool started_cut() const { return cut_; }
+
   // Begins at a PSB; start_ip() is known then, and its status events are the first items. An error
   // in PSB+ is the first item.
   void start(std::size_t psb_offset);
@@ -225,6 +228,7 @@ class ItemReader {
   std::uint64_t exec_bits_before_ = kUnknownBits;  // and the one before it
   unsigned data_ = 0;                              // the types of EVD that wait for their CFE
   std::optional<Address> start_ip_;
+  bool cut_ = false;  // the last PSB+, by an overflow
   std::size_t packet_offset_ = 0;
   std::size_t boundary_ = ~std::size_t{0};
 

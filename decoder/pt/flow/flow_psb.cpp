@@ -25,7 +25,8 @@ bool ItemReader::take_psb(std::size_t offset) {
       if (offset == boundary_) return stop_at_boundary();
       end_header();
       packet_offset_ = end;
-      return packet.kind == PacketKind::kPsbEnd || take_ovf();
+      cut_ = packet.kind == PacketKind::kOvf;
+      return !cut_ || take_ovf();
     }
     if (!take_header_packet(packet)) return fail_at(DecodeError::kBadContext, offset);
   }

@@ -34,7 +34,7 @@ void FlowWalker::note_skipped(const Event& event) {
 // first. The processor counts on no call from before tracing is enabled or an overflow ends (SDM,
 // "RET compression"); what else it counts on is found to be missing.
 bool FlowWalker::skip_to_address(std::size_t limit) {
-  if (config_.resumption != Resumption::kAtAddress || !is_of_code(gap_.error)) return false;
+  if (!is_of_code(gap_.error)) return false;
   outcome_count_ = 0;
   clear_returns();
   enabled_ = anchored_ = false;
@@ -60,6 +60,7 @@ bool FlowWalker::skip_to_address(std::size_t limit) {
 // Where it says, if it does. All outcomes and targets from before a FUP were sent before it, as
 // those from before a mode that comes with a TIP: no such TIP is deferred.
 bool FlowWalker::stand_at(const Event& event) {
+  if (config_.resumption != Resumption::kAtAddress) return false;
   switch (event.kind) {
     case EventKind::kEnabled:
     case EventKind::kOverflow:
