@@ -162,6 +162,8 @@ void ProcessSymbols::add_problem(Error problem, const std::string& module) {
 }
 
 ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
+  // Whole histories are asked for, an instruction after the other.
+  if (last_place_.begin <= address && address < last_place_.end) return last_place_;
   Place place;
   place.end = {~0ull};
   auto after = std::upper_bound(mappings_.begin(), mappings_.end(), address,
@@ -173,7 +175,7 @@ ProcessSymbols::Place ProcessSymbols::place_of(Address address) {
     return place;
   }
   take_module(*std::prev(after), mappings_, place);
-  return place;
+  return last_place_ = place;
 }
 
 // What an address is of that is mapped.

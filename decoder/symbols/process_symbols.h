@@ -115,6 +115,7 @@ class ProcessSymbols : public Symbolizer {
   Function make_function(Address address);
 
   std::vector<Mapping> mappings_;
+  Place last_place_;  // that was asked for
   std::string perf_map_;
   std::function<void(const Error&)> tell_;
   std::optional<GeneratedFunctions> generated_;                    // read when it is needed
