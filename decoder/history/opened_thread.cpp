@@ -13,9 +13,10 @@ OpenedThread records_in_place(ThreadFrame frame, std::shared_ptr<const void> own
     records = records.last(limit_records);
     frame.complete = false;
     frame.first.value += dropped.size();
-    frame.first_epoch.value += static_cast<std::uint32_t>(std::count_if(
-        dropped.begin(), dropped.end(),
-        [](const BranchRecord& record) { return record.kind == RecordKind::kCodeChange; }));
+    // Epochs that no code is of need not be told apart, and gigabytes not be read for that.
+    if (frame.code->newest() > frame.first_epoch)
+      frame.first_epoch.value += static_cast<std::uint32_t>(
+          std::ranges::count(dropped, RecordKind::kCodeChange, &BranchRecord::kind));
   }
   OpenedThread thread;
   thread.source = std::make_shared<RecordSlices>(std::move(owner), records, frame);

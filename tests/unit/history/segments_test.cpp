@@ -1,6 +1,7 @@
 // Histories read segment by segment: the same items as one read in one piece, whatever is cut where
 // and read when; the newest first, and no more than is asked for.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <random>
@@ -323,6 +324,25 @@ TEST(HistorySegments, TheNewestRecordsAreCutOffWithTheirEpochAndPosition) {
   ASSERT_GT(found.size(), 100u);
   EXPECT_EQ(found, std::vector<Address>(run.executed.end() - static_cast<long>(found.size()),
                                         run.executed.end()));
+}
+
+// A ring of gigabytes would be read from the disk for it.
+TEST(HistorySegments, WhatIsCutOffIsNotRead) {
+  ToyRun run = toy_run(6, 4000);
+  const std::span newest = std::span(run.snapshot->records).last(100);
+  constexpr std::size_t kHidden_bytes = 1 << 16, kShown_bytes = 1 << 12;
+  void* const memory = ::mmap(nullptr, kHidden_bytes + kShown_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const records = static_cast<BranchRecord*>(memory);
+  constexpr std::size_t kHidden = kHidden_bytes / sizeof *records;
+  std::ranges::copy(newest, records + kHidden);
+  ASSERT_EQ(::mprotect(memory, kHidden_bytes, PROT_NONE), 0);
+  const std::span<const BranchRecord> all(records, kHidden + newest.size());
+  const OpenedThread opened = records_in_place(*run.snapshot, nullptr, all, newest.size());
+  History history(opened.frame, opened.source, {});
+  EXPECT_EQ(history.record_count(), newest.size());
+  ::munmap(memory, kHidden_bytes + kShown_bytes);
 }
 
 // --- Intel PT --------------------------------------------------------------------------------
