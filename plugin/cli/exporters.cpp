@@ -163,7 +163,7 @@ class BtraceExporter final : public Exporter {
       end.flags = kFlagSynthetic | kFlagAsync;
       snapshot.records.push_back(end);
     }
-    (void)sink_(bts_document(bts_blocks(snapshot)));
+    write_bts_document(bts_blocks(snapshot), sink_);
     return {};
   }
 

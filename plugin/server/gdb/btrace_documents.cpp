@@ -1,9 +1,10 @@
 #include "plugin/server/gdb/btrace_documents.h"
 
-#include <fmt/core.h>
+#include <fmt/compile.h>
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "decoder/base/types.h"
 
@@ -21,11 +22,26 @@ std::string_view format_name(BtraceFormat format) {
 }
 
 std::string bts_document(const std::vector<BtsBlock>& blocks) {
+  std::string text;
+  write_bts_document(blocks, [&text](std::string_view piece) {
+    text += piece;
+    return true;
+  });
+  return text;
+}
+
+void write_bts_document(const std::vector<BtsBlock>& blocks, const ByteSink& sink) {
+  constexpr std::size_t kPiece_bytes = 1 << 16;
   std::string text(kBegin);
-  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block)
-    text += fmt::format("<block begin=\"{:#x}\" end=\"{:#x}\"/>\n", block->begin.value,
-                        block->end.value);
-  return text.append(kEnd);
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+    fmt::format_to(std::back_inserter(text),
+                   FMT_COMPILE("<block begin=\"{:#x}\" end=\"{:#x}\"/>\n"), block->begin.value,
+                   block->end.value);
+    if (text.size() < kPiece_bytes) continue;
+    if (!sink(text)) return;
+    text.clear();
+  }
+  (void)sink(text.append(kEnd));
 }
 
 std::string pt_document(ByteSpan trace) {

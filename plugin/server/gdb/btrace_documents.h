@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "decoder/base/bytes.h"
+#include "decoder/export/sinks.h"
 #include "plugin/server/gdb/bts_blocks.h"
 #include "plugin/server/recording/btrace_format.h"
 
@@ -19,6 +20,8 @@ std::string_view format_name(BtraceFormat format);
 
 // Blocks are given oldest first; the document has them newest first. No blocks: "nothing new".
 std::string bts_document(const std::vector<BtsBlock>& blocks);
+// The same in pieces.
+void write_bts_document(const std::vector<BtsBlock>& blocks, const ByteSink& sink);
 
 // Without bytes: "nothing new". No processor is named: GDB then applies no errata.
 std::string pt_document(ByteSpan trace);

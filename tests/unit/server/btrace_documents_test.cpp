@@ -12,6 +12,20 @@ TEST(BtraceDocuments, BlocksStandNewestFirst) {
             "</btrace>\n");
 }
 
+// Gigabytes of a long history are not held as text as well.
+TEST(BtraceDocuments, ComeInPiecesUntilThereIsEnough) {
+  const std::vector<BtsBlock> blocks(10000, {{0x2000}, {0x2010}});
+  std::size_t pieces = 0;
+  std::string text;
+  write_bts_document(blocks, [&](std::string_view piece) {
+    EXPECT_LT(piece.size(), std::size_t{1} << 17);
+    text += piece;
+    return ++pieces < 3;
+  });
+  EXPECT_EQ(pieces, 3u);
+  EXPECT_TRUE(bts_document(blocks).starts_with(text));
+}
+
 TEST(BtraceDocuments, OfNothingNewHaveNoBlocksAndNoBytes) {
   EXPECT_EQ(bts_document({}),
             "<!DOCTYPE btrace SYSTEM \"btrace.dtd\">\n<btrace version=\"1.0\">\n</btrace>\n");
