@@ -11,6 +11,7 @@
 #include "decoder/code/code_image.h"
 #include "decoder/pt/event_text.h"
 #include "decoder/pt/record_sink.h"
+#include "plugin/cli/event_fields.h"
 #include "plugin/cli/json_list.h"
 
 namespace tailtrace {
@@ -81,16 +82,6 @@ std::string_view json_of(const BranchRecord& record, RecordText& text) {
                                    record.from.value, record.to.value, kind_name(record.kind),
                                    record.insns, record.time, record.flags, record.extra);
   return {text.data(), end};
-}
-
-// Whether all that an event says, beyond where and when, is one number.
-bool is_number(pt::EventKind kind) {
-  using pt::EventKind;
-  constexpr EventKind kNumbers[] = {
-      EventKind::kPaging,    EventKind::kAsyncPaging, EventKind::kVmcs,
-      EventKind::kAsyncVmcs, EventKind::kPtwrite,     EventKind::kCbr,
-      EventKind::kMnt,       EventKind::kBlock,       EventKind::kBlockItem};
-  return std::ranges::find(kNumbers, kind) != std::end(kNumbers);
 }
 
 pt::Detail detail_of(DecodeItems items) {
@@ -204,16 +195,14 @@ class JsonPrinter final : public DecodePrinter {
       return put_records();
     }
     std::string text = text_.of(event);
-    if (text.empty()) return;
+    if (text.empty()) return fields_.keep(event);
     ordered_json item = {{"event", pt::EventText::name(event.kind)},
                          {"text", text.substr(1, text.size() - 2)}};
     if (!event.ip.is_null()) item["ip"] = json_address(event.ip);
     // An overflow goes on at `ip`.
     const char* other = event.kind == pt::EventKind::kOverflow ? "from" : "to";
     if (!event.to.is_null()) item[other] = json_address(event.to);
-    if (is_number(event.kind)) item["value"] = json_address({event.payload});
-    if (event.kind == pt::EventKind::kPtwrite || event.kind == pt::EventKind::kBlock)
-      item["size_bytes"] = event.size_bytes;
+    fields_.add(item, event);
     if (event.has(pt::kEventHasTime)) item["time"] = event.time;
     list_.put(json_text(item));
   }
@@ -225,6 +214,7 @@ class JsonPrinter final : public DecodePrinter {
       return put_records();
     }
     std::string text = text_.of(gap);
+    fields_.forget();
     list_.put(json_text(ordered_json{{"gap", pt::error_text(gap.error)},
                                      {"text", text.substr(1, text.size() - 2)},
                                      {"ip", json_address(gap.ip)},
@@ -258,6 +248,7 @@ class JsonPrinter final : public DecodePrinter {
   InstructionLines lines_;
   pt::RecordSink records_;
   pt::EventText text_;
+  EventFields fields_;
 };
 
 }  // namespace

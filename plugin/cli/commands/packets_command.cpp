@@ -99,6 +99,30 @@ std::string payload_text(const ListedPacket& listed) {
   }
 }
 
+// What a packet has beside its payload; null: nothing.
+const char* other_field(PacketKind kind) {
+  switch (kind) {
+    case PacketKind::kPip:
+      return "nr";
+    case PacketKind::kPtw:
+      return "payload_bytes";
+    case PacketKind::kPwre:
+      return "hw";
+    case PacketKind::kPwrx:
+      return "wake_reason";
+    case PacketKind::kBip:
+      return "id";
+    case PacketKind::kBbp:
+    case PacketKind::kCfe:
+    case PacketKind::kEvd:
+      return "type";
+    case PacketKind::kTrig:
+      return "flags";
+    default:
+      return nullptr;
+  }
+}
+
 const char* schema_of(JsonForm form) {
   return form == JsonForm::kLines ? "tailtrace.packet/1" : "tailtrace.packets/1";
 }
@@ -213,6 +237,7 @@ nlohmann::ordered_json packet_json(const ListedPacket& listed) {
   if (listed.packet.kind == PacketKind::kTnt) json["outcomes"] = outcomes(listed.packet);
   if (std::string text = payload_text(listed); !text.empty()) json["text"] = text;
   json["payload"] = fmt::format("{:#x}", listed.packet.payload);
+  if (const char* name = other_field(listed.packet.kind)) json[name] = listed.packet.bits;
   if (listed.packet.has_ip) json["has_ip"] = true;
   return json;
 }

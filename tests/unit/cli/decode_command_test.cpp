@@ -341,6 +341,30 @@ TEST_F(DecodeCommand, JsonTellsTheNumberThatAnEventIs) {
   EXPECT_EQ(items[2]["value"], "0x21");
 }
 
+TEST_F(DecodeCommand, JsonHasTheFieldsOfAnEventsPacket) {
+  pt::PacketWriter out;
+  out.psb();
+  out.psbend();
+  out.mwait(0x10, 1);
+  out.exstop(false);
+  out.pwre(3, 1, true);
+  out.pwrx(3, 4, 0x9);
+  out.evd(0, 0x1234);
+  out.cfe(1, 14, false);
+  out.cfe(2, 0, false);
+  write("trace", out.take());
+  json items = json::parse(run({"--print=events", "--json"}).out)["items"];
+  for (json& item : items) item.erase("text");
+  EXPECT_EQ(items, json::parse(R"([
+    {"event": "mwait", "hints": "0x10", "extensions": "0x1"},
+    {"event": "exstop"},
+    {"event": "pwre", "state": 4, "sub_state": 2, "hardware": true},
+    {"event": "pwrx", "last_state": 4, "deepest_state": 5, "interrupt": true, "store": false,
+     "autonomous": true},
+    {"event": "control-flow", "type": 1, "vector": 14, "data": {"cr2": "0x1234"}},
+    {"event": "control-flow", "type": 2, "vector": 0}])"));
+}
+
 TEST(DecodeInput, FiltersAreRangesOfAddresses) {
   using Kind = pt::AddressFilter::Kind;
   auto filters = parse_filters({"0x1000-0x1fff"}, {"4096-4096", "1-0xffffffffffffffff"});

@@ -83,6 +83,21 @@ TEST(PacketsCommand, NamesEveryKindOfPacketAndItsFields) {
   }
 }
 
+TEST(PacketsCommand, JsonHasWhatAPacketHasBesideItsPayload) {
+  const struct {
+    const char* hex;
+    const char* name;
+    unsigned value;
+  } kFields[] = {{"0243fbfa0a000000", "nr", 1}, {"0232efcdab9078563412", "payload_bytes", 8},
+                 {"02228012", "hw", 1},         {"02a20508000000", "wake_reason", 8},
+                 {"0213010e", "type", 1},       {"025302aa0bf00000000000", "type", 2},
+                 {"d9e0a10000", "flags", 3}};
+  for (const auto& field : kFields) {
+    const nlohmann::ordered_json packet = packet_json(list(kPsb + std::string(field.hex)).at(1));
+    EXPECT_EQ(packet.value(field.name, ~0u), field.value) << packet;
+  }
+}
+
 TEST(PacketsCommand, ASpoiltPacketIsNamedAndTheListGoesOnAtTheNextPsb) {
   std::vector<ListedPacket> listed = list(std::string("00") + kPsb + "c9ffff" + kPsb + "0223");
   ASSERT_EQ(listed.size(), 5u);
