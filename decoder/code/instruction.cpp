@@ -99,6 +99,13 @@ InstructionClass class_of(const ZydisDecodedInstruction& insn, ByteSpan bytes) {
   return repeats(insn) ? InstructionClass::kRepString : InstructionClass::kOther;
 }
 
+// Where a relative operand leads. REQUIRES: is_relative(insn).
+Address target_of(const ZydisDecodedInstruction& insn, Address address, CodeMode mode) {
+  const std::uint64_t to =
+      address.value + insn.length + static_cast<std::uint64_t>(insn.raw.imm[0].value.s);
+  return {to & target_mask(address, insn.operand_width, mode)};
+}
+
 // Zydis counts XBEGIN and the like as relative; only near branches have a target here.
 bool has_target(InstructionClass kind) {
   return kind == InstructionClass::kConditional || kind == InstructionClass::kJump ||
@@ -129,11 +136,7 @@ std::optional<Instruction> decode_instruction(ByteSpan bytes, Address address, C
   result.address = address;
   result.size_bytes = insn.length;
   result.kind = class_of(insn, bytes);
-  if (has_target(result.kind)) {
-    std::uint64_t to =
-        address.value + insn.length + static_cast<std::uint64_t>(insn.raw.imm[0].value.s);
-    result.target = {to & target_mask(address, insn.operand_width, mode)};
-  }
+  if (has_target(result.kind)) result.target = target_of(insn, address, mode);
   return result;
 }
 
@@ -159,12 +162,11 @@ std::string disassemble(ByteSpan bytes, Address address, CodeMode mode) {
                                                     insn.operand_count_visible, text, sizeof text,
                                                     address.value, nullptr)))
     return "(bad)";
-  if (mode != CodeMode::k16) return text;
-  // Zydis cuts all targets of 16-bit code.
-  const std::optional<Instruction> known = decode_instruction(bytes, address, mode);
-  if (!known || known->target.is_null()) return text;
+  if (mode == CodeMode::k64 || !is_relative(insn)) return text;
+  // Zydis cuts all targets of 16-bit code, and none of 32-bit code.
   const std::string_view all = text;
-  return fmt::format("{}{:#x}", all.substr(0, all.rfind("0x")), known->target.value);
+  return fmt::format("{}{:#x}", all.substr(0, all.rfind("0x")),
+                     target_of(insn, address, mode).value);
 }
 
 std::string_view class_name(InstructionClass kind) {

@@ -129,6 +129,10 @@ TEST(Instruction, IsWrittenWithoutPadding) {
   EXPECT_EQ(disassemble(*from_hex("7402"), {0x1001}), "jz 0x1005");
   EXPECT_EQ(disassemble(*from_hex("7402"), {0xfffd}, CodeMode::k16), "jz 0x1");
   EXPECT_EQ(disassemble(*from_hex("7402"), {0x1fffd}, CodeMode::k16), "jz 0x20001");
+  EXPECT_EQ(disassemble(*from_hex("eb80"), {0x10}, CodeMode::k32), "jmp 0xffffff92");
+  EXPECT_EQ(disassemble(*from_hex("7402"), {0xfffffffd}, CodeMode::k32), "jz 0x1");
+  EXPECT_EQ(disassemble(*from_hex("c7f8f06ffbf6"), {0x8049001}, CodeMode::k32),
+            "xbegin 0xfefffff7");
   EXPECT_EQ(disassemble(*from_hex("488b05efbe0000"), {0x400000}), "mov rax, [0x40bef6]");
   EXPECT_EQ(disassemble(*from_hex("06"), {0x1000}), "(bad)");
   EXPECT_EQ(disassemble(*from_hex("d500a13611400000000000"), {0x1000}), "jmpabs 0x401136");
