@@ -244,6 +244,12 @@ FlowWalker::Next FlowWalker::follow(const Instruction& insn) {
 
 FlowWalker::Next FlowWalker::no_instruction() {
   if (!knows(mode_)) return error(DecodeError::kNarrowCode);
+  // Addresses of 32-bit code have no more bits.
+  constexpr std::uint64_t kLast32 = 0xffffffff;
+  if (mode_ == CodeMode::k32 && ip_.value > kLast32) {
+    ip_.value &= kLast32;
+    return deliver_events(nullptr);
+  }
   return error(reader_->known(ip_) ? DecodeError::kBadInstruction : DecodeError::kNoCode);
 }
 
