@@ -1,6 +1,7 @@
 #include "plugin/engines/qemu_plugin/stub_gate.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -55,6 +56,8 @@ constinit std::atomic<int> g_inside{0};  // thread that is inside or has execute
 constexpr int kStandsInside = 1, kAccesses = 2, kOneStepsAside = kStandsInside | 4;
 constinit std::atomic<int> g_still{0};
 constinit std::atomic<std::int32_t> g_aside_tid{0};
+std::size_t g_ending_count = 0;  // threads that end; guarded by the queue's lock
+pthread_key_t g_ending_key;      // of a value that they have
 
 // How the stub begins the reply that tells of a stop.
 constexpr std::string_view kStopFormat = "T%02xthread:";
@@ -112,9 +115,28 @@ void wait_until_others_stand() {
     ::nanosleep(&kBetweenLooks, nullptr);
 }
 
+// At the very end of a thread. The destructors of a program's first thread do not run where that
+// ends before others, but those of keys do.
+void end_ending(void*) {
+  std::lock_guard lock(g_queue_lock);
+  --g_ending_count;
+  g_queue_moved.notify_all();
+}
+
+bool may_end() {
+  const int inside = g_inside.load();
+  return inside == 0 || inside == ::gettid();
+}
+
+void begin_ending() {
+  std::unique_lock lock(g_queue_lock);
+  g_queue_moved.wait(lock, may_end);
+  if (::pthread_setspecific(g_ending_key, &g_ending_key) == 0) ++g_ending_count;
+}
+
 // One that runs alone goes in before those that stopped before it.
 bool is_next() {
-  if (g_inside.load() != 0) return false;
+  if (g_inside.load() != 0 || g_ending_count != 0) return false;
   return runs_alone() || (!does_another_run_alone() && g_queue.front() == t_turn);
 }
 
@@ -381,6 +403,7 @@ ssize_t receive(int fd, void* to, std::size_t size_bytes, int flags) {
 
 bool put_up_stub_gate() {
   return ::dlsym(RTLD_DEFAULT, "g_string_vprintf") != nullptr &&
+         ::pthread_key_create(&g_ending_key, end_ending) == 0 &&
          replace_import("g_string_printf", reinterpret_cast<void*>(&print_string)) &&
          replace_import("recv", reinterpret_cast<void*>(&receive)) &&
          replace_import("send", reinterpret_cast<void*>(&send_words)) &&
@@ -422,6 +445,8 @@ void wait_at_stub_gate(std::uint32_t cpu) {
 }
 
 void end_at_stub_gate() {
+  if (!g_recorder.options.has_stub) return;
+  begin_ending();
   if (!end_lone_thread()) return;
   tailtrace_all_slow.store(kSlowBlock);
   have_queue_look();
@@ -435,6 +460,7 @@ void take_down_stub_gate() {
   forget_lone_run();
   t_answer = OwnAnswer::kNone;
   g_queue.clear();
+  g_ending_count = 0;
   g_came.store(0);
   g_still.store(0);
   g_inside.store(0);

@@ -15,6 +15,11 @@
 // finished step that another thread, which needs all others to stand still (fork, tb_flush, a lock
 // across cache lines), made it leave its block before that began (cpu_tb_exec in cpu-exec.c).
 //
+// A thread that ends frees what qemu knows of it while it still stands in the list of threads
+// (tcg_exec_unrealizefn in cpu-exec.c), and the stub goes through that list: to answer, and, behind
+// each stop, to flush all translated code, which wrote to freed memory. So no thread ends while one
+// is inside or has yet to execute what was flushed for it, and none goes in while one ends.
+//
 // Threading: on the thread that it is about.
 #pragma once
 
@@ -37,7 +42,7 @@ void pass_stub_gate(std::uint32_t cpu, std::uint64_t pc);
 // The thread makes a system call now. May wait.
 void wait_at_stub_gate(std::uint32_t cpu);
 
-// The thread ends.
+// The thread ends: qemu frees its memory next. May wait.
 void end_at_stub_gate();
 
 // In the child of a fork, which qemu's stub does not hold.
