@@ -91,24 +91,30 @@ void AnswerPrinter::finish() {
   print_json(out_, schema_, {{"path", path_}, {"threads", std::move(*threads_)}}, output_.json);
 }
 
-bool AnswerPrinter::goes_on() const { return std::ferror(out_) == 0 && !LongWork::interrupted(); }
+bool AnswerPrinter::goes_on() {
+  left_out_ = left_out_ || LongWork::interrupted();
+  return !left_out_ && std::ferror(out_) == 0;
+}
 
 LineSink AnswerPrinter::line_sink() {
   return [this](std::string_view text) {
+    if (!goes_on()) return false;
     line(text);
-    return goes_on();
+    return true;
   };
 }
 
 LineSink AnswerPrinter::object_sink() {
   return [this](std::string_view object) {
+    if (!goes_on()) return false;
     add_object(object);
-    return goes_on();
+    return true;
   };
 }
 
 Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err,
-                                  const std::function<Result<void>(HistoryView&, bool)>& ask) {
+                                  const std::function<Result<void>(HistoryView&, bool)>& ask,
+                                  const AnswerPrinter* printer) {
   Result<std::vector<ThreadSource>> threads =
       asked_threads(options.shared.path, options.shared.thread);
   if (!threads) return fail(std::move(threads.error()));
@@ -129,7 +135,9 @@ Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err
     gaps += view->history->gaps();
     if (Result<void> asked = ask(*view, threads->size() > 1); !asked)
       return fail(std::move(asked.error()));
-    if (!answering.interrupted()) continue;
+    const bool is_whole = &thread == &threads->back() && !view->history->is_abandoned() &&
+                          (printer == nullptr || !printer->left_out());
+    if (is_whole || !answering.interrupted()) continue;
     wipe_progress();
     fmt::print(err, "{}\n", answering.interruption_text());
     break;

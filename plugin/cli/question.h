@@ -59,12 +59,15 @@ class AnswerPrinter {
   // Ends the document. Errors: none of ours; a full disk shows when the output is closed.
   void finish();
 
+  // Take nothing more once Ctrl-C was pressed.
   LineSink line_sink();
   LineSink object_sink();
+  // So that one of them has refused a line.
+  bool left_out() const { return left_out_; }
 
  private:
   void print_head();
-  bool goes_on() const;
+  bool goes_on();
 
   std::string schema_, list_;
   std::string path_;
@@ -72,14 +75,17 @@ class AnswerPrinter {
   std::FILE* out_;
   std::unique_ptr<nlohmann::ordered_json> threads_, head_;
   bool head_printed_ = false;
+  bool left_out_ = false;
 };
 
 // Opens the threads that are asked for, all if none is named, one after the other, and hands each
 // to `ask`; Ctrl-C abandons its history, and all that come after it. Says on `err` how far it is,
-// that it was interrupted, and what cannot be read, once. The value is how many gaps they have.
-// Errors: as recorded_threads, pick_thread, open_recorded and `ask`.
+// that it was interrupted, where that left out anything, and what cannot be read, once. `printer`
+// is what `ask` prints with. The value is how many gaps they have. Errors: as recorded_threads,
+// pick_thread, open_recorded and `ask`.
 Result<std::uint64_t> each_thread(const QuestionOptions& options, std::FILE* err,
-                                  const std::function<Result<void>(HistoryView&, bool)>& ask);
+                                  const std::function<Result<void>(HistoryView&, bool)>& ask,
+                                  const AnswerPrinter* printer = nullptr);
 
 // The processes whose threads were asked: when none was at a place, there may be no such place, or
 // nothing was executed at all, or Ctrl-C ended the looking.

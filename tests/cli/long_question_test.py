@@ -128,21 +128,39 @@ class LongQuestion(cases.CommandCase):
         self.addCleanup(asked.kill)
         return asked
 
-    def test_ctrl_c_at_the_last_line_leaves_nothing_out(self):
+    def interrupted_at_the_last_line(self, list_of, more=""):
+        """The list of so many lines that the last one, before `more`, has to wait until somebody
+        reads; what was said behind a Ctrl-C meanwhile, and the part before `more`."""
         pipe_bytes, gathered_bytes = 1 << 16, 4096
-        list_of = lambda count: ("history", str(self.folder), f"-{count},-1")
-        # So many lines that the last one has to wait until somebody reads.
-        for count in range(1200, 1300):
+        count, too_many = 1000, 1
+        while too_many:
+            count -= too_many
             whole = cases.tailtrace(*list_of(count)).stdout
-            if 0 < len(whole) - pipe_bytes - gathered_bytes < len(whole.splitlines()[-1]):
-                break
+            part = whole[:whole.index(more)] if more else whole
+            behind = len(part) - pipe_bytes - gathered_bytes
+            too_many = (behind - 1) // len(part.splitlines(keepends=True)[-1])
         asked = self.start(*list_of(count))
         call = pathlib.Path(f"/proc/{asked.pid}/syscall")
         while not (call.read_text().startswith("1 0x1 ") and waiting(asked.stdout) == pipe_bytes):
             self.assertIsNone(asked.poll())
         asked.send_signal(signal.SIGINT)
-        said = asked.communicate(timeout=cases.HANG_S)
-        self.assertEqual((said, asked.returncode), ((whole.encode(), b""), 0))
+        shown, said = asked.communicate(timeout=cases.HANG_S)
+        self.assertEqual((shown.decode(), asked.returncode), (part, 0))
+        return said
+
+    def find(self, count):
+        return "find", str(self.folder), "--kind=taken", "--range=-9999,-1", f"--limit={count}"
+
+    def test_ctrl_c_at_the_last_line_leaves_nothing_out(self):
+        for list_of in lambda count: ("history", str(self.folder), f"-{count},-1"), self.find:
+            self.assertEqual(self.interrupted_at_the_last_line(list_of), b"")
+
+    def test_ctrl_c_at_the_last_line_of_a_thread_leaves_out_the_next(self):
+        bundle = json.loads((self.folder / "trace.json").read_text())
+        bundle["processes"][0]["threads"].append({"tid": 11, "iptTrace": "trace"})
+        (self.folder / "trace.json").write_text(json.dumps(bundle))
+        said = self.interrupted_at_the_last_line(self.find, "thread 10.11")
+        self.assertEqual(said, b"interrupted: what follows is not shown\n")
 
     def test_what_was_interrupted_can_be_read(self):
         asked = self.start("decode", "--json", "--print=records", str(self.folder))

@@ -67,7 +67,8 @@ Result<int> show_found(const FindCommandOptions& options, const Invocation& invo
   bool any = false;
   AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
-      options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
+      options.question, invocation.err,
+      [&](HistoryView& view, bool several) -> Result<void> {
         Result<Range> range = asked_range(options.question, *view.history);
         if (!range) return fail(std::move(range.error()));
         std::vector<std::uint64_t> found = found_in(view, *range, *wanted, options);
@@ -79,7 +80,8 @@ Result<int> show_found(const FindCommandOptions& options, const Invocation& invo
         print_found(view, found, options, printer);
         printer.end();
         return {};
-      });
+      },
+      &printer);
   if (!gaps) return fail(std::move(gaps.error()));
   printer.finish();
   if (!any)

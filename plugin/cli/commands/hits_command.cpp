@@ -58,7 +58,8 @@ Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invoc
   std::uint64_t all = 0, all_overwritten = 0;
   AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
-      options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
+      options.question, invocation.err,
+      [&](HistoryView& view, bool several) -> Result<void> {
         Result<Range> range = asked_range(options.question, *view.history);
         if (!range) return fail(std::move(range.error()));
         Hits hits = hits_of(view, *range, *wanted, options.question.limit);
@@ -74,7 +75,8 @@ Result<int> show_hits(const HitsCommandOptions& options, const Invocation& invoc
         print_hits(view, hits, overwritten, options, printer);
         printer.end();
         return {};
-      });
+      },
+      &printer);
   if (!gaps) return fail(std::move(gaps.error()));
   printer.finish();
   if (all == 0)

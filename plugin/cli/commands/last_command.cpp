@@ -190,7 +190,8 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
   bool any = false, executed = false;
   AskedProcesses asked;
   Result<std::uint64_t> gaps = each_thread(
-      options.question, invocation.err, [&](HistoryView& view, bool several) -> Result<void> {
+      options.question, invocation.err,
+      [&](HistoryView& view, bool several) -> Result<void> {
         auto items = asked_items(view, options, wanted);
         if (!items) return fail(std::move(items.error()));
         any = any || !items->empty();
@@ -206,7 +207,8 @@ Result<int> show_last(const LastCommandOptions& options, const Invocation& invoc
         Result<void> printed = print_last(view, *items, options, printer);
         printer.end();
         return printed;
-      });
+      },
+      &printer);
   if (!gaps) return fail(std::move(gaps.error()));
   if (!any && !wanted) return no_such_item(options, executed);
   printer.finish();
