@@ -145,7 +145,16 @@ def outcome(words, item):
         return "taken" if item["taken"] else "not taken"
     if "to" not in item:
         return "left"
-    return f"to {styled_place(words.place(int(item['to'], 16))) or item['to']}"
+    return f"to {styled_place(place_led_to(words, item)) or item['to']}"
+
+
+def place_led_to(words, item):
+    """Beside a saved folder alone the history knows it, as that was executed next."""
+    to = int(item["to"], 16)
+    behind = item["position"] + 1
+    following = words.history.item(behind) if behind < 0 else {}
+    is_there = "gap" not in following and int(following.get("address", "0"), 16) == to
+    return words.place_of(following) if is_there else words.place(to)
 
 
 COMMANDS = [Hits, Last, WhyHere]

@@ -395,6 +395,8 @@ def test_beside_a_folder_alone_the_history_names_what_decided(tmp_path):
         item = trace.threads[0].at(int(number))
         assert item.address == int(address, 16)
         assert name.startswith(f" <{item.function}+") if item.function else not name
+    called = re.findall(r"\tcall +(0x[0-9a-f]+)\tto (.*?)(?:\t|$)", said, re.M)
+    assert len(called) > 2 and all(re.fullmatch(r"<.+\+\d+>", to) for _, to in called)
 
 
 def talk_behind_a_long_history(*commands):
