@@ -13,7 +13,8 @@ namespace tailtrace::lldb_plugin {
 // there is none, or when it stands there already.
 Result<void> back_instruction(Session& session);
 // To the beginning of the line; where it stands there, of the line before. `into`: functions with
-// source that were called from it are entered, else gone over.
+// source that were called from it are entered, else gone over. Lines begin where they do for LLDB's
+// own `next`: also with code that begins no statement, which GDB does not stop at.
 Result<void> back_line(Session& session, bool into);
 Result<void> back_out(Session& session);
 // To the breakpoint before, else to where the history begins.
