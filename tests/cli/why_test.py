@@ -51,10 +51,22 @@ class Why(InFolder):
         outcome = cases.tailtrace("why", self.folder + "/session", "abort")
         self.assert_error(outcome, 1, "abort was not reached")
 
-    def test_what_is_saved_knows_the_code_that_was_not_executed(self):
+    def compiled(self, text):
         source = os.path.join(self.folder, "around.c")
         with open(source, "w", encoding="utf-8") as file:
-            file.write("""void end(void) {}
+            file.write(text)
+        program = source.removesuffix(".c")
+        subprocess.run(["gcc", "-g", "-O0", source, "-o", program], check=True)
+        return program
+
+    def in_main(self, path, place):
+        """What decided in `main` that it came to a place: lines, whether taken, and how often."""
+        return [(decision["line"], decision.get("taken"), reason["times"])
+                for reason in self.ask("why", path, place)["reasons"]
+                for decision in reason["decisions"] if decision["function"] == "main"]
+
+    def test_what_is_saved_knows_the_code_that_was_not_executed(self):
+        program = self.compiled("""void end(void) {}
 int main(int count) {
   volatile int sum = 0;
   for (int i = 0; i < 3; ++i) {
@@ -65,17 +77,23 @@ int main(int count) {
   }
 }
 """)
-        program = source.removesuffix(".c")
-        subprocess.run(["gcc", "-g", "-O0", source, "-o", program], check=True)
         session, saved = self.record(program), os.path.join(self.folder, "saved")
         self.assertEqual(cases.tailtrace("save", session, saved).returncode, 0)
-        live, kept = (self.ask("why", path, "end")["reasons"] for path in (session, saved))
-        in_main = [(decision["line"], decision.get("taken"), reason["times"])
-                   for reason in kept for decision in reason["decisions"]
-                   if decision["function"] == "main"]
         # Whether the sum was added to made no difference.
-        self.assertEqual(in_main, [(8, None, 1), (7, False, 1), (4, True, 3)])
-        self.assertEqual(live, kept)
+        for path in session, saved:
+            self.assertEqual(self.in_main(path, "end"), [(8, None, 1), (7, False, 1), (4, True, 3)])
+
+    def test_behind_an_instruction_that_ends_the_program_nothing_goes_on(self):
+        for ending in "ud2", "ud1l 2(%eax), %eax", "hlt":
+            program = self.compiled(f"""void end(void) {{}}
+int main(int count) {{
+  if (count > 100)
+    __asm__("{ending}");
+  end();
+}}
+""")
+            session = self.record(program, name=ending[:3])
+            self.assertEqual(self.in_main(session, "end"), [(5, None, 1), (3, True, 1)], ending)
 
     def test_why_goes_on_where_neither_a_call_nor_a_return_led_there(self):
         for argument, way in enumerate(("throw", "jump", "context", "handler", "unlikely")):

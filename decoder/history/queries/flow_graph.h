@@ -27,7 +27,7 @@ class FlowGraph {
 
   // Whether an address is of the function.
   using IsPart = std::function<bool(Address)>;
-  // Nothing where the code is not known.
+  // Nothing where the code is not known, or nothing follows.
   using InstructionAt = std::function<std::optional<Instruction>(Address)>;
 
   // `jumps` are the targets seen of each indirect jump, and every address in those of the function

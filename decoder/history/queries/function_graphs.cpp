@@ -1,5 +1,7 @@
 #include "decoder/history/queries/function_graphs.h"
 
+#include "decoder/code/program_end.h"
+
 namespace tailtrace {
 namespace {
 
@@ -39,10 +41,14 @@ bool FunctionGraphs::add(Known& known, const Function& function, Address address
   return is_part(function, address, epoch) && known.entries.insert(address).second;
 }
 
-// What is kept of a thread may have no code but what it executed; the file has the rest.
+// What is kept of a thread may have no code but what it executed; the file has the rest. Behind
+// what ends a program nothing is known to follow.
 std::optional<Instruction> FunctionGraphs::instruction_at(Address address, Epoch epoch) {
-  if (code_.known(address)) return code_.at(address);
-  return decode_instruction(symbols_.code_in_file(address, epoch), address);
+  const bool is_recorded = code_.known(address);
+  const ByteSpan in_file = is_recorded ? ByteSpan() : symbols_.code_in_file(address, epoch);
+  auto insn = is_recorded ? code_.at(address) : decode_instruction(in_file, address);
+  if (!insn || insn->kind != InstructionClass::kOther || address.is_kernel()) return insn;
+  return ends_program(is_recorded ? code_.bytes_of(*insn) : in_file) ? std::nullopt : insn;
 }
 
 void FunctionGraphs::read(Known& known, const Function& function, Epoch epoch) {
