@@ -82,6 +82,11 @@ int main(int count) {
         # Whether the sum was added to made no difference.
         for path in session, saved:
             self.assertEqual(self.in_main(path, "end"), [(8, None, 1), (7, False, 1), (4, True, 3)])
+        item = self.ask("why", saved, "end")["item"]
+        told = f"cannot tell which branches in {program} decided"
+        self.assertNotIn(told, cases.tailtrace("why", saved, f"--at={item}").stderr)
+        os.remove(program)
+        self.assertIn(told, cases.tailtrace("why", saved, f"--at={item}").stderr)
 
     def test_behind_an_instruction_that_ends_the_program_nothing_goes_on(self):
         for ending in "ud2", "ud1l 2(%eax), %eax", "hlt":

@@ -177,6 +177,33 @@ class WhyPrinter {
   HistoryCursor cursor_;
 };
 
+// A file that is needed and not there: it would tell where a branch in it did not lead, which what
+// was recorded does not. Nothing where there is none.
+std::string missing_file(const HistoryView& view, const Reasons& reasons) {
+  HistoryCursor cursor(*view.history);
+  for (const Decision& decision : reasons.decisions) {
+    if (decision.event || decision.kind != InstructionClass::kConditional) continue;
+    cursor.seek(decision.item);
+    const Instruction& branch = cursor.item().instruction;
+    const Address other = decision.taken ? branch.next() : branch.target;
+    const bool is_known = !view.history->frame().code->at(other, 1, decision.epoch).empty() ||
+                          !view.symbols->code_in_file(other, decision.epoch).empty();
+    const std::string& file = view.symbols->function_in(other, decision.epoch).module;
+    if (!is_known && file.starts_with('/')) return file;
+  }
+  return {};
+}
+
+void warn_of_missing_file(const HistoryView& view, const Reasons& reasons, std::FILE* err) {
+  const std::string file = missing_file(view, reasons);
+  if (file.empty()) return;
+  const Error problem{ErrorCode::kBadInput, "cannot tell which branches in " + file + " decided",
+                      "it has the code that was not executed, and cannot be read",
+                      "put it back there",
+                      "those are shown, too, that may have made no difference"};
+  fmt::print(err, "{}\n", problem.to_string());
+}
+
 Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
   if (!options.location.empty()) {
     Result<Location> place = parse_location(options.location);
@@ -202,6 +229,7 @@ Result<int> show_why(WhyCommandOptions options, const Invocation& invocation) {
   Result<Reasons> reasons = find_reasons(*view->history, *view->symbols, *item, kMaxReasons);
   if (!reasons) return fail(std::move(reasons.error()));
   answering.finish();
+  warn_of_missing_file(*view, *reasons, invocation.err);
   WhyPrinter printer(*view, options, *reasons);
   if (options.shared.output->json == JsonForm::kNone) {
     print_lines([&](const LineSink& sink) { printer.list(sink); }, *options.shared.output,
