@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -174,6 +175,12 @@ tl::unexpected<Error> out_of_memory() {
               "ask for less (--records, --range, --limit), or raise the limit (`ulimit -v`)");
 }
 
+Error cannot_write(int error) {
+  constexpr char kWhat[] = "cannot write the output";
+  if (error != EBADF) return system_error(kWhat, error);
+  return {ErrorCode::kSystem, kWhat, "the standard output is closed", "send it to /dev/null", ""};
+}
+
 // What prints throws when it cannot; so does what starts threads, or takes memory.
 Result<int> attempt(const std::vector<Command>& table, std::vector<std::string> args,
                     std::FILE* out, std::FILE* err) {
@@ -181,7 +188,7 @@ Result<int> attempt(const std::vector<Command>& table, std::vector<std::string> 
     return dispatch(table, std::move(args), out, err);
   } catch (const std::system_error& error) {
     if (std::ferror(out) != 0 || std::ferror(err) != 0)
-      return fail(system_error("cannot write the output", error.code().value()));
+      return fail(cannot_write(error.code().value()));
     return fail(ErrorCode::kSystem, "cannot go on", error.what());
   } catch (const std::bad_alloc&) {
     return out_of_memory();
@@ -193,7 +200,7 @@ Result<int> attempt(const std::vector<Command>& table, std::vector<std::string> 
 // A full disk must not pass for success.
 Result<int> flushed(Result<int> status, std::FILE* out) {
   if (!status) return status;
-  if (std::fflush(out) != 0) return fail(system_error("cannot write the output"));
+  if (std::fflush(out) != 0) return fail(cannot_write(errno));
   // Why was known when it was written.
   if (std::ferror(out) != 0) return fail(ErrorCode::kSystem, "cannot write the output");
   return status;

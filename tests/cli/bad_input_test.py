@@ -35,6 +35,15 @@ class EmptyWords(cases.CommandCase):
                                   f"{name} is empty", f"tailtrace help {verb}")
 
 
+class ClosedOutput(cases.CommandCase):
+    def test_that_nothing_can_be_written_is_an_error_with_its_fix(self):
+        outcome = subprocess.run([cases.TAILTRACE, "help"], check=False, text=True,
+                                 preexec_fn=lambda: os.close(1), stderr=subprocess.PIPE)
+        outcome.stdout = ""
+        self.assert_error(outcome, 7, "cannot write the output", "the standard output is closed",
+                          "send it to /dev/null")
+
+
 class MissingWords(cases.CommandCase):
     def test_what_is_saved_needs_a_folder(self):
         self.assert_error(cases.tailtrace("save", "DIR"), 2, "cannot save DIR",
