@@ -6,6 +6,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,6 +14,7 @@
 #include <filesystem>
 
 #include "decoder/base/process_status.h"
+#include "plugin/engines/machine.h"
 #include "plugin/engines/tasks.h"
 
 namespace tailtrace {
@@ -59,6 +61,9 @@ Error refusal(pid_t pid, int error) {
   if (const auto tracer = status_value(status, "TracerPid"); tracer != "0")
     return {ErrorCode::kPermission, what, fmt::format("process {} traces it already", tracer),
             "end that, or have it detach", ""};
+  if (::geteuid() == 0 && !read_machine("").may(Capability::kSysPtrace))
+    return {ErrorCode::kPermission, what, "root may not trace others here without CAP_SYS_PTRACE",
+            "start the container with --cap-add=SYS_PTRACE", ""};
   return {ErrorCode::kPermission, what,
           "it is another user's, or kernel.yama.ptrace_scope forbids it",
           "sudo tailtrace attach, or sudo sysctl kernel.yama.ptrace_scope=0", ""};

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import unittest
 
 import cases
 
@@ -42,6 +43,23 @@ class ClosedOutput(cases.CommandCase):
         outcome.stdout = ""
         self.assert_error(outcome, 7, "cannot write the output", "the standard output is closed",
                           "send it to /dev/null")
+
+
+class MissingCapability(cases.CommandCase):
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be root without a capability")
+    @unittest.skipUnless(shutil.which("setpriv"), "setpriv is not installed")
+    def test_root_without_it_is_not_sent_to_sudo(self):
+        program = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        outcome = subprocess.run(
+            ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", cases.TAILTRACE,
+             "attach", "--engine=step", f"--on-crash={folder.name}/bundle", str(program.pid)],
+            capture_output=True, text=True, timeout=cases.HANG_S, check=False)
+        self.assert_error(outcome, 4, f"cannot attach to process {program.pid}",
+                          "CAP_SYS_PTRACE", "start the container with --cap-add=SYS_PTRACE")
 
 
 class MissingWords(cases.CommandCase):
