@@ -78,9 +78,12 @@ class LongQuestion(cases.CommandCase):
             self.assertEqual(asked.exit_status(), 1)
 
     def test_ctrl_c_ends_what_needs_all_calls(self):
-        for verb, word in ("calls", "all"), ("diff", str(self.folder)):
+        for verb, word, option in (("calls", "all", ": --newest=N"),
+                                   ("calls", "main", ": --newest=N"),
+                                   ("diff", str(self.folder), "")):
             asked = self.ask_and_interrupt(verb, word)
-            asked.expect(r"error: the list of calls was given up\s+why:  it was interrupted")
+            asked.expect(r"error: the list of calls was given up\s+why:  it was interrupted\s+"
+                         rf"fix:  ask for fewer of its newest instructions{option}\s")
             self.assertEqual(asked.exit_status(), 1)
 
     def test_ctrl_c_ends_a_list_behind_a_line(self):

@@ -62,6 +62,12 @@ Result<int> print_calls(const HistoryView& view, const CallHistory& calls, const
   return view_status(view, options.shared);
 }
 
+Result<CallHistory> calls_of_newest(const HistoryView& view, std::uint64_t newest) {
+  auto calls = CallHistory::make(*view.history, *view.symbols, newest_items(*view.history, newest));
+  if (!calls) calls.error().fix += ": --newest=N";
+  return calls;
+}
+
 // As many calls as it takes to show what is asked for.
 Result<CallHistory> calls_to_show(HistoryView& view, const std::string& range) {
   return newest_calls(*view.history, *view.symbols, [&](std::uint64_t segments) {
@@ -93,8 +99,7 @@ Result<int> show_calls_of(const CallsCommandOptions& options, const std::string&
   if (!view) return fail(std::move(view.error()));
   Result<LocationMatcher> named = functions_named(function, *view->symbols);
   if (!named) return fail(std::move(named.error()));
-  Result<CallHistory> calls = CallHistory::make(*view->history, *view->symbols,
-                                                newest_items(*view->history, options.newest));
+  Result<CallHistory> calls = calls_of_newest(*view, options.newest);
   if (!calls) return fail(std::move(calls.error()));
   answering.finish();
   const WholeCalls found = calls_of(*calls, *named, options.limit);
@@ -137,8 +142,7 @@ Result<int> show_calls(CallsCommandOptions options, const Invocation& invocation
   if (!view) return fail(std::move(view.error()));
   Result<CallHistory> calls = near && options.newest == ~0ull
                                   ? calls_to_show(*view, options.shared.range)
-                                  : CallHistory::make(*view->history, *view->symbols,
-                                                      newest_items(*view->history, options.newest));
+                                  : calls_of_newest(*view, options.newest);
   if (!calls) return fail(std::move(calls.error()));
   answering.finish();
   Result<Range> range = parse_range(options.shared.range, {calls->size(), kCallsPage, {}});
