@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "decoder/pt/libipt_events.h"
 #include "decoder/pt/packets/packet.h"
 
@@ -154,13 +156,14 @@ std::string EventText::words(const Event& event) const {
 }
 
 std::string EventText::of(const Event& event) {
+  if (std::exchange(is_taken_, false)) data_.clear();
   if (event.kind == EventKind::kEventData) {
     if (data_.size() < kMaxData) data_.push_back(event);
     return {};
   }
   std::string text = event.has(kEventStatusUpdate) ? "" : words(event);
   // What an overflow hides may be the CFE that they belong to.
-  if (event.kind == EventKind::kControlFlow || event.kind == EventKind::kOverflow) data_.clear();
+  is_taken_ = event.kind == EventKind::kControlFlow || event.kind == EventKind::kOverflow;
   if (text.empty()) return text;
   if (with_addresses_) text += addresses(event);
   return "[" + text + "]";

@@ -25,12 +25,17 @@ class EventText {
   // A name without spaces for machines: "enabled", "async-disabled", ...
   static std::string_view name(EventKind kind);
 
+  // The event data that are part of the event that of() was asked for last, if that takes any; else
+  // those that wait for theirs.
+  const std::vector<Event>& data() const { return data_; }
+
  private:
   std::string control_flow(const Event& event) const;
   std::string words(const Event& event) const;
 
   bool with_addresses_;
-  std::vector<Event> data_;  // EVDs that wait for their CFE
+  std::vector<Event> data_;  // EVDs that wait for their CFE, or are part of the last one
+  bool is_taken_ = false;    // the latter
 };
 
 }  // namespace tailtrace::pt

@@ -195,14 +195,14 @@ class JsonPrinter final : public DecodePrinter {
       return put_records();
     }
     std::string text = text_.of(event);
-    if (text.empty()) return fields_.keep(event);
+    if (text.empty()) return;
     ordered_json item = {{"event", pt::EventText::name(event.kind)},
                          {"text", text.substr(1, text.size() - 2)}};
     if (!event.ip.is_null()) item["ip"] = json_address(event.ip);
     // An overflow goes on at `ip`.
     const char* other = event.kind == pt::EventKind::kOverflow ? "from" : "to";
     if (!event.to.is_null()) item[other] = json_address(event.to);
-    fields_.add(item, event);
+    add_event_fields(item, event, text_.data());
     if (event.has(pt::kEventHasTime)) item["time"] = event.time;
     list_.put(json_text(item));
   }
@@ -214,7 +214,6 @@ class JsonPrinter final : public DecodePrinter {
       return put_records();
     }
     std::string text = text_.of(gap);
-    fields_.forget();
     list_.put(json_text(ordered_json{{"gap", pt::error_text(gap.error)},
                                      {"text", text.substr(1, text.size() - 2)},
                                      {"ip", json_address(gap.ip)},
@@ -248,7 +247,6 @@ class JsonPrinter final : public DecodePrinter {
   InstructionLines lines_;
   pt::RecordSink records_;
   pt::EventText text_;
-  EventFields fields_;
 };
 
 }  // namespace

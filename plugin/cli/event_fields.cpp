@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "decoder/pt/packets/packet.h"
 #include "plugin/cli/output_options.h"
@@ -107,15 +108,10 @@ void add_fields_of_packet(ordered_json& item, const Event& event) {
 
 }  // namespace
 
-void EventFields::keep(const Event& event) {
-  if (event.kind == EventKind::kEventData)
-    data_[name_of_data(event.size_bytes)] = hex(event.payload);
-}
-
-void EventFields::add(ordered_json& item, const Event& event) {
+void add_event_fields(ordered_json& item, const Event& event, const std::vector<Event>& data) {
   add_fields_of_packet(item, event);
-  if (event.kind == EventKind::kControlFlow && !data_.empty()) item["data"] = data_;
-  if (event.kind == EventKind::kControlFlow || event.kind == EventKind::kOverflow) forget();
+  if (event.kind != EventKind::kControlFlow) return;
+  for (const Event& one : data) item["data"][name_of_data(one.size_bytes)] = hex(one.payload);
 }
 
 }  // namespace tailtrace

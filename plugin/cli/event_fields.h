@@ -1,26 +1,18 @@
-// EventFields: what events of a PT decoder say, for programs: the fields of their packets, by
-// names.
+// What events of a PT decoder say, for programs: the fields of their packets, by names.
 //
-// Threading: one thread at a time.
+// Threading: pure function.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "decoder/pt/decoder.h"
 
 namespace tailtrace {
 
-class EventFields {
- public:
-  // Adds what an event says beyond which, where and when.
-  void add(nlohmann::ordered_json& item, const pt::Event& event);
-  // Keeps event data for the event that it belongs to.
-  void keep(const pt::Event& event);
-  // What comes belongs to nothing before: a gap.
-  void forget() { data_.clear(); }
-
- private:
-  nlohmann::ordered_json data_;
-};
+// Adds what an event says beyond which, where and when; of a CFE with the event data that are part
+// of it.
+void add_event_fields(nlohmann::ordered_json& item, const pt::Event& event,
+                      const std::vector<pt::Event>& data);
 
 }  // namespace tailtrace
