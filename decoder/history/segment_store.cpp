@@ -37,6 +37,7 @@ DecodedSegment::DecodedSegment(SegmentRecords content, RunReader& reader, std::u
   const std::span<const BranchRecord> records = content_.records;
   groups_.reserve(records.size() / kGroupRecords + 1);
   const std::uint64_t walked = reader.walked_insns();
+  bool agrees = true;
   for (std::size_t i = 0; i < records.size(); ++i) {
     if (i % kGroupRecords == 0) groups_.push_back({items_, end_});
     if (doubtful_ > i &&
@@ -45,7 +46,10 @@ DecodedSegment::DecodedSegment(SegmentRecords content, RunReader& reader, std::u
     Step step = follow(i, end_, reader);
     items_ += step.items();
     gaps_ += step.has_gap ? 1 : 0;
+    agrees = agrees && (step.shown == records[i].insns || !is_near_branch(records[i]));
   }
+  // Whoever follows them once more need not hold them against the code again.
+  content_.follows_code = content_.follows_code || agrees;
 }
 
 std::size_t DecodedSegment::group_of(std::uint64_t item) const {
