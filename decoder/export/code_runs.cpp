@@ -1,7 +1,6 @@
 #include "decoder/export/code_runs.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "decoder/history/same_run.h"
 
@@ -28,7 +27,7 @@ std::optional<CodeRun> stretch_of(const SameRun& run, std::uint64_t skip, CodeRe
 
 // Runs, each counted by where it begins in itself: only those at the range's beginning are cut.
 struct Walked {
-  std::unordered_map<SameRun, std::uint64_t, HashSameRun> whole;
+  RunMap<std::uint64_t> whole;
   std::vector<std::pair<SameRun, std::uint64_t>> cut;  // and how many instructions to skip
 };
 

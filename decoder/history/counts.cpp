@@ -1,7 +1,6 @@
 #include "decoder/history/counts.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "decoder/history/same_run.h"
 
@@ -40,7 +39,7 @@ void each_of_run(const SameRun& run, std::uint64_t times, CodeReader& code, Addr
 void each_execution(const History& history, Range range, Address begin, Address end,
                     const SeeExecution& see, const SeeRecord& see_record) {
   if (range.size() == 0) return;
-  std::unordered_map<SameRun, std::uint64_t, HashSameRun> runs;
+  RunMap<std::uint64_t> runs;
   HistoryRuns walk(history, range.first);
   HistoryRun run;
   while (walk.next_record(run) && run.first <= range.last) {

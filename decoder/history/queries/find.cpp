@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "decoder/history/location_matcher.h"
 #include "decoder/history/same_run.h"
@@ -79,12 +78,13 @@ class Finder {
       return;
     }
     if (known_.size() >= kMaxRemembered) known_.clear();
-    auto [offsets, added] = known_.try_emplace(same);
-    if (added)
-      each_match(same, code, [&](std::uint64_t i) {
-        offsets->second.push_back(static_cast<std::uint16_t>(i));
-      });
-    for (std::uint16_t i : offsets->second) put(run.first + i, range, found);
+    Matches& matches = known_[same];
+    if (!matches) {
+      matches.emplace();
+      each_match(same, code,
+                 [&](std::uint64_t i) { matches->push_back(static_cast<std::uint16_t>(i)); });
+    }
+    for (std::uint16_t i : *matches) put(run.first + i, range, found);
   }
 
   template <class See>
@@ -113,7 +113,9 @@ class Finder {
   const History& history_;
   const Wanted& wanted_;
   std::optional<LocationMatcher> matcher_;
-  std::unordered_map<SameRun, std::vector<std::uint16_t>, HashSameRun> known_;
+  // Offsets in a run; nothing before it was looked at.
+  using Matches = std::optional<std::vector<std::uint16_t>>;
+  RunMap<Matches> known_;
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
-// Runs: what agreed with the code once is not held against it again, and is the same whoever asks.
+// Runs: what agreed with the code once is not held against it again, and is the same whoever asks;
+// a value is kept for each different one.
 #include "decoder/history/runs.h"
 
 #include <gtest/gtest.h>
 
+#include "decoder/history/same_run.h"
 #include "tests/support/toy_program.h"
 
 namespace tailtrace {
@@ -57,6 +59,18 @@ TEST(Runs, ThatContradictTheCodeAreGapsEachTime) {
     ++records[records.size() / 2].insns;
     EXPECT_NE(follow_again(records, *run.snapshot->code).second, 0u);
   }
+}
+
+TEST(Runs, AreEachKeptWithAValue) {
+  RunMap<std::uint64_t> counts;
+  constexpr std::uint64_t kRuns = 40'000;
+  for (int round = 0; round < 3; ++round)
+    for (std::uint64_t i = 0; i < kRuns; ++i) ++counts[{{i / 4}, {}, i % 2, {i % 4 < 2 ? 0u : 1u}}];
+  EXPECT_EQ(counts.size(), kRuns);
+  for (const auto& [run, times] : counts) EXPECT_EQ(times, 3u);
+  counts.clear();
+  EXPECT_EQ(counts.size(), 0u);
+  EXPECT_EQ((counts[{{1}, {}, 1, {0}}]), 0u);
 }
 
 }  // namespace
