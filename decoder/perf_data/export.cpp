@@ -48,21 +48,20 @@ Result<Bytes> PerfDataExport::show(const CodePhase& phase, const CodeImage& know
 
 Result<void> PerfDataExport::add(const History& history, const MappingsIn& mappings_in,
                                  std::uint64_t instructions) {
-  const ThreadSnapshot snapshot = history.snapshot();
+  ThreadSnapshot snapshot = history.snapshot();
+  const std::string name = name_of(executed_files(mappings_in(kNewestEpoch), snapshot.records));
   std::vector<WrittenTrace> trace;
-  std::vector<Mapping> mappings;
-  for (const CodePhase& phase : code_phases(snapshot, instructions)) {
+  for (const CodePhase& phase : code_phases(std::move(snapshot), instructions)) {
     if (++moment_ > PerfDataWriter::kMaxMoment)
       return fail(ErrorCode::kUsage, "cannot write so many threads and libraries as perf.data",
                   fmt::format("{} times another one can begin", PerfDataWriter::kMaxMoment),
                   "--thread=TID, or --range=-N,-1");
-    mappings = mappings_in(phase.first);
-    Result<Bytes> bytes = show(phase, *snapshot.code, mappings, snapshot.thread);
+    Result<Bytes> bytes =
+        show(phase, *history.frame().code, mappings_in(phase.first), history.frame().thread);
     if (!bytes) return fail(std::move(bytes.error()));
     trace.push_back({moment_, std::move(*bytes)});
   }
-  const std::string name = name_of(executed_files(mappings, snapshot.records));
-  writer_.add_thread(snapshot.thread, name, std::move(trace));
+  writer_.add_thread(history.frame().thread, name, std::move(trace));
   return {};
 }
 

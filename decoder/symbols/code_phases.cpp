@@ -1,6 +1,7 @@
 #include "decoder/symbols/code_phases.h"
 
 #include <set>
+#include <utility>
 
 #include "decoder/symbols/mapping.h"
 
@@ -60,6 +61,16 @@ std::vector<CodePhase> code_phases(const ThreadSnapshot& snapshot, std::uint64_t
     phases.push_back({epoch, {going_on_at(record.to)}});
   }
   if (phases.empty()) phases.push_back({epoch, {}});
+  return phases;
+}
+
+std::vector<CodePhase> code_phases(ThreadSnapshot&& snapshot, std::uint64_t instructions) {
+  const std::size_t first = first_of_newest(snapshot.records, instructions);
+  if (first == snapshot.records.size() || !begins_of_files(snapshot).empty())
+    return code_phases(std::as_const(snapshot), instructions);
+  if (first != 0) begin_with(snapshot, first, going_on_at(snapshot.records[first - 1].to));
+  std::vector<CodePhase> phases;
+  phases.push_back({snapshot.first_epoch, std::move(snapshot.records)});
   return phases;
 }
 

@@ -18,5 +18,7 @@ struct CodePhase {
 
 // Of the newest `instructions`, oldest first; at least one. Whole records, so a few more may come.
 std::vector<CodePhase> code_phases(const ThreadSnapshot& snapshot, std::uint64_t instructions);
+// The same. The records of a snapshot that is one phase become that phase's, and are not copied.
+std::vector<CodePhase> code_phases(ThreadSnapshot&& snapshot, std::uint64_t instructions);
 
 }  // namespace tailtrace
